@@ -79,7 +79,10 @@ class Stall:
         does = "its processes are working" if is_busy else "its processes are waiting"
         if lacks_core:
             does = "its processes are waiting for a core"
-        return f"no step for {seconds(now_s - self._stepped_at)} (a step usually takes {seconds(usual_s)}); {does}"
+        return (
+            f"no step for {seconds(now_s - self._stepped_at)} (a step usually takes"
+            f" {seconds(usual_s)}); {does}"
+        )
 
     def is_near(self, now_s: float) -> bool:
         """Say whether there may be a stall, so that it is worth a look at what the processes do."""
@@ -101,7 +104,10 @@ class NotFinite:
         if self._is_told or math.isfinite(value):
             return ""
         self._is_told = True
-        return f"{name} is {'NaN' if math.isnan(value) else 'Inf'} for the first time, in step {number}"
+        return (
+            f"{name} is {'NaN' if math.isnan(value) else 'Inf'} for the first time, in step"
+            f" {number}"
+        )
 
 
 class Creep:
@@ -176,7 +182,10 @@ class SlowRank:
         waiting = (
             ("the other", "which waits") if len(own_s) == 2 else ("the others", "and they wait")
         )
-        more = f"{seconds(own_s[slowest])} of a step before its backward, {waiting[0]} {seconds(others_s)}"
+        more = (
+            f"{seconds(own_s[slowest])} of a step before its backward, {waiting[0]}"
+            f" {seconds(others_s)}"
+        )
         return f"{slowest} is slow: it takes {more}, {waiting[1]} for it" if others_s else ""
 
 

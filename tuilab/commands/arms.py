@@ -35,7 +35,8 @@ def parse(texts: Sequence[str]) -> list[CommandArm]:
                 raise UsageError(f"two arms are named {show(arm.name)}; give each arm its own name")
             if (arm.env, arm.prefix, arm.words) == (earlier.env, earlier.prefix, earlier.words):
                 raise UsageError(
-                    f"{show(earlier.name)} and {show(arm.name)} are the same command; change or drop one of them"
+                    f"{show(earlier.name)} and {show(arm.name)} are the same command; change or"
+                    " drop one of them"
                 )
     return arms
 
@@ -103,12 +104,14 @@ def _parse_claim(text: str, names: Sequence[str], measure: str) -> ArmClaim:
         bound = 0.0
     if match is None or not 0 < bound < 1e6:
         raise UsageError(
-            f"--claim takes 'ARM 1.3x OTHER' (ARM is at least 1.3 times faster than OTHER), not {show(text, 60)}"
+            "--claim takes 'ARM 1.3x OTHER' (ARM is at least 1.3 times faster than OTHER), not"
+            f" {show(text, 60)}"
         )
     for name in (match["arm"], match["other"]):
         if name not in names:
             raise UsageError(
-                f"--claim {show(text, 60)}: no arm is named {show(name, 40)}{did_you_mean(name, names)}"
+                f"--claim {show(text, 60)}: no arm is named"
+                f" {show(name, 40)}{did_you_mean(name, names)}"
             )
     if match["arm"] == match["other"]:
         raise UsageError(

@@ -24,7 +24,8 @@ _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _SAID = re.compile(r"([\w.]+)(?:: (.*))?")
 _TORCHRUN_LOGS = re.compile(r"[WE]\d{4} \d\d:\d\d:\d\d\.\d+ .*torch/distributed/")
 _RANK_FAILED = re.compile(
-    r"^\[(?P<seen>\d{1,6})\]:\n  time      : (?P<time>[-\d]{10}_[:\d]{8})\n  host .*\n  rank      : (?P<rank>\d{1,9}) .*\n"
+    r"^\[(?P<seen>\d{1,6})\]:\n  time      : (?P<time>[-\d]{10}_[:\d]{8})\n  host .*\n  rank      :"
+    r" (?P<rank>\d{1,9}) .*\n"
     r"  exitcode  : (?P<code>-?\d{1,3}) ",
     re.MULTILINE,
 )

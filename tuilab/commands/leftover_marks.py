@@ -41,7 +41,10 @@ def bring(marks: Path, stream: Path) -> int:
     count = sum(lane.count for lane in watched.lanes.values()) - sum(
         recorded[lane.arm].steps for lane in watched.lanes.values() if lane.arm in recorded
     )
-    sentence = f"{plural(count, 'step')} were recorded after the end, because the watching process was killed"
+    sentence = (
+        f"{plural(count, 'step')} were recorded after the end, because the watching process was"
+        " killed"
+    )
     if count:
         journal.append(events.TextShown(text=sentence, title="after the end"))
     journal.sync()

@@ -75,7 +75,8 @@ def check(command: CommandOrder) -> None:
         raise UsageError("an argument of the command has a NUL character; remove it")
     if (total := len(pack(command))) > _MOST_BYTES:
         raise UsageError(
-            f"the command has {total} bytes, at most {_MOST_BYTES} are possible; move a part into a file or a script"
+            f"the command has {total} bytes, at most {_MOST_BYTES} are possible; move a part into a"
+            " file or a script"
         )
     for arm in command.arms or [CommandArm(name="")]:
         check_found(command_of(arm, command.words)[0])

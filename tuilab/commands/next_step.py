@@ -30,11 +30,17 @@ _ADVICE = {
     LOGGING: (_BESIDE, "log fewer values, or not in every step"),
     OPTIMIZER: (
         _BESIDE,
-        "try an optimizer with fused=True; `tuilab run fuse-optimizer` measures the gain on this machine",
+        (
+            "try an optimizer with fused=True; `tuilab run fuse-optimizer` measures the gain on"
+            " this machine"
+        ),
     ),
     REST: (
         _BESIDE,
-        "check the rest of the loop: logging, metrics, callbacks, checkpoints, validation, batches without a DataLoader",
+        (
+            "check the rest of the loop: logging, metrics, callbacks, checkpoints, validation,"
+            " batches without a DataLoader"
+        ),
     ),
 }
 _COMPUTE = "try bfloat16 or torch.compile; `tuilab ab` compares the command with and without them"
@@ -95,11 +101,17 @@ def _advice_on_data(loading: Loading | None) -> str:
     if loading is None:
         return _ADVICE[DATA][1]
     if loading.is_starved:
-        limit = "other processes use the cores, so more workers help only if loading waits, for example for a disk"
+        limit = (
+            "other processes use the cores, so more workers help only if loading waits, for example"
+            " for a disk"
+        )
         return f"{_LESS_WORK}; {limit}"
     if loading.processes >= loading.cores and not loading.are_idle:
         load = "process loads" if loading.processes == 1 else "processes load"
-        return f"{_LESS_WORK}; {loading.processes} {load} data already, and the command can use {plural(loading.cores, 'core')}"
+        return (
+            f"{_LESS_WORK}; {loading.processes} {load} data already, and the command can use"
+            f" {plural(loading.cores, 'core')}"
+        )
     has = f"{_MORE_WORKERS} (now {loading.workers}, for {plural(loading.cores, 'core')}"
     if loading.processes >= loading.cores:
         has += " that are partly idle"

@@ -125,7 +125,10 @@ def _make_folder(marks: Path) -> str:
     try:
         marks.mkdir(mode=0o700)
     except OSError as problem:
-        return f"cannot create the folder for marks ({problem.strerror}); the command ran without being watched"
+        return (
+            f"cannot create the folder for marks ({problem.strerror}); the command ran without"
+            " being watched"
+        )
     return ""
 
 

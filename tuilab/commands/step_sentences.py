@@ -33,7 +33,10 @@ def story_of(
     if last:
         yield _pattern(process, steps, timed or last)
     if skipped := sum(step.skipped for step in last):
-        yield f"GradScaler skipped {skipped} of {plural(sum(step.optimized for step in last), 'optimizer step')}"
+        yield (
+            f"GradScaler skipped {skipped} of"
+            f" {plural(sum(step.optimized for step in last), 'optimizer step')}"
+        )
 
 
 def _times(
@@ -94,7 +97,10 @@ def _cost(timed: Collection[Step]) -> Iterator[str]:
         for ns in zip(*((step.watched_ns, step.took_ns or 0) for step in timed), strict=True)
     )
     if spent_ns:
-        yield f"watching took {seconds(spent_ns / 1e9)} of a step ({percent(spent_ns / took_ns)}, measured by itself)"
+        yield (
+            f"watching took {seconds(spent_ns / 1e9)} of a step ({percent(spent_ns / took_ns)},"
+            " measured by itself)"
+        )
 
 
 def _pattern(process: MarkedProcess, steps: Steps, last: Collection[Step]) -> str:

@@ -388,7 +388,10 @@ class Watched:
             for lane in self.lanes.values()
             for number in lane.steps.counts
         }
-        reason = f"no optimizer that stepped is named {show(name, 60)}; optimizers: {join(sorted(there)) or 'none'}"
+        reason = (
+            f"no optimizer that stepped is named {show(name, 60)}; optimizers:"
+            f" {join(sorted(there)) or 'none'}"
+        )
         self._journal.append(events.Unavailable(what="--step-of", reason=reason))
 
     def _tell_printed(self) -> None:

@@ -73,11 +73,17 @@ def _why_blind(program: Program) -> str:
     for flag in sorted(program.flags() & {"I", "E"}):
         return f"{name} -{flag} ignores PYTHONPATH, which the watcher needs; run it without -{flag}"
     if not program.is_reached:
-        return f"the environment of {name} was cleared, for example by env -i or sudo, and the watcher needs it"
+        return (
+            f"the environment of {name} was cleared, for example by env -i or sudo, and the watcher"
+            " needs it"
+        )
     if environment is not None and environment.get(_OFF) == "0":
         return f"{_OFF}=0 switches off the watcher; unset it"
     if environment is not None and INSIDE not in environment.get("PYTHONPATH", "").split(":"):
-        return f"PYTHONPATH was replaced before {name} started; extend it instead: PYTHONPATH=DIR:$PYTHONPATH"
+        return (
+            f"PYTHONPATH was replaced before {name} started; extend it instead:"
+            " PYTHONPATH=DIR:$PYTHONPATH"
+        )
     if "torch" in program.holds:
         return _of_torch(version_of_torch(program.holds["torch"]))
     return ""
@@ -88,4 +94,7 @@ def _of_torch(version: str) -> str:
     if numbers and numbers < _OLDEST:
         return f"torch {version} was loaded, but the watcher needs torch 2.5 or newer"
     sentence = f"torch {version}".strip()
-    return f"{sentence} was loaded, but not the watcher: the process may have set {_OFF}=0, or changed sys.path"
+    return (
+        f"{sentence} was loaded, but not the watcher: the process may have set {_OFF}=0, or changed"
+        " sys.path"
+    )

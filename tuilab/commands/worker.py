@@ -41,7 +41,10 @@ def main() -> None:
         messages.send(
             line,
             WorkerResult(
-                error=f"{NOT_STARTED}: {cannot_write(run_dir.parent, problem.strerror or str(problem))}"
+                error=(
+                    f"{NOT_STARTED}:"
+                    f" {cannot_write(run_dir.parent, problem.strerror or str(problem))}"
+                )
             ),
         )
         leave(OURS)
@@ -71,10 +74,15 @@ def leave(code: int) -> NoReturn:
     """End as the command did: with its code, or by its signal, but without a core of our own."""
     if code < 0:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        signal.signal(-code, signal.SIG_DFL) if -code not in (
-            signal.SIGKILL,
-            signal.SIGSTOP,
-        ) else None
+        (
+            signal.signal(-code, signal.SIG_DFL)
+            if -code
+            not in (
+                signal.SIGKILL,
+                signal.SIGSTOP,
+            )
+            else None
+        )
         os.kill(os.getpid(), -code)
     os._exit(code & 0xFF)
 

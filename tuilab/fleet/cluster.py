@@ -253,7 +253,8 @@ def _cannot_join(address: str, problem: Exception, printed: bytes) -> UsageError
             else "copy ~/.ray/auth_token from its head node to this machine"
         )
         return UsageError(
-            f"the Ray cluster {where} did not accept the token of this machine; {step}, and set RAY_AUTH_MODE=token"
+            f"the Ray cluster {where} did not accept the token of this machine; {step}, and set"
+            " RAY_AUTH_MODE=token"
         )
     why = show(reason.splitlines()[0].partition(". ")[0].rstrip("."), 200)
     step = "start a cluster with `ray start --head`, or name one with --address HOST:PORT"
@@ -344,7 +345,8 @@ def _check_answers(address: str) -> None:
         except (OSError, OverflowError, UnicodeError) as problem:
             why = getattr(problem, "strerror", None) or str(problem)
             raise UsageError(
-                f"nothing answers at {show(address, 80)} ({why}); name a Ray cluster with --address HOST:PORT"
+                f"nothing answers at {show(address, 80)} ({why}); name a Ray cluster with --address"
+                " HOST:PORT"
             ) from problem
     elif address and address != "auto":
         raise UsageError(

@@ -18,7 +18,10 @@ OPTIONS = (
     click.Option(
         ["--address"],
         metavar="HOST:PORT",
-        help="With Ray: address of the cluster (default: RAY_ADDRESS, else the cluster of this machine).",
+        help=(
+            "With Ray: address of the cluster (default: RAY_ADDRESS, else the cluster of this"
+            " machine)."
+        ),
     ),
     click.Option(["--per-node"], is_flag=True, help="With Ray: run on every node."),
     click.Option(
@@ -48,7 +51,8 @@ def check(given: Mapping[str, Any]) -> None:
     gpus = given["gpus"] or 0
     if gpus != round(gpus, 4) or (gpus > 1 and gpus % 1):
         raise UsageError(
-            f"--gpus {gpus:g} is not possible with Ray; use a whole number, or a share below 1 such as 0.5"
+            f"--gpus {gpus:g} is not possible with Ray; use a whole number, or a share below 1 such"
+            " as 0.5"
         )
     is_per_node, count = given.get("per_node"), given.get("count")
     if is_per_node and count:
@@ -58,7 +62,8 @@ def check(given: Mapping[str, Any]) -> None:
     if given["nnodes"] and (is_per_node or count):
         option = "--per-node" if is_per_node else "--count"
         raise UsageError(
-            f"--nnodes divides one run over nodes, {option} starts a run on each node; use only one of them"
+            f"--nnodes divides one run over nodes, {option} starts a run on each node; use only one"
+            " of them"
         )
 
 

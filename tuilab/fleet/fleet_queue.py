@@ -135,7 +135,8 @@ class FleetQueue:
         if time.monotonic() > self._tell_at and waiting:
             self._tell_at = math.inf
             self._tell(
-                f"waiting for {join(waiting)}: other work is running there, or Ray is starting a process"
+                f"waiting for {join(waiting)}: other work is running there, or Ray is starting a"
+                " process"
             )
 
     def _is_wanted(self, node: Node) -> bool:

@@ -39,7 +39,8 @@ class Mirror:
             if self._bytes > MOST_BYTES or len(self.known) > MOST_FILES:
                 most = f"{MOST_FILES:,} files of {size(MOST_BYTES)}"
                 raise CannotRecord(
-                    f"{self.run_dir.name} has more than {most}, the limit for a run on another node; it is stopped"
+                    f"{self.run_dir.name} has more than {most}, the limit for a run on another"
+                    " node; it is stopped"
                 )
             if is_of_a_run(piece.name) and piece.at == self.known.get(piece.name, 0):
                 try:

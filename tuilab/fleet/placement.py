@@ -54,9 +54,15 @@ def _why_not(node: Node, placement: FleetPlacement, version: str) -> str:
     if not node.tuilab:
         return "tuilab is not installed; install it there, for the Python of Ray"
     if node.tuilab != version:
-        return f"it has tuilab {show(node.tuilab, 40)}, but this machine has {version}; install the same version"
+        return (
+            f"it has tuilab {show(node.tuilab, 40)}, but this machine has {version}; install the"
+            " same version"
+        )
     if node.cpus < 1:
         return "Ray has no CPU cores there"
     if placement.gpus and node.gpus < placement.gpus:
-        return f"--gpus {placement.gpus:g} is more than the {plural(int(node.gpus), 'GPU')} that Ray has there"
+        return (
+            f"--gpus {placement.gpus:g} is more than the {plural(int(node.gpus), 'GPU')} that Ray"
+            " has there"
+        )
     return ""

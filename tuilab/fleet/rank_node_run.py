@@ -64,7 +64,8 @@ class RankNodeRun:
             else:
                 self.remote.ask("stop", at_once=True)
                 self._end(
-                    f"the node {show(self.node.name, 60)} failed: {show(str(problem) or repr(problem), 200)}"
+                    f"the node {show(self.node.name, 60)} failed:"
+                    f" {show(str(problem) or repr(problem), 200)}"
                 )
 
     def take(self, answer: Any) -> None:

@@ -24,8 +24,8 @@ def files_of(order: RunOrder) -> dict[str, bytes]:
         name = unread.pop()
         if len(sources) == _MOST:
             raise UsageError(
-                f"{show(order.scenario, 60)} imports more than {_MOST} files from its folder, the limit for other nodes; "
-                "install them on the nodes as a package"
+                f"{show(order.scenario, 60)} imports more than {_MOST} files from its folder, the"
+                " limit for other nodes; install them on the nodes as a package"
             )
         if name in sources:
             continue
@@ -49,7 +49,8 @@ def check_ranks(orders: Sequence[RunOrder]) -> None:
         ):
             name = show(order.scenario, 60)
             raise UsageError(
-                f"{name} does not start ranks with lab.ranks, so --nnodes has nothing to divide; drop --nnodes"
+                f"{name} does not start ranks with lab.ranks, so --nnodes has nothing to divide;"
+                " drop --nnodes"
             )
 
 

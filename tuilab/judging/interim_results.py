@@ -107,7 +107,8 @@ def describe_interim_result(result: InterimResult) -> str:
         parts.append(f"{ratio} {estimate}")
     else:
         parts.append(
-            f"{ratio} {interval_words(judgement.estimate, judgement.low, judgement.high, claim.bound)}"
+            f"{ratio}"
+            f" {interval_words(judgement.estimate, judgement.low, judgement.high, claim.bound)}"
         )
         if judgement.confidence is not None and judgement.confidence != claim.confidence:
             parts.append(f"at {judgement.level}")

@@ -98,7 +98,8 @@ def words(name: str, value: Any, limit: int | None = None) -> str:
         value.encode()
     except UnicodeEncodeError as problem:
         raise ValueError(
-            f"{name} takes whole characters, not half of one (a lone surrogate) as in {describe_value(value)}"
+            f"{name} takes whole characters, not half of one (a lone surrogate) as in"
+            f" {describe_value(value)}"
         ) from problem
     return str.__str__(value)
 
@@ -203,7 +204,10 @@ def _has_one(value: Any) -> bool:
 def _range(least: float, most: float) -> str:
     if most == math.inf:
         return f"of {least:g} or more"
-    return f"from {'-2**63' if least == LEAST else f'{least:g}'} to {'2**63 - 1' if most == MOST else f'{most:g}'}"
+    return (
+        f"from {'-2**63' if least == LEAST else f'{least:g}'} to"
+        f" {'2**63 - 1' if most == MOST else f'{most:g}'}"
+    )
 
 
 def _refusal(problem: str, fields: dict[str, Any]) -> Exception:

@@ -87,7 +87,8 @@ def environment(variables: Any) -> dict[str, str]:
     for name, value in environment_variables.items():
         if not name or "=" in name or "\0" in name + value:
             raise ValueError(
-                f"env takes names without = and texts without NUL, not {describe_value(name)}: {describe_value(value)}"
+                f"env takes names without = and texts without NUL, not {describe_value(name)}:"
+                f" {describe_value(value)}"
             )
     return environment_variables
 

@@ -15,7 +15,8 @@ class Once:
         """Run a part in the first repeat, and nothing in the others."""
         if not callable(part):
             raise TypeError(
-                f"part takes a function without parameters, not {describe_value(part)}; write @lab.once above a function"
+                f"part takes a function without parameters, not {describe_value(part)}; write"
+                " @lab.once above a function"
             )
         if repeat:
             return
@@ -29,5 +30,6 @@ class Once:
         """Raise ValueError where a call stands in such a part that every repeat has to make."""
         if self.is_on:
             raise ValueError(
-                f"{method} cannot be called in a part that runs once, because every repeat has to time; call it after that part"
+                f"{method} cannot be called in a part that runs once, because every repeat has to"
+                " time; call it after that part"
             )

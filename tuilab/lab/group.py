@@ -54,7 +54,8 @@ def _prefixes(count: int, nodes: Sequence[RankNode]) -> list[list[str]]:
     """Return, for each node, the torchrun that starts its share of the ranks; they meet on the first node, at a free port."""
     if count < len(nodes):
         raise ArmFailed(
-            f"{plural(count, 'rank')} cannot run on {len(nodes)} nodes; use more ranks, or fewer nodes"
+            f"{plural(count, 'rank')} cannot run on {len(nodes)} nodes; use more ranks, or fewer"
+            " nodes"
         )
     with socket.create_server((nodes[0].address, 0)) as free:
         port = free.getsockname()[1]

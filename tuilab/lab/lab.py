@@ -285,7 +285,8 @@ class Lab:
             raise TypeError(f"dtype takes a dtype of torch, not {describe_value(dtype)}")
         if dtype not in matrix_units.DTYPES:
             raise ValueError(
-                f"dtype takes float16, bfloat16, float32 (as TF32) or one of eight bits, not {describe_value(dtype)}"
+                "dtype takes float16, bfloat16, float32 (as TF32) or one of eight bits, not"
+                f" {describe_value(dtype)}"
             )
         return matrix_units.lacking_units(self._device or torch.device("cpu"), dtype)
 
@@ -455,7 +456,8 @@ class Lab:
     def _arm_of(self, order: ArmOrder) -> Arm:
         if self._is_rank:
             raise ArmFailed(
-                f"{order.arm}: an arm under torchrun cannot start arms of its own; start them from run(lab)"
+                f"{order.arm}: an arm under torchrun cannot start arms of its own; start them from"
+                " run(lab)"
             )
         return Arm(order, self._line, self._journal)
 

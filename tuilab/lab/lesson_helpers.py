@@ -66,7 +66,8 @@ def find_limit(works: Callable[[Any], Any], low: float, high: float) -> float:
     )  # fmt: skip
     if not least < most:
         raise ValueError(
-            f"low takes a value below high, not {describe_value(low)} with high={describe_value(high)}"
+            f"low takes a value below high, not {describe_value(low)} with"
+            f" high={describe_value(high)}"
         )
     if not _does(works, least):
         raise ValueError(

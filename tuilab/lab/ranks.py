@@ -47,7 +47,10 @@ def _launch(options: Sequence[str], line: socket.socket) -> None:
         messages.send(
             line,
             WorkerResult(
-                error=f"the ranks cannot reach each other: {why}; bring the loopback up: ip link set lo up"
+                error=(
+                    f"the ranks cannot reach each other: {why}; bring the loopback up: ip link set"
+                    " lo up"
+                )
             ),
         )
         raise SystemExit(1)

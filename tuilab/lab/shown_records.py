@@ -78,7 +78,8 @@ def table_shown(title: str, rows: Sequence[Sequence[Any]], head: Sequence[str]) 
     """Return the record of a table; its rows are as long as each other, and as the head if there is one."""
     if not _is_row(rows) or not all(map(_is_row, rows)):
         raise TypeError(
-            f"rows takes a list of rows, each a list of texts and numbers, not {describe_value(rows)}"
+            "rows takes a list of rows, each a list of texts and numbers, not"
+            f" {describe_value(rows)}"
         )
     _refuse_many("rows", len(rows), _MOST_ROWS, "rows")
     if not _is_row(head):
@@ -86,7 +87,8 @@ def table_shown(title: str, rows: Sequence[Sequence[Any]], head: Sequence[str]) 
     widths = {len(row) for row in rows} | ({len(head)} if head else set())
     if len(widths) > 1:
         raise ValueError(
-            f"rows takes rows as long as each other and as head, not rows of {' and '.join(map(str, sorted(widths)))}"
+            "rows takes rows as long as each other and as head, not rows of"
+            f" {' and '.join(map(str, sorted(widths)))}"
         )
     _refuse_many("rows" if rows else "head", max(widths, default=0), _MOST_COLUMNS, "columns")
     heads = [words("head", name, _NAME_LIMIT) for name in head]
@@ -109,7 +111,8 @@ class LaneRecorder:
         start, end = (_finite(*argument) for argument in (("began", began), ("ended", ended)))
         if end < start:
             raise ValueError(
-                f"ended takes a number of at least began, which is {describe_value(start)}, not {describe_value(end)}"
+                f"ended takes a number of at least began, which is {describe_value(start)}, not"
+                f" {describe_value(end)}"
             )
         unit = words("unit", unit, _UNIT_LIMIT)
         record = checked(
@@ -122,11 +125,13 @@ class LaneRecorder:
         lanes = self._lanes.setdefault(arm, {})
         if lane not in lanes and len(lanes) >= _MOST_LANES:
             raise ValueError(
-                f"a picture has at most {_MOST_LANES} lanes; show fewer lanes, or give some of them another arm"
+                f"a picture has at most {_MOST_LANES} lanes; show fewer lanes, or give some of them"
+                " another arm"
             )
         if self._spans[arm] >= SPAN_LIMIT:
             raise ValueError(
-                f"a picture has at most {SPAN_LIMIT} spans; show fewer spans, or give some of them another arm"
+                f"a picture has at most {SPAN_LIMIT} spans; show fewer spans, or give some of them"
+                " another arm"
             )
         lanes[lane] = None
         self._spans[arm] += 1
@@ -135,7 +140,8 @@ class LaneRecorder:
 def _refuse_many(name: str, count: int, most: int, noun: str) -> None:
     if count > most:
         raise ValueError(
-            f"{name} takes at most {most} {noun}, not {count}; show the most important {noun}, and keep all with lab.artifact"
+            f"{name} takes at most {most} {noun}, not {count}; show the most important {noun}, and"
+            " keep all with lab.artifact"
         )
 
 

@@ -67,7 +67,10 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
         faulthandler.enable(_open_fault_log(run_dir / f"fault-{order.writer}.log"))
         journal = Writer(stream, hide, ahead_ns=place.ahead_ns)
     except OSError as problem:
-        error = f"the scenario was not started: {cannot_write(run_dir.parent, problem.strerror or str(problem))}"
+        error = (
+            "the scenario was not started:"
+            f" {cannot_write(run_dir.parent, problem.strerror or str(problem))}"
+        )
         _leave(line, WorkerResult(error=error, rank=order.rank), 1)
     os.register_at_fork(after_in_child=follow_to_death(os.getpid(), threading.get_ident()))
     if order.place:

@@ -91,7 +91,8 @@ def start(
         from tuilab.runs.command_line import hint
 
         raise ScenarioError(
-            f"the screens crashed (see above); this is a bug in tuilab. Runs continue; list them: {hint(root, 'runs')}"
+            "the screens crashed (see above); this is a bug in tuilab. Runs continue; list them:"
+            f" {hint(root, 'runs')}"
         )
     if app.is_terminal_given_back and (desk.started or desk.calibration or desk.watched):
         from tuilab.tui.goodbye import say_goodbye

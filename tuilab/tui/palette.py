@@ -238,7 +238,10 @@ def _where(uses: Sequence[tuple[str, str]]) -> str:
     key = uses[0][1]
     places = list(dict.fromkeys(place for place, other_key in uses if other_key == key))
     if len(places) == 1:
-        return f"{_WHERE[places[0]]}, {f'{_DOORS[places[0]]}, then ' if places[0] in _DOORS else ''}{key}"
+        return (
+            f"{_WHERE[places[0]]},"
+            f" {f'{_DOORS[places[0]]}, then ' if places[0] in _DOORS else ''}{key}"
+        )
     return f"{', '.join(_WHERE[place] for place in places[:-1])} or {_WHERE[places[-1]]}, {key}"
 
 

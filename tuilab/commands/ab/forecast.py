@@ -44,7 +44,10 @@ def foresee(order: RunOrder) -> list[str]:
     )
     process_s = next((run_s for past_run in earlier if (run_s := process_s_of(past_run))), None)
     processes, first = len(order.command.arms) + 1, order.command.arms[0].name
-    what = f"{plural(order.repeats, 'repeat')} of {processes} processes ({first} runs twice, as the A/A control)"
+    what = (
+        f"{plural(order.repeats, 'repeat')} of {processes} processes ({first} runs twice, as the"
+        " A/A control)"
+    )
     if order.looks:
         what = f"up to {what}"
     return [f"{what}: {_seen(order, luck)}", _how_long(order, processes, process_s)]
@@ -81,8 +84,14 @@ def _how_long(order: RunOrder, processes: int, process_s: float | None) -> str:
     if order.budget_s:
         return f"runs until the claims are decided, or for {clock(order.budget_s)}"
     if process_s is None:
-        return f"takes {count} times as long as the command (duration unknown: it has not run here before)"
-    return f"takes about {clock(count * process_s)}: {count} times {clock(process_s)}, the time of the command last time"
+        return (
+            f"takes {count} times as long as the command (duration unknown: it has not run here"
+            " before)"
+        )
+    return (
+        f"takes about {clock(count * process_s)}: {count} times {clock(process_s)}, the time of the"
+        " command last time"
+    )
 
 
 def luck_of(summary: RunSummary, measure: str = "") -> float | None:

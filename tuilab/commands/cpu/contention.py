@@ -99,7 +99,10 @@ class Contention:
             return [effect]  # a limit of its control group may hold it back
         if self.is_starved_by_others():
             return [
-                f"the machine was busy: other processes used {min(use.others, len(self.usable)):.1f} of {cores}",
+                (
+                    "the machine was busy: other processes used"
+                    f" {min(use.others, len(self.usable)):.1f} of {cores}"
+                ),
                 effect,
             ]
         return [

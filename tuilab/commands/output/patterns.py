@@ -58,11 +58,13 @@ def split(metric: str) -> tuple[str, str]:
         groups = re.compile(pattern.encode()).groups
     except (re.error, RecursionError, OverflowError, UnicodeEncodeError) as problem:
         raise UsageError(
-            f"--metric {show(name, 40)}: {show(pattern, 60)} is not a valid regular expression: {problem}"
+            f"--metric {show(name, 40)}: {show(pattern, 60)} is not a valid regular expression:"
+            f" {problem}"
         ) from problem
     if groups != 1:
         raise UsageError(
-            f"--metric {show(name, 40)}: the pattern has {groups} groups; put one pair of brackets ( ) around the number"
+            f"--metric {show(name, 40)}: the pattern has {groups} groups; put one pair of brackets"
+            " ( ) around the number"
         )
     return name.strip(), pattern
 

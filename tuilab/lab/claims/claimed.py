@@ -38,7 +38,8 @@ def other_values(at: Any, params: Mapping[str, Value]) -> str:
         return ""
     if not isinstance(at, Mapping) or not at:
         raise TypeError(
-            f'at takes a dict of parameters and their values, for example {{"rows": 500}}, not {describe_value(at)}'
+            'at takes a dict of parameters and their values, for example {"rows": 500}, not'
+            f" {describe_value(at)}"
         )
     terms = []
     is_elsewhere = False
@@ -82,7 +83,8 @@ def exact_claim(
     recorded = measured(got)
     if recorded.words and op != "equals":
         raise TypeError(
-            f"got takes numbers with {op}=, not {describe_value(got)}; for two arms of a race, use lab.claim_ratio"
+            f"got takes numbers with {op}=, not {describe_value(got)}; for two arms of a race, use"
+            " lab.claim_ratio"
         )
     return checked(
         events.ClaimMeasured(
@@ -106,7 +108,8 @@ def ratio_claim(
     over, under = two_arms(ratio)
     if early := raced & {over, under}:
         raise ValueError(
-            f"{' and '.join(sorted(early))} were raced before the claim “{about.key}”; claim first, then measure"
+            f"{' and '.join(sorted(early))} were raced before the claim “{about.key}”; claim first,"
+            " then measure"
         )
     if (at_most is None) == (at_least is None):
         raise TypeError("lab.claim_ratio takes either at_least= or at_most=")
@@ -142,6 +145,7 @@ def answer_of(record: Record, answers: float) -> float | None:
         return number("answers", answers)
     if len(record.got.numbers) != 1 or record.got.words:
         raise TypeError(
-            "answers=True takes a measured value that is one number; pass the number itself, for example answers=4.7"
+            "answers=True takes a measured value that is one number; pass the number itself, for"
+            " example answers=4.7"
         )
     return record.got.numbers[0]

@@ -95,7 +95,8 @@ class Claims:
             if missing := {declared.over, declared.under} - self._raced:
                 raced_names = ", ".join(sorted(self._raced)) or "none"
                 raise ValueError(
-                    f"“{claim}” names {' and '.join(sorted(missing))}, which no lab.race has as an arm; raced arms: {raced_names}"
+                    f"“{claim}” names {' and '.join(sorted(missing))}, which no lab.race has as an"
+                    f" arm; raced arms: {raced_names}"
                 )
 
     def _about(self, key: str) -> About:

@@ -19,7 +19,8 @@ def measured(value: Any, argument: str = "got") -> Measured:
     recorded = Measured.of(_plain(value, argument, DEEPEST))
     if (size := len(msgspec.json.encode(recorded))) > _SIZE_LIMIT:
         raise ValueError(
-            f"{argument} takes at most {_SIZE_LIMIT} bytes, not {size}; claim a summary, for example the largest value"
+            f"{argument} takes at most {_SIZE_LIMIT} bytes, not {size}; claim a summary, for"
+            " example the largest value"
         )
     return recorded
 
@@ -32,7 +33,8 @@ def _plain(value: Any, argument: str, depth: int) -> Value:
     if isinstance(value, list | tuple):
         if not depth:
             raise ValueError(
-                f"{argument} takes lists that are nested at most {DEEPEST} deep; claim a flatter list"
+                f"{argument} takes lists that are nested at most {DEEPEST} deep; claim a flatter"
+                " list"
             )
         return [_plain(part, argument, depth - 1) for part in value]
     if isinstance(value, bool):
@@ -68,13 +70,15 @@ def claimed_bound(
         stated = [("equals", True)]
     if len(stated) != 1:
         raise TypeError(
-            "lab.claim takes one of equals=, at_most=, at_least= and between=, or True or False as its value"
+            "lab.claim takes one of equals=, at_most=, at_least= and between=, or True or False as"
+            " its value"
         )
     ((op, want),) = stated
     bound = measured(want, op)
     if number_in("tolerance", tolerance, 0) == math.inf or (tolerance and op != "equals"):
         raise ValueError(
-            f"tolerance takes a finite number, and only with equals=, not {describe_value(tolerance)} with {op}="
+            "tolerance takes a finite number, and only with equals=, not"
+            f" {describe_value(tolerance)} with {op}="
         )
     if op != "equals":
         _check_order(op, bound, 2 if op == "between" else 1)

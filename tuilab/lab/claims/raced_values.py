@@ -26,27 +26,32 @@ def setting_raced(
     """Return the record of values and what speaks for each: an arm that has not raced, or what was measured."""
     if not isinstance(values, Mapping) or not 2 <= len(values) <= _MOST_VALUES:
         raise TypeError(
-            f"values takes a dict of 2 to {_MOST_VALUES} values, each with its arm or its measured cost, not {describe_value(values)}"
+            f"values takes a dict of 2 to {_MOST_VALUES} values, each with its arm or its measured"
+            f" cost, not {describe_value(values)}"
         )
     if not words("about", about, _ABOUT_LIMIT):
         raise ValueError(
-            'about is empty; name the work that is compared, for example "products of large matrices"'
+            'about is empty; name the work that is compared, for example "products of large'
+            ' matrices"'
         )
     if words("name", name) not in VARIABLES:
         raise ValueError(
-            f"name takes a known variable of threads, allocators or pinning, not {describe_value(name)}"
+            "name takes a known variable of threads, allocators or pinning, not"
+            f" {describe_value(name)}"
         )
     candidates = [_candidate(name, value, judged_by) for value, judged_by in values.items()]
     default = _spelled("default", default)
     if default not in [candidate.value for candidate in candidates]:
         raise ValueError(
-            f"default takes one of the values, not {describe_value(default)}; name the value of a program that sets none"
+            f"default takes one of the values, not {describe_value(default)}; name the value of a"
+            " program that sets none"
         )
     if len({candidate.cost is None for candidate in candidates}) > 1:
         raise TypeError("values takes either arms or measured costs, not both")
     if early := raced & {candidate.arm for candidate in candidates}:
         raise ValueError(
-            f"{' and '.join(sorted(early))} were raced before lab.advise; advise first, then measure"
+            f"{' and '.join(sorted(early))} were raced before lab.advise; advise first, then"
+            " measure"
         )
     return checked(
         SettingRaced(

@@ -69,7 +69,8 @@ def _for_rank(rank: int) -> ChosenDevice:
     gpu = of_rank(rank)
     if reason := gpu.why_not():
         raise BoxLacks(
-            f"cuda:{gpu.index}, the GPU of local rank {rank}, which cannot be used ({mended(reason)})"
+            f"cuda:{gpu.index}, the GPU of local rank {rank}, which cannot be used"
+            f" ({mended(reason)})"
         )
     gpu.make_current()
     return ChosenDevice(torch.device("cuda", gpu.index), f"that of local rank {rank}", _notice({}))
@@ -103,7 +104,8 @@ def _notice(refused: dict[str, str]) -> str:
     notices = [f"not used: {_listed(refused)}"] if refused else []
     if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
         notices.append(
-            "CUDA_LAUNCH_BLOCKING is set: torch waits for each kernel, and all times are longer than without it"
+            "CUDA_LAUNCH_BLOCKING is set: torch waits for each kernel, and all times are longer"
+            " than without it"
         )
     return "; ".join(notices)
 
@@ -131,7 +133,8 @@ def of_rank(rank: int) -> Cuda:
     if rank >= (count := torch_gpus.count()):
         visible = plural(count, "GPU")
         raise BoxLacks(
-            f"a GPU for local rank {rank}: torch sees {visible}; start one rank per GPU (--nproc-per-node {count})"
+            f"a GPU for local rank {rank}: torch sees {visible}; start one rank per GPU"
+            f" (--nproc-per-node {count})"
         )
     return devices.gpu(rank)
 

@@ -20,7 +20,9 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, *_FLOAT8, *_OLD_FLOAT8)
 _NVIDIA = {torch.float16: (7, 0), torch.bfloat16: (8, 0), torch.float32: (8, 0)} | dict.fromkeys(
     _FLOAT8, (8, 9)
 )
-_NVIDIA_WITHOUT = r"GTX 16|\bMX[45]50|\bT(400|500|550|600|1000|1200)\b"  # of capability 7.5, as others that have Tensor Cores
+_NVIDIA_WITHOUT = (  # of capability 7.5, as others that have Tensor Cores
+    r"GTX 16|\bMX[45]50|\bT(400|500|550|600|1000|1200)\b"
+)
 _AMD = {
     torch.float16: "gfx9(08|0a|4.|5.)",
     torch.bfloat16: "gfx9(08|0a|4.|5.)",
@@ -54,7 +56,10 @@ def lacking_units(device: torch.device, dtype: torch.dtype) -> str:
         and not re.search(_NVIDIA_WITHOUT, gpu.name)
     ):
         return ""
-    return f"Tensor Cores for {_told(dtype)}, which {show(gpu.name, 200)} of capability {gpu.major}.{gpu.minor} does not have"
+    return (
+        f"Tensor Cores for {_told(dtype)}, which {show(gpu.name, 200)} of capability"
+        f" {gpu.major}.{gpu.minor} does not have"
+    )
 
 
 def _lacking_on_cpu(dtype: torch.dtype) -> str:

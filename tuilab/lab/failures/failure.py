@@ -98,7 +98,10 @@ def _traceback(problem: BaseException, source: str) -> str:
         return "".join(_told(problem, source).format())
     except BaseException as worse:
         where = "".join(StackSummary.from_list(_frames(problem, source)).format())
-        return f"{where}{name_of(problem)}: {text_of(problem)}\n(the rest cannot be read: {name_of(worse)})"
+        return (
+            f"{where}{name_of(problem)}: {text_of(problem)}\n(the rest cannot be read:"
+            f" {name_of(worse)})"
+        )
 
 
 def _told(problem: BaseException, source: str) -> TracebackException:

@@ -9,9 +9,18 @@ from collections.abc import Sequence
 from types import ModuleType
 
 _ASSERT = "run again with CUDA_LAUNCH_BLOCKING=1 or --device cpu: then the traceback shows the line"
-_OLD = "the NVIDIA driver is too old for this torch: update it, or install a build of torch for an older CUDA"
-_NONE = "torch sees no GPU: find the reason with `tuilab doctor`; CUDA_VISIBLE_DEVICES may hide the GPUs"
-_BROKEN = "the GPU or its driver failed, not the scenario: see `sudo dmesg | grep -i xid`; reset the GPU, or reboot"
+_OLD = (
+    "the NVIDIA driver is too old for this torch: update it, or install a build of torch for an"
+    " older CUDA"
+)
+_NONE = (
+    "torch sees no GPU: find the reason with `tuilab doctor`; CUDA_VISIBLE_DEVICES may hide the"
+    " GPUs"
+)
+_BROKEN = (
+    "the GPU or its driver failed, not the scenario: see `sudo dmesg | grep -i xid`; reset the GPU,"
+    " or reboot"
+)
 
 # The first sentence that is found counts.
 _CUDA = (
@@ -28,7 +37,10 @@ _CUDA = (
     ("unsupported toolchain", _OLD),
     (
         "forward compatibility was attempted",
-        "the CUDA libraries and the NVIDIA driver have different versions: reboot, or update the driver",
+        (
+            "the CUDA libraries and the NVIDIA driver have different versions: reboot, or update"
+            " the driver"
+        ),
     ),
     (
         "Found no NVIDIA driver",
@@ -40,11 +52,17 @@ _CUDA = (
     ),
     (
         "busy or unavailable",
-        "another process uses this GPU exclusively (see `nvidia-smi`): wait, choose another GPU, or run with --device cpu",
+        (
+            "another process uses this GPU exclusively (see `nvidia-smi`): wait, choose another"
+            " GPU, or run with --device cpu"
+        ),
     ),
     (
         "invalid device ordinal",
-        "no GPU has this number: `tuilab doctor --all` lists the GPUs; CUDA_VISIBLE_DEVICES may hide some",
+        (
+            "no GPU has this number: `tuilab doctor --all` lists the GPUs; CUDA_VISIBLE_DEVICES may"
+            " hide some"
+        ),
     ),
     ("No CUDA GPUs are available", _NONE),
     ("no CUDA-capable device", _NONE),
@@ -58,7 +76,10 @@ _CUDA = (
     ),
     (
         "stream is capturing",
-        "a CUDA graph is being captured, which does not allow this: do it before or after the capture",
+        (
+            "a CUDA graph is being captured, which does not allow this: do it before or after the"
+            " capture"
+        ),
     ),
     ("uncorrectable ECC error", _BROKEN),
     ("CUDA unknown error", _BROKEN),
@@ -77,11 +98,17 @@ _NAME = 100  # characters that are compared of one that nothing has
 _ANY = (
     (
         "shared memory",
-        "/dev/shm is too small for the batches of the DataLoader: use fewer workers, smaller batches, or a larger /dev/shm",
+        (
+            "/dev/shm is too small for the batches of the DataLoader: use fewer workers, smaller"
+            " batches, or a larger /dev/shm"
+        ),
     ),
     (
         "/dev/shm",
-        "/dev/shm is too small for the batches of the DataLoader: use fewer workers, smaller batches, or a larger /dev/shm",
+        (
+            "/dev/shm is too small for the batches of the DataLoader: use fewer workers, smaller"
+            " batches, or a larger /dev/shm"
+        ),
     ),
     (
         "Too many open files",

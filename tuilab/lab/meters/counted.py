@@ -84,7 +84,8 @@ def _gradients(meter: Meter, value: Any) -> Any:
     ]
     if not outputs:
         raise ValueError(
-            f"backward=True takes a function whose result requires a gradient, but f returned {describe_value(value)}"
+            "backward=True takes a function whose result requires a gradient, but f returned"
+            f" {describe_value(value)}"
         )
     leaves = [
         node.variable for node in _nodes(outputs) if type(node).__name__ == "AccumulateGrad"

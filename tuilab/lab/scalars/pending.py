@@ -78,7 +78,8 @@ class Pending:
             for index, tensors in by_gpu.items():
                 if gpu(index).is_capturing():
                     raise ValueError(
-                        f"{min(tensors)} cannot be logged while its GPU records a graph; log it after a replay"
+                        f"{min(tensors)} cannot be logged while its GPU records a graph; log it"
+                        " after a replay"
                     )
             is_sure = by_gpu.keys() == self._landings.keys()  # that none of them records a graph
             flights = [
@@ -230,5 +231,6 @@ def _has_landed(held: _Held) -> bool:
 def _refuse(name: str, value: torch.Tensor) -> None:
     if value.numel() != 1 or value.is_complex():
         raise TypeError(
-            f"{name} takes a number, not a tensor of {tuple(value.shape)} {value.dtype} on {value.device}"
+            f"{name} takes a number, not a tensor of {tuple(value.shape)} {value.dtype} on"
+            f" {value.device}"
         )

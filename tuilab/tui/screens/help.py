@@ -20,7 +20,9 @@ _VERDICTS = {
     Verdict.NO_DIFFERENCE: "The difference is too small to matter.",
     Verdict.REFUTED: "The measurement contradicts the claim.",
     Verdict.INCONCLUSIVE: "Not decided yet; the verdict says what is missing.",
-    Verdict.INVALID: "A control failed, or the arms computed different results: no verdict can be trusted.",
+    Verdict.INVALID: (
+        "A control failed, or the arms computed different results: no verdict can be trusted."
+    ),
     Verdict.NOT_TESTABLE: "The machine lacks something, or the claim is about other values.",
 }
 _STATES = {
@@ -38,7 +40,10 @@ _ALSO = {
     "*": "A marked run: marked runs are compared or deleted together.",
     "n/a": "Not known; the reason is next to it. It never means 0.",
     "[low, high]": "The interval that contains the true value, at the confidence of the verdict.",
-    "tuilab 9 %": "CPU use of tuilab in % of a core, and the data it sends to this terminal; shown while a run is running.",
+    "tuilab 9 %": (
+        "CPU use of tuilab in % of a core, and the data it sends to this terminal; shown while a"
+        " run is running."
+    ),
 }
 
 

@@ -194,7 +194,8 @@ class RunPage(FollowingPage):
         elif run is not None:
             again = rerun_command(self.source.summary)
             self.lab.tell(
-                f"the file of {show(run.scenario, 60)} is no longer here; where the file exists, use: {again}",
+                f"the file of {show(run.scenario, 60)} is no longer here; where the file exists,"
+                f" use: {again}",
                 is_problem=False,
             )
 

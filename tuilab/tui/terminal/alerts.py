@@ -19,7 +19,8 @@ def chosen() -> tuple[str, ...]:
     words = [word.strip() for word in value.split(",") if word.strip() not in ("", "none")]
     if unknown := [word for word in words if word not in KINDS]:
         raise UsageError(
-            f"TUILAB_ALERTS takes {join(KINDS)}, separated by commas, or none; not {show(unknown[0], 60)}"
+            f"TUILAB_ALERTS takes {join(KINDS)}, separated by commas, or none; not"
+            f" {show(unknown[0], 60)}"
         )
     return tuple(kind for kind in KINDS if kind in words)
 

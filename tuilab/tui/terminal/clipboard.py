@@ -25,7 +25,10 @@ def copy(text: str, write: Callable[[str], None]) -> str:
                 timeout=2,
                 check=True,
             )
-            return f"copied to tmux's buffer (prefix ] pastes it) and offered to the terminal: {_told(text)}"
+            return (
+                "copied to tmux's buffer (prefix ] pastes it) and offered to the terminal:"
+                f" {_told(text)}"
+            )
     write(f"\x1b]52;c;{base64.b64encode(_bytes(text)).decode()}\x07")
     return f"offered to the terminal, which may refuse: {_told(text)}"
 

@@ -25,7 +25,9 @@ from tuilab.tui.terminal.guardian import open_again
 from tuilab.tui.terminal.keyboard import Typed
 from tuilab.tui.terminal.textual_parts import TextualDriver
 
-_QUESTION = b"\x1b[5n"  # are you well? the oldest question of all; some terminals print a part of those that they do not know
+_QUESTION = (  # are you well? the oldest question of all; some terminals print a part of those that they do not know
+    b"\x1b[5n"
+)
 _ANSWER = re.compile(r"\x1b\[0n")
 _LONGEST_ANSWER = 4
 _PATIENCE_S = 5.0  # an answer that is not there by then is lost, or the link is frozen

@@ -26,7 +26,8 @@ def command(path: str, line: int) -> list[str]:
         words = []
     if not words or shutil.which(words[0]) is None:
         raise UsageError(
-            f"editor {show(editor, 60)} not found; set EDITOR to an installed one, for example EDITOR=nano"
+            f"editor {show(editor, 60)} not found; set EDITOR to an installed one, for example"
+            " EDITOR=nano"
         )
     return [*words, *_place(os.path.basename(words[0]), os.path.abspath(path), line)]
 

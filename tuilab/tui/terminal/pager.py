@@ -18,6 +18,9 @@ def show_in_pager(text: str) -> str:
         try:
             process = subprocess.Popen(shlex.split(pager), stdin=file, process_group=0)
         except (OSError, ValueError, IndexError) as problem:
-            return f"cannot start the pager {show(pager, 60)} ({show(problem, 100)}); set PAGER to another one"
+            return (
+                f"cannot start the pager {show(pager, 60)} ({show(problem, 100)}); set PAGER to"
+                " another one"
+            )
         code = lend_terminal(process)
     return f"the pager {show(pager, 60)} exited with code {code}" if code > 0 else ""
