@@ -1,1 +1,1 @@
-"""Runs on other boxes, through Ray: placed there, carried out by the same supervisor, and followed from here."""
+"""Runs on other machines through Ray: the same supervisor carries them out, and we follow them."""

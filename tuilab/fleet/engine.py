@@ -1,4 +1,4 @@
-"""The engine `ray`: its options, what they refuse, and how it carries out runs. Ray itself is loaded for the last only."""
+"""The engine `ray`: its options, their checks, and the start of runs. Only the last loads Ray."""
 
 import contextlib
 import os
@@ -47,7 +47,7 @@ SEVERAL = ("per_node", "count")
 
 
 def check(given: Mapping[str, Any]) -> None:
-    """Raise UsageError if the options cannot be combined, or if Ray cannot give that share of GPUs."""
+    """Raise UsageError if options exclude each other, or if Ray cannot give that share of GPUs."""
     gpus = given["gpus"] or 0
     if gpus != round(gpus, 4) or (gpus > 1 and gpus % 1):
         raise UsageError(
@@ -76,7 +76,7 @@ def carry(
     orders: "Sequence[RunOrder]", given: Mapping[str, Any], tell: "Tell", take: "Take"
 ) -> bool:
     """Carry out the orders on the nodes of the cluster; return whether Ctrl-C ended it."""
-    from tuilab.fleet import fleet_queue as carrying
+    from tuilab.fleet import fleet_queue
     from tuilab.fleet.cluster import Cluster
     from tuilab.fleet.placement import FleetPlacement
 
@@ -88,9 +88,12 @@ def carry(
         gpus=given["gpus"],
     )
     nowhere = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    with nowhere, contextlib.redirect_stdout(nowhere):  # Ray prints there what the nodes print
+    with (
+        nowhere,
+        contextlib.redirect_stdout(nowhere),
+    ):  # Ray prints the output of the nodes to stdout
         cluster = Cluster(placement.address)
         try:
-            return carrying.carry(orders, cluster, placement, tell, take)
+            return fleet_queue.carry(orders, cluster, placement, tell, take)
         finally:
             cluster.close()

@@ -1,4 +1,4 @@
-"""Files of a run on their way between boxes, in pieces; what they are called is checked like the names of an archive."""
+"""Files of a run that are copied between machines in pieces; names are checked as in an archive."""
 
 import hashlib
 import os
@@ -9,15 +9,15 @@ from typing import NamedTuple
 from tuilab.runs.archive.names import is_of_a_run, names
 from tuilab.storage.files import open_regular
 
-_PORTION = 4 << 20  # bytes that are handed over at a time
-_PIECE = 1 << 20
+_PORTION = 4 << 20  # bytes of one answer
+_PIECE = 1 << 20  # bytes
 
 
 class FilePiece(NamedTuple):
-    """A part of a file of the run."""
+    """A part of a file of a run."""
 
     name: str
-    at: int
+    at: int  # the offset in the file
     data: bytes
 
     @property
@@ -26,14 +26,13 @@ class FilePiece(NamedTuple):
 
 
 def beyond(run_dir: Path, sizes: Mapping[str, int]) -> tuple[list[FilePiece], bool]:
-    """Return what the files of a run have beyond the bytes that are known of each, and whether that is all."""
+    """Return what the files of a run have beyond these sizes, and whether that is all."""
     pieces: list[FilePiece] = []
     room = _PORTION
     for name in names(run_dir):
         offset = sizes.get(name, 0)
-        pieces += (
-            [FilePiece(name, 0, b"")] if name not in sizes else []
-        )  # that there is such a file
+        if name not in sizes:
+            pieces.append(FilePiece(name, 0, b""))  # the file may be empty
         while room > 0 and (data := _read(run_dir / name, offset, min(room, _PIECE))):
             pieces.append(FilePiece(name, offset, data))
             offset += len(data)
@@ -42,19 +41,19 @@ def beyond(run_dir: Path, sizes: Mapping[str, int]) -> tuple[list[FilePiece], bo
 
 
 def write(run_dir: Path, piece: FilePiece) -> None:
-    """Put a piece in its place in a file of the run; one that is called like no file of a run is left out."""
+    """Write a piece into its file; a name that no file of a run can have is ignored."""
     if not is_of_a_run(piece.name):
         return
-    flags = (
-        os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | (0 if piece.at else os.O_TRUNC)
-    )
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    if piece.at == 0:
+        flags |= os.O_TRUNC
     with open(os.open(run_dir / piece.name, flags, 0o600), "wb", buffering=0) as file:
         file.seek(piece.at)
         file.write(piece.data)
 
 
 def digest(path: Path) -> str:
-    """Return the digest of a file; nothing where it cannot be read."""
+    """Return the digest of a file, or nothing if it cannot be read."""
     try:
         with open(open_regular(path), "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -63,7 +62,7 @@ def digest(path: Path) -> str:
 
 
 def _read(path: Path, offset: int, most: int) -> bytes:
-    """Return what a file has from a place on; nothing where there is no more."""
+    """Return bytes of a file from an offset on; nothing at its end."""
     try:
         with open(open_regular(path), "rb") as file:
             file.seek(offset)

@@ -1,4 +1,4 @@
-"""Has runs carried out on the nodes of a cluster, one at a time on each, and brings them here while they go on."""
+"""Run orders on the nodes of a cluster, one at a time on each, and copy the runs here meanwhile."""
 
 import math
 import time
@@ -21,39 +21,41 @@ from tuilab.text.display import join, plural, show
 
 _MOST_TRIES = 3
 _POLL_S = 0.1
-_SILENCE_S = 5.0  # after which it is told what is waited for
+_SILENCE_S = 5.0  # after so long, say what we wait for
 
 
 def carry(
     orders: Sequence[RunOrder], cluster: Cluster, placement: FleetPlacement, tell: Tell, take: Take
 ) -> bool:
-    """Have all orders carried out; `take` gets each that is over. Return whether an interrupt ended it."""
+    """Run all orders; `take` gets each run that is over. Return whether Ctrl-C ended it."""
     if placement.nnodes:
         check_ranks(orders)
     nodes = chosen(cluster.nodes(), placement, tell)
     tasks = deque(_tasks(orders, nodes, placement))
-    line = (MultiNodeRun if placement.nnodes else FleetQueue)(
-        cluster, nodes, placement, tasks, tell, take
-    )
+    kind = MultiNodeRun if placement.nnodes else FleetQueue
+    runner = kind(cluster, nodes, placement, tasks, tell, take)
     try:
-        return line.run()
+        return runner.run()
     finally:
-        line.close()
+        runner.close()
 
 
 def _tasks(
     orders: Sequence[RunOrder], nodes: Sequence[Node], placement: FleetPlacement
 ) -> list[Task]:
-    """Return what is to be run where: each order once, or on each of some nodes."""
-    if placement.is_per_node or placement.count:
-        files = [(order, files_of(order)) for order in orders]
-        used_nodes = nodes if placement.is_per_node else nodes[: placement.count]
-        return [Task(order, found, node.id) for order, found in files for node in used_nodes]
-    return [Task(order, files_of(order)) for order in orders]
+    """Return the tasks: each order once, or once for each of the nodes."""
+    if not placement.is_per_node and not placement.count:
+        return [Task(order, files_of(order)) for order in orders]
+    used_nodes = nodes if placement.is_per_node else nodes[: placement.count]
+    tasks = []
+    for order in orders:
+        files = files_of(order)
+        tasks += [Task(order, files, node.id) for node in used_nodes]
+    return tasks
 
 
 class FleetQueue:
-    """The runs that are wanted, and the nodes that are held for them as long as there is something for them to do."""
+    """The tasks that are left, and the nodes that are reserved while they have a task."""
 
     def __init__(
         self,
@@ -64,74 +66,75 @@ class FleetQueue:
         tell: Tell,
         take: Take,
     ) -> None:
-        self._cluster, self._nodes, self._gpus, self._tasks = (
-            cluster,
-            list(nodes),
-            placement.gpus,
-            tasks,
-        )
-        self._tell, self._take, self._me = tell, take, ourselves()
-        self._seats: list[NodeRun] = []
-        self._stops = 0
-        self._give_up_at = math.inf  # the nodes that were told to stop
-        self._tell_at = time.monotonic() + _SILENCE_S  # what is waited for
+        self._cluster = cluster
+        self._nodes = list(nodes)
+        self._gpus = placement.gpus
+        self._tasks = tasks
+        self._tell = tell
+        self._take = take
+        self._me = ourselves()
+        self._node_runs: list[NodeRun] = []
+        self._stops = 0  # how often Ctrl-C was pressed
+        self._give_up_at = math.inf  # when to give up nodes that were told to stop
+        self._tell_at = time.monotonic() + _SILENCE_S  # when to say what we wait for
 
     def run(self) -> bool:
-        """Go on until all is done; return whether an interrupt ended it."""
+        """Run until all is done; return whether Ctrl-C ended it."""
         with OneByOne() as turns:
             turns.wait()
-            while self._tasks or any(seat.task for seat in self._seats):
+            while self._tasks or any(node_run.task for node_run in self._node_runs):
                 try:
                     self._step()
                 except KeyboardInterrupt:
                     self._interrupt()
                 except HeadLost as problem:
                     self._nodes.clear()
-                    for seat in list(self._seats):
-                        self._lose(seat, problem)
+                    for node_run in list(self._node_runs):
+                        self._lose(node_run, problem)
         return self._stops > 0
 
     def close(self) -> None:
-        """Let go of the nodes; a run that goes on there is stopped."""
-        for seat in self._seats:
-            if seat.mirror and seat.task:
-                seat.mirror.end()
-            seat.remote.drop()
+        """Release the nodes; a run that is still running there is stopped."""
+        for node_run in self._node_runs:
+            if node_run.mirror and node_run.task:
+                node_run.mirror.end()
+            node_run.remote.drop()
 
     def _step(self) -> None:
         self._hold_nodes()
         self._tell_of_waiting()
-        for seat in self._seats:
-            if seat.is_ready and not seat.task and (task := self._next_for(seat)):
-                seat.begin(task)
-            seat.heed()
-        seat_of_request = {seat.asked: seat for seat in self._seats if seat.asked}
-        for question, answer in self._cluster.heard([*seat_of_request], _POLL_S):
+        for node_run in self._node_runs:
+            if node_run.is_ready and not node_run.task and (task := self._next_for(node_run)):
+                node_run.begin(task)
+            node_run.heed()
+        node_run_of = {node_run.asked: node_run for node_run in self._node_runs if node_run.asked}
+        for question, answer in self._cluster.heard([*node_run_of], _POLL_S):
             if isinstance(answer, NodeLost):
-                self._lose(seat_of_request[question], answer)
+                self._lose(node_run_of[question], answer)
             else:
-                self._hear(seat_of_request[question], answer)
+                self._hear(node_run_of[question], answer)
         if time.monotonic() > self._give_up_at:
-            for seat in [seat for seat in self._seats if seat.task]:
-                self._give_up(seat, "it did not stop in time; Ray ends it", ExitCode.FAILED)
+            for node_run in [node_run for node_run in self._node_runs if node_run.task]:
+                self._give_up(node_run, "it did not stop in time; Ray ends it", ExitCode.FAILED)
 
     def _hold_nodes(self) -> None:
-        """Ask Ray for each node that has something to do, and give back those that have not: whichever is free first begins."""
-        for seat in [
-            seat for seat in self._seats if not seat.task and not self._is_wanted(seat.node)
-        ]:
-            seat.remote.drop()
-            self._seats.remove(seat)
-        held = {seat.node.id for seat in self._seats}
+        """Reserve every node that has a task, and release the others; the first free one begins."""
+        for node_run in list(self._node_runs):
+            if not node_run.task and not self._has_task(node_run.node):
+                node_run.remote.drop()
+                self._node_runs.remove(node_run)
+        held = {node_run.node.id for node_run in self._node_runs}
         for node in self._nodes:
-            if node.id not in held and self._is_wanted(node):
+            if node.id not in held and self._has_task(node):
                 gpus = node.gpus if self._gpus is None else self._gpus
-                self._seats.append(
+                self._node_runs.append(
                     NodeRun(node, self._cluster.host(node, node.cpus, gpus), self._me)
                 )
 
     def _tell_of_waiting(self) -> None:
-        waiting = [show(seat.node.name, 60) for seat in self._seats if not seat.is_ready]
+        waiting = [
+            show(node_run.node.name, 60) for node_run in self._node_runs if not node_run.is_ready
+        ]
         if time.monotonic() > self._tell_at and waiting:
             self._tell_at = math.inf
             self._tell(
@@ -139,81 +142,84 @@ class FleetQueue:
                 " process"
             )
 
-    def _is_wanted(self, node: Node) -> bool:
+    def _has_task(self, node: Node) -> bool:
         return any(task.node in ("", node.id) for task in self._tasks)
 
-    def _next_for(self, seat: NodeRun) -> Task | None:
-        """Return the first run that may happen on a node, and take it out of the line."""
+    def _next_for(self, node_run: NodeRun) -> Task | None:
+        """Remove and return the first task that may run on a node."""
         for index, task in enumerate(self._tasks):
-            if task.node in ("", seat.node.id):
+            if task.node in ("", node_run.node.id):
                 del self._tasks[index]
                 return task
         return None
 
-    def _hear(self, seat: NodeRun, answer: object) -> None:
-        is_over = hear(seat, answer, self._tell)
+    def _hear(self, node_run: NodeRun, answer: object) -> None:
+        is_over = hear(node_run, answer, self._tell)
         if (
-            seat.is_broken
-            and not seat.mirror
-            and seat.task
-            and self._try_again(seat.task, "", seat.node)
+            node_run.is_broken
+            and not node_run.mirror
+            and node_run.task
+            and self._try_again(node_run.task, "", node_run.node)
         ):
-            self._drop(seat)
-            self._leave(seat, seat.problem)
-        elif seat.is_broken:
-            self._give_up(seat, seat.problem, seat.code)
+            self._drop(node_run)
+            self._leave(node_run, node_run.problem)
+        elif node_run.is_broken:
+            self._give_up(node_run, node_run.problem, node_run.code)
         elif is_over:
-            run_dir = seat.run_dir
-            seat.let_go()
-            self._take(RemoteEnd(seat.node.name, run_dir, seat.problem, seat.code))
+            run_dir = node_run.run_dir
+            node_run.let_go()
+            self._take(RemoteEnd(node_run.node.name, run_dir, node_run.problem, node_run.code))
 
-    def _give_up(self, seat: NodeRun, why: str, code: int) -> None:
-        """What a node was asked for ends here; for the next run a process of its own is asked for there."""
-        task, run_dir = seat.task, seat.run_dir
-        self._drop(seat)
+    def _give_up(self, node_run: NodeRun, why: str, code: int) -> None:
+        """Give up the task of a node; the next task gets a new process there."""
+        task, run_dir = node_run.task, node_run.run_dir
+        self._drop(node_run)
         if task:
-            self._take(RemoteEnd(seat.node.name, run_dir, why, code))
+            self._take(RemoteEnd(node_run.node.name, run_dir, why, code))
         else:
-            self._leave(seat, why)
+            self._leave(node_run, why)
 
-    def _drop(self, seat: NodeRun) -> None:
-        seat.let_go()
-        seat.remote.drop()
-        self._seats.remove(seat)
+    def _drop(self, node_run: NodeRun) -> None:
+        node_run.let_go()
+        node_run.remote.drop()
+        self._node_runs.remove(node_run)
 
-    def _lose(self, seat: NodeRun, why: Exception) -> None:
-        """A node is gone: what it ran is lost, and is tried again on another one."""
-        task, run_dir = seat.task, seat.run_dir
-        seat.let_go()
-        self._seats.remove(seat)
+    def _lose(self, node_run: NodeRun, why: Exception) -> None:
+        """Handle a lost node: its task is tried again on another one."""
+        task, run_dir = node_run.task, node_run.run_dir
+        node_run.let_go()
+        self._node_runs.remove(node_run)
         run = run_dir.name if run_dir else ""
-        self._tell(f"{show(seat.node.name, 60)}: lost{f' with {run}' if run else ''}: {why}")
-        is_again = task is not None and not self._stops and self._try_again(task, run, seat.node)
+        self._tell(f"{show(node_run.node.name, 60)}: lost{f' with {run}' if run else ''}: {why}")
+        is_again = (
+            task is not None and not self._stops and self._try_again(task, run, node_run.node)
+        )
         if run_dir:
-            self._take(RemoteEnd(seat.node.name, run_dir, is_tried_again=is_again))
+            self._take(RemoteEnd(node_run.node.name, run_dir, is_tried_again=is_again))
         elif task and not is_again:
             self._take(
                 RemoteEnd(
-                    seat.node.name,
+                    node_run.node.name,
                     None,
                     f"{show(task.order.scenario, 60)} is lost: {why}",
                     int(ExitCode.FAILED),
                 )
             )
-        self._leave(seat, "the node is gone")
+        self._leave(node_run, "the node is gone")
 
-    def _leave(self, seat: NodeRun, why: str) -> None:
-        """Ask for nothing more on a node."""
-        self._nodes = [node for node in self._nodes if node.id != seat.node.id]
-        for gone in [task for task in self._tasks if task.node == seat.node.id]:
-            self._tasks.remove(gone)
-            self._take(RemoteEnd(seat.node.name, None, why, int(ExitCode.FAILED)))
+    def _leave(self, node_run: NodeRun, why: str) -> None:
+        """Use a node no more, and fail the tasks that only it may run."""
+        self._nodes = [node for node in self._nodes if node.id != node_run.node.id]
+        for task in list(self._tasks):
+            if task.node == node_run.node.id:
+                self._tasks.remove(task)
+                self._take(RemoteEnd(node_run.node.name, None, why, int(ExitCode.FAILED)))
         if self._tasks and not self._nodes:
             task_count = len(self._tasks)
             self._tasks.clear()
             self._take(
                 RemoteEnd(
-                    seat.node.name,
+                    node_run.node.name,
                     None,
                     f"no node is left for {plural(task_count, 'run')}",
                     int(ExitCode.FAILED),
@@ -221,7 +227,7 @@ class FleetQueue:
             )
 
     def _try_again(self, task: Task, run: str, lost: Node) -> bool:
-        """Put a run that was lost in the line again, if that is wanted and a node is left; say whether."""
+        """Queue a lost task again, if it may run on another node; return whether."""
         name = show(task.order.scenario, 60)
         if task.node or task.tries >= _MOST_TRIES:
             why = (
@@ -241,15 +247,15 @@ class FleetQueue:
         return True
 
     def _interrupt(self) -> None:
-        """Stop what goes on: in order, and by a second interrupt at once; nothing more begins."""
+        """Stop all runs, at once at the second interrupt; nothing more begins."""
         self._stops += 1
         self._tasks.clear()
-        busy = [seat for seat in self._seats if seat.task]
-        for seat in busy:
-            seat.wanted = carried.AT_ONCE if self._stops > 1 else ""
+        busy = [node_run for node_run in self._node_runs if node_run.task]
+        for node_run in busy:
+            node_run.wanted = carried.AT_ONCE if self._stops > 1 else ""
         if self._stops > 1:
             self._give_up_at = time.monotonic() + (END_S if self._stops == 2 else 0.0)
-        names = join([show(seat.node.name, 40) for seat in busy])
+        names = join([show(node_run.node.name, 40) for node_run in busy])
         if busy:
             self._tell(
                 f"stopping {names}; Ctrl-C again stops at once"

@@ -1,7 +1,8 @@
-"""The folders that runs have on a node. Who keeps a run holds a lock on its folder, which goes with the last of them.
+"""The folders of runs on a node.
 
-So a folder whose lock is free is nobody's: its keeper and its actor were killed. Whoever comes next ends what still runs there,
-and removes it. Its name has the boot: on a disk that nodes share, not every file system knows the locks of another one.
+The processes of a run hold a lock on its folder. If the lock is free, they were killed: the next
+run then ends what is left of that run, and removes the folder. The name contains the boot id,
+because on a shared disk the locks of other nodes may be invisible.
 """
 
 import contextlib
@@ -18,15 +19,15 @@ from tuilab.record import presence
 from tuilab.record.live_run import Watch
 
 PREFIX = "tuilab-held-"
-_PATIENCE_S = 10.0  # with a run that nobody keeps, to end
-_LOOK_S = 0.1
+_PATIENCE_S = 10.0  # for an abandoned run to end
+_POLL_S = 0.1
 
 
 def make() -> tuple[Path, int]:
-    """Make a folder, and return it with a descriptor that holds it for as long as it is open anywhere."""
+    """Create a folder, and return it with a descriptor that locks it while it is open anywhere."""
     folder = Path(tempfile.mkdtemp(prefix=_begin()))
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    with contextlib.suppress(OSError):  # a file system without locks: then none is ever free
+    with contextlib.suppress(OSError):  # without locks, no folder is ever free
         fcntl.flock(held, fcntl.LOCK_EX)
     return folder, held
 
@@ -36,9 +37,9 @@ def _begin() -> str:
 
 
 def clear() -> None:
-    """Remove the folders of this user that nobody holds any more; what runs there is ended."""
+    """Remove the folders of this user whose lock is free, and end the runs in them."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_begin()}*"):
-        with contextlib.suppress(OSError):  # somebody else's, or held, or just gone
+        with contextlib.suppress(OSError):  # of another user, or locked, or just removed
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 _clear(folder, handle)
@@ -50,7 +51,7 @@ def _clear(folder: Path, handle: int) -> None:
     if os.fstat(handle).st_uid != os.geteuid():
         return
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    if not os.listdir(handle):  # it was made in this moment, and is held in the next
+    if not os.listdir(handle):  # it has just been created, and is not locked yet
         return
     have_ended = [end(run_dir) for run_dir in folder.glob("runs/[!.]*")]
     if all(have_ended):
@@ -58,16 +59,18 @@ def _clear(folder: Path, handle: int) -> None:
 
 
 def end(run_dir: Path) -> bool:
-    """End a run whose keeper is gone, or it would go on and nobody would see to it; say whether it has ended."""
+    """End an abandoned run, and return whether it has ended."""
     try:
         launch.stop(run_dir, at_once=True)
         with contextlib.closing(Watch(run_dir)) as watch:
             watch.catch_up()
-            until = time.monotonic() + _PATIENCE_S
-            while (is_left := _is_left(watch, run_dir.name)) and time.monotonic() < until:
-                time.sleep(_LOOK_S)
-        return not is_left
-    except (TuilabError, OSError):  # as where it has just begun
+            deadline = time.monotonic() + _PATIENCE_S
+            while _is_left(watch, run_dir.name):
+                if time.monotonic() >= deadline:
+                    return False
+                time.sleep(_POLL_S)
+        return True
+    except (TuilabError, OSError):  # for example because it has just begun
         return False
 
 

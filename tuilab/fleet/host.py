@@ -1,4 +1,4 @@
-"""What runs on a node: starts one run at a time there, or ranks of one, and hands over what it has written."""
+"""The actor on a node: it starts a run, or some ranks of one, and returns what they write."""
 
 import contextlib
 import os
@@ -20,54 +20,50 @@ from tuilab.fleet.rank_calls import Calls
 from tuilab.probes.interfaces import network_of
 from tuilab.runs.archive.names import FOLDERS, names
 
-_LOOK_S = 0.1  # between two looks at the files, while somebody waits for something new
-
-
-_OF_RAY = "/ray/core/"  # stands in the path of what it loads into every process
+_POLL_S = 0.1  # between two reads of the files
+_OF_RAY = "/ray/core/"  # in the path of libraries that Ray preloads
 
 
 class RunNews(NamedTuple):
-    """What is new of a run, or of ranks of one."""
+    """The news of a run, or of some ranks of one."""
 
     pieces: list[FilePiece]
-    is_over: bool  # and nothing more will come
-    call: int = 0  # the number of the ranks that it wants on other nodes now; 0: of none
-    order: bytes = b""  # for these, when they are told for the first time
-    said: bytes = b""  # of ranks that are over: how they ended
+    is_over: bool  # nothing more will come
+    call: int = 0  # the number of the call that needs ranks on other nodes; 0: none
+    order: bytes = b""  # of that call, when it is new
+    said: bytes = b""  # the result of ranks that are over
 
 
 class Host:
-    """The actor of a node. All that it is given and gives is plain data; while a run goes on it does next to nothing.
+    """The actor of a node; arguments and results of its methods are plain data.
 
-    While it waits for something new it can be told to stop: those are two threads.
+    Ray calls it in two threads, so that it can be told to stop while it waits for news.
     """
 
     def __init__(self) -> None:
         stand_up()
         folders.clear()
         self._folder: Path | None = None
-        self._held = -1  # a descriptor that holds it
+        self._held = -1  # the descriptor with the lock on the folder
         self._keeper: subprocess.Popen[bytes] | None = None
         self._run_dir = Path()
-        self._last_words = b""  # of the keeper
+        self._last_words = b""  # of the process that started the run
         self._is_over = False
         self._calls: Calls | None = None
-        self._call = 0  # the last one that was told
+        self._call = 0  # the last call that was returned
 
     def is_there(self) -> str:
-        """Return what is odd about what is started here, or nothing."""
-        return (
-            f"Ray starts its processes with low priority (niceness {os.nice(0)})"
-            if os.nice(0) > 0
-            else ""
-        )
+        """Return a warning about the processes on this node, or nothing."""
+        if os.nice(0) <= 0:
+            return ""
+        return f"Ray starts its processes with low priority (niceness {os.nice(0)})"
 
     def now_ns(self) -> int:
         """Return the time of this node."""
         return time.monotonic_ns()
 
     def start(self, order: bytes, files: Mapping[str, bytes]) -> Receipt:
-        """Start a run, of the files that came along if there are any, and return its folder, or what is wrong."""
+        """Start a run with the files that came with it, and return its folder or an error."""
         folder = self._make_folder(files)
         run_order: RunOrder = messages.unpack(order, RunOrder)
         run_order.root = str(folder / "runs")
@@ -81,7 +77,7 @@ class Host:
     def start_ranks(
         self, order: bytes, files: Mapping[str, bytes], scenario: str, node_index: int, place: Place
     ) -> Receipt:
-        """Start the share of this node, the one at that number, of the ranks of a run that is on another node."""
+        """Start the ranks of this node for a run on another node; `node_index` is its number."""
         folder = self._make_folder(files)
         worker_order: WorkerOrder = messages.unpack(order, WorkerOrder)
         assert worker_order.arm and worker_order.spread
@@ -89,36 +85,35 @@ class Host:
         for name in ("", *FOLDERS):
             (run_dir / name).mkdir(mode=0o700, parents=True)
         (run_dir / "scenario.py").write_bytes(files[scenario])
-        worker_order.run_dir, worker_order.source_dir, worker_order.place = (
-            str(run_dir),
-            str(folder / "source"),
-            place,
-        )
-        worker_order.arm.prefix = [
-            sys.executable,
-            *worker_order.arm.elsewhere[node_index - 1][1:],
-        ]  # which may be elsewhere here
+        worker_order.run_dir = str(run_dir)
+        worker_order.source_dir = str(folder / "source")
+        worker_order.place = place
+        prefix = worker_order.arm.elsewhere[node_index - 1]
+        worker_order.arm.prefix = [sys.executable, *prefix[1:]]  # the Python of this node
         worker_order.arm.elsewhere = []
         worker_order.arm.env.pop("GLOO_SOCKET_IFNAME", None)  # of the first node
         worker_order.arm.env |= network_of(worker_order.spread.nodes[node_index].address)
         return self._begin("rank_process", messages.pack(worker_order))
 
     def read(self, sizes: Mapping[str, int], patience_s: float = 0.0) -> RunNews:
-        """Return what there is beyond the bytes that are known of each file; where there is nothing, wait a while for it."""
+        """Return what the files have beyond these sizes.
+
+        If there is nothing, wait a while for it.
+        """
         until = time.monotonic() + patience_s
         while True:
             call = self._calls.heed() if self._calls else 0
-            is_over = self._hears_end()  # as it was before the files are looked at
+            is_over = self._has_ended()  # checked before the files are read
             pieces, is_all = beyond(self._run_dir, sizes)
             if pieces or is_over or call != self._call or time.monotonic() > until:
                 break
-            self._listen()
+            self._await_news()
         order = self._calls.order if self._calls and call not in (0, self._call) else b""
         self._call = call
         return RunNews(pieces, is_over and is_all, call, order, self._last_words)
 
     def pass_on(self, call: int, pieces: Sequence[FilePiece], end: WorkerResult | None) -> None:
-        """Take what ranks on another node wrote, and how they ended."""
+        """Take the output of ranks on another node, and their result."""
         if self._calls:
             self._calls.pass_on(call, self._run_dir, pieces, end)
 
@@ -130,11 +125,11 @@ class Host:
         self._say(b"kill\n" if at_once else b"stop\n")
 
     def end(self) -> None:
-        """Let go of the run; one that goes on is stopped. Its folder is removed."""
+        """Forget the run and remove its folder; a running one is stopped."""
         if self._keeper and self._keeper.stdin and self._keeper.stdout:
             self._keeper.stdin.close()
             os.set_blocking(self._keeper.stdout.fileno(), True)
-            while self._keeper.stdout.read(1024):  # until it has gone
+            while self._keeper.stdout.read(1024):  # until the process has ended
                 pass
             self._keeper.stdout.close()
         if self._calls:
@@ -145,7 +140,7 @@ class Host:
         self._folder = self._keeper = self._calls = None
 
     def _make_folder(self, files: Mapping[str, bytes]) -> Path:
-        """Make a folder for what is started, with the files that came along."""
+        """Create a folder with the files that came with an order."""
         self.end()
         self._folder, self._held = folders.make()
         (self._folder / "source").mkdir()
@@ -166,7 +161,7 @@ class Host:
             pass_fds=[self._held],
         )
         assert self._keeper.stdout
-        self._keeper.wait()  # it goes on in a child of its own
+        self._keeper.wait()  # it continues in a forked child
         self._say(order + b"\n")
         try:
             receipt: Receipt = messages.unpack(self._keeper.stdout.readline(), Receipt)
@@ -181,8 +176,8 @@ class Host:
         self._run_dir = Path(receipt.run_dir)
         return receipt
 
-    def _hears_end(self) -> bool:
-        """Say whether the keeper has had its last word, or is gone itself."""
+    def _has_ended(self) -> bool:
+        """Say whether the process that started the run has reported its end, or is gone."""
         assert self._keeper and self._keeper.stdout
         while not self._is_over and (data := self._keeper.stdout.read(65536)) is not None:
             self._last_words += data
@@ -191,23 +186,24 @@ class Host:
                 folders.end(self._run_dir)
         return self._is_over
 
-    def _listen(self) -> None:
-        """Wait until it is time to look again, or the keeper has its last word."""
+    def _await_news(self) -> None:
+        """Wait a moment, or until the process that started the run reports."""
         assert self._keeper and self._keeper.stdout
-        select.select([self._keeper.stdout], [], [], _LOOK_S)
+        select.select([self._keeper.stdout], [], [], _POLL_S)
 
     def _say(self, words: bytes) -> None:
         assert self._keeper and self._keeper.stdin
-        with contextlib.suppress(BrokenPipeError):  # what came of it is told by what can be read
+        with contextlib.suppress(BrokenPipeError):  # its end is noticed when it is read
             self._keeper.stdin.write(words)
 
 
 def stand_up() -> None:
-    """Take the place that Ray itself has beside all others here.
+    """Take the priority of the parent, which is Ray itself.
 
-    It has what it starts give way to everybody, and be ended first when memory is short: times would be of that.
+    Ray starts its processes with low priority, and lets the kernel kill them first when memory is
+    short. Both would change measured times.
     """
-    with contextlib.suppress(OSError):  # not everybody may
+    with contextlib.suppress(OSError):  # it may not be permitted
         os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, os.getppid()))
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_bytes(
@@ -216,9 +212,10 @@ def stand_up() -> None:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment that Ray was started in on this node, and which GPUs are ours.
+    """Return the environment in which Ray was started on this node, with the GPUs of this actor.
 
-    What Ray sets for its own processes is not in it: OMP_NUM_THREADS, and an allocator that would take the place of malloc.
+    Ray adds variables for its own processes, which are left out: OMP_NUM_THREADS, and an allocator
+    that would replace malloc.
     """
     try:
         pairs = Path(f"/proc/{os.getppid()}/environ").read_bytes().split(b"\0")
@@ -230,13 +227,10 @@ def environment() -> dict[str, str]:
     except OSError:
         variables = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     variables = {name: value for name, value in variables.items() if not name.startswith("RAY_")}
-    if preloaded := [
-        path
-        for path in variables.pop("LD_PRELOAD", "").replace(" ", ":").split(":")
-        if path and _OF_RAY not in path
-    ]:
-        variables["LD_PRELOAD"] = ":".join(preloaded)
-    return {
-        **variables,
-        **{name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ},
-    }
+    libraries = variables.pop("LD_PRELOAD", "").replace(" ", ":").split(":")
+    own_libraries = [path for path in libraries if path and _OF_RAY not in path]
+    if own_libraries:
+        variables["LD_PRELOAD"] = ":".join(own_libraries)
+    if "CUDA_VISIBLE_DEVICES" in os.environ:
+        variables["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
+    return variables

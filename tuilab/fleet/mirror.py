@@ -1,4 +1,4 @@
-"""The folder of a run that happens on another box, as it grows here."""
+"""The local copy of a run on another machine, which grows with it."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -12,17 +12,17 @@ from tuilab.runs import store
 from tuilab.runs.archive.names import FOLDERS, MOST_BYTES, MOST_FILES, is_of_a_run
 from tuilab.text.words import size
 
-_FAULT = "fault-"  # begin the names of what is removed where nothing crashed
+_FAULT = "fault-"  # prefix of logs that are removed if nothing crashed
 
 
 class Mirror:
-    """Takes what a node hands over; what it is called there is checked like the names of an archive."""
+    """Writes the pieces from a node; their names are checked as in an archive."""
 
     def __init__(self, run_dir: Path, carrier: Carrier) -> None:
         self.run_dir = run_dir
-        self.known: dict[str, int] = {}  # bytes of each file that are here
+        self.known: dict[str, int] = {}  # the size of each copied file
         self._carrier = carrier
-        self._bytes = 0  # that came
+        self._bytes = 0  # that were received
         try:
             run_dir.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             run_dir.mkdir(mode=0o700)
@@ -33,7 +33,7 @@ class Mirror:
             raise store.cannot_write(run_dir, problem.strerror or str(problem)) from problem
 
     def take(self, pieces: Iterable[FilePiece]) -> None:
-        """Write down what is new; CannotRecord where that is more than a run may have."""
+        """Write new pieces; raise CannotRecord if the run is too large, or the disk is full."""
         for piece in pieces:
             self._bytes += len(piece.data)
             if self._bytes > MOST_BYTES or len(self.known) > MOST_FILES:
@@ -52,26 +52,19 @@ class Mirror:
                 self.known[piece.name] = piece.end
 
     def forget_wrong(self, digests: Mapping[str, str]) -> bool:
-        """Say whether every file is as it is there; those that are not are brought over again, from their beginning."""
-        for name in [
-            name for name in self.known if name not in digests and name.startswith(_FAULT)
-        ]:
-            (self.run_dir / name).unlink(missing_ok=True)  # was there while its worker lived
-            del self.known[name]
-        digest_of = {
-            name: digests.get(name) for name in {*self.known, *filter(is_of_a_run, digests)}
-        }
-        wrong = [
-            name
-            for name, remote_digest in digest_of.items()
-            if digest(self.run_dir / name) != remote_digest
-        ]
+        """Say whether every file has the digest of the node; files that differ are copied again."""
+        for name in list(self.known):
+            if name not in digests and name.startswith(_FAULT):  # it existed while its worker lived
+                (self.run_dir / name).unlink(missing_ok=True)
+                del self.known[name]
+        names = {*self.known, *filter(is_of_a_run, digests)}
+        wrong = [name for name in names if digest(self.run_dir / name) != digests.get(name)]
         for name in wrong:
             self.known.pop(name, None)
         return not wrong
 
     def end(self) -> None:
-        """Nobody carries the run any more: what has no end in its record is lost."""
+        """Record that the run is no longer copied: without an end in its record, it is lost."""
         self._carrier.is_over = True
-        with suppress(OSError):  # its folder is gone, or there is no room
+        with suppress(OSError):  # its folder is gone, or the disk is full
             carried.write(self.run_dir, self._carrier)

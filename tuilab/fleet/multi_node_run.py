@@ -1,4 +1,4 @@
-"""Nodes that are held at the same time for one run after another, whose ranks are divided over them."""
+"""Run orders one after another on several nodes, which are reserved at the same time."""
 
 import math
 import os
@@ -20,11 +20,11 @@ from tuilab.record.origin import carried
 from tuilab.text.display import join, plural, show
 
 _POLL_S = 0.1
-_LOOK_S = 5.0
+_CHECK_S = 5.0
 
 
 class MultiNodeRun:
-    """The runs that are wanted, and the nodes for them: the first has the run, the others have ranks of it."""
+    """The tasks and their nodes: the first has the run, the others have ranks of it."""
 
     def __init__(
         self,
@@ -35,17 +35,22 @@ class MultiNodeRun:
         tell: Tell,
         take: Take,
     ) -> None:
-        self._cluster, self._nodes, self._wanted, self._tasks = cluster, nodes, placement, tasks
-        self._tell, self._take, self._me = tell, take, ourselves()
+        self._cluster = cluster
+        self._nodes = nodes
+        self._placement = placement
+        self._tasks = tasks
+        self._tell = tell
+        self._take = take
+        self._me = ourselves()
         self._group: NodeGroup | None = None
         self._first: NodeRun | None = None
         self._others: list[RankNodeRun] = []
-        self._stops = 0
-        self._look_at = 0.0  # whether the nodes that are waited for are there
-        self._give_up_at = math.inf  # the nodes that were told to stop
+        self._stops = 0  # how often Ctrl-C was pressed
+        self._check_at = 0.0  # when to check the nodes for which we wait
+        self._give_up_at = math.inf  # when to give up nodes that were told to stop
 
     def run(self) -> bool:
-        """Go on until all is done; return whether an interrupt ended it."""
+        """Run until all is done; return whether Ctrl-C ended it."""
         with OneByOne() as turns:
             turns.wait()
             while self._tasks or (self._first and self._first.task):
@@ -58,16 +63,16 @@ class MultiNodeRun:
         return self._stops > 0
 
     def close(self) -> None:
-        """Let go of the nodes; a run that goes on there is stopped."""
+        """Release the nodes; a run that is still running there is stopped."""
         if self._first and self._first.mirror and self._first.task:
             self._first.mirror.end()
-        for seat in self._seats():
-            seat.remote.drop()
+        for node_run in self._node_runs():
+            node_run.remote.drop()
         if self._group:
             self._group.drop()
         self._group, self._first, self._others = None, None, []
 
-    def _seats(self) -> list[NodeRun | RankNodeRun]:
+    def _node_runs(self) -> list[NodeRun | RankNodeRun]:
         return [self._first, *self._others] if self._first else []
 
     def _step(self) -> None:
@@ -79,42 +84,44 @@ class MultiNodeRun:
             first.begin(self._tasks.popleft())
         first.heed()
         if first.task:
-            for rank_seat in self._others:
-                rank_seat.heed(
+            for rank_node_run in self._others:
+                rank_node_run.heed(
                     first.call,
                     first.order,
                     first.task.files,
                     os.path.basename(first.task.order.path),
                 )
-        seat_of_request = {seat.asked: seat for seat in self._seats() if seat.asked}
-        for question, answer in self._cluster.heard([*seat_of_request], _POLL_S):
-            self._hear(seat_of_request[question], answer)
+        node_run_of = {node_run.asked: node_run for node_run in self._node_runs() if node_run.asked}
+        for question, answer in self._cluster.heard([*node_run_of], _POLL_S):
+            self._hear(node_run_of[question], answer)
         if first.task and time.monotonic() > self._give_up_at:
             self._end(first, "it did not stop in time; Ray ends it")
 
     def _hold_nodes(self) -> None:
-        """Ask Ray for the nodes, all at once, and take them when they are there."""
+        """Reserve the nodes, all at once, and use them when they are free."""
         if self._group is None:
-            self._group = self._cluster.group(self._nodes, self._wanted.nnodes, self._wanted.gpus)
-            self._tell(
-                f"waiting for {plural(self._wanted.nnodes, 'node')} to be free at the same time"
+            self._group = self._cluster.group(
+                self._nodes, self._placement.nnodes, self._placement.gpus
             )
-            self._look_at = time.monotonic() + _LOOK_S
+            self._tell(
+                f"waiting for {plural(self._placement.nnodes, 'node')} to be free at the same time"
+            )
+            self._check_at = time.monotonic() + _CHECK_S
         for _ in self._cluster.heard([self._group.asked], _POLL_S):
             try:
-                self._sit_down(self._group.hosts())
-            except (NodeLost, LookupError, ValueError) as problem:  # one went meanwhile
+                self._use_nodes(self._group.hosts())
+            except (NodeLost, LookupError, ValueError) as problem:  # one was lost meanwhile
                 self._tell(f"lost a node: {problem}")
                 self._begin_again()
             return
-        if time.monotonic() > self._look_at:
-            self._look_at = time.monotonic() + _LOOK_S
+        if time.monotonic() > self._check_at:
+            self._check_at = time.monotonic() + _CHECK_S
             if not self._cluster.are_there(self._nodes):
                 self._tell("a node disappeared while tuilab waited for it")
                 self._begin_again()
 
-    def _sit_down(self, hosts: Sequence[tuple[Node, Remote]]) -> None:
-        """Take nodes that are held, after how far the clocks of the others are from that of the first is known."""
+    def _use_nodes(self, hosts: Sequence[tuple[Node, Remote]]) -> None:
+        """Use reserved nodes, after measuring their clocks against that of the first."""
         (node, remote), *other_hosts = hosts
         (first_ahead, first_error), *clocks = [host.clock() for _, host in hosts]
         self._first = NodeRun(node, remote, self._me)
@@ -129,21 +136,23 @@ class MultiNodeRun:
         )
         self._tell(f"ranks run on {join([host.name for host, _ in hosts])}")
 
-    def _hear(self, seat: NodeRun | RankNodeRun, answer: object) -> None:
-        if isinstance(seat, RankNodeRun):
+    def _hear(self, node_run: NodeRun | RankNodeRun, answer: object) -> None:
+        if isinstance(node_run, RankNodeRun):
             if isinstance(answer, NodeLost):
-                seat.lose()
-                if seat.is_lost:
-                    self._tell(f"{show(seat.node.name, 60)} is lost: {answer}")
+                node_run.lose()
+                if node_run.is_lost:
+                    self._tell(f"{show(node_run.node.name, 60)} is lost: {answer}")
             else:
-                seat.hear(answer)
+                node_run.hear(answer)
         elif isinstance(answer, NodeLost):
-            self._end(seat, f"{show(seat.node.name, 60)}, which has the run, is lost: {answer}")
-        elif hear(seat, answer, self._tell):
-            self._end(seat)
+            self._end(
+                node_run, f"{show(node_run.node.name, 60)}, which has the run, is lost: {answer}"
+            )
+        elif hear(node_run, answer, self._tell):
+            self._end(node_run)
 
     def _end(self, first: NodeRun, lost: str = "") -> None:
-        """The run is over; with a node of it that is lost, the others are let go, and the next run has nodes of its own."""
+        """Handle the end of a run; if a node is lost, release all, and reserve others."""
         run_dir = first.run_dir
         first.let_go()
         self._take(
@@ -154,16 +163,16 @@ class MultiNodeRun:
                 int(ExitCode.FAILED) if lost else first.code,
             )
         )
-        if lost or first.is_broken or any(seat.is_lost for seat in self._others):
+        if lost or first.is_broken or any(node_run.is_lost for node_run in self._others):
             self._begin_again()
 
     def _begin_again(self) -> None:
-        """Hold other nodes for what is left."""
+        """Release the nodes, and reserve others for the tasks that are left."""
         self.close()
         if not self._tasks:
             return
         try:
-            self._nodes = chosen(self._cluster.nodes(), self._wanted, self._tell)
+            self._nodes = chosen(self._cluster.nodes(), self._placement, self._tell)
         except (UsageError, BoxLacks) as problem:
             task_count = len(self._tasks)
             self._tasks.clear()
@@ -177,7 +186,7 @@ class MultiNodeRun:
             )
 
     def _give_up_all(self, why: HeadLost) -> None:
-        """Nothing more can be asked of any node."""
+        """End everything, because no node can be reached any more."""
         task_count, first = len(self._tasks), self._first
         self._tasks.clear()
         self._group, self._first, self._others = None, None, []
@@ -196,7 +205,7 @@ class MultiNodeRun:
             )
 
     def _interrupt(self) -> None:
-        """Stop what goes on: in order, and by a second interrupt at once; nothing more begins."""
+        """Stop the run, at once at the second interrupt; nothing more begins."""
         self._stops += 1
         self._tasks.clear()
         if self._stops > 1:

@@ -1,4 +1,4 @@
-"""One node while it carries out runs: what it was asked last, and what its answer leads to."""
+"""One node with the run that it carries out: the open request, and what follows from its answer."""
 
 import os
 import time
@@ -22,27 +22,27 @@ from tuilab.record.origin.carried import Carrier
 from tuilab.runs.run_name import RunName
 from tuilab.text.display import show
 
-_EVERY_S = 0.25  # that a run is asked for news, at most
-END_S = 10.0  # that a node has to stop what was told to stop at once
-PATIENCE_S = 10.0  # with a node that has none
-_MUCH = 1 << 20  # bytes at a time, behind which more is asked for at once
+_EVERY_S = 0.25  # between two requests for news, at least
+END_S = 10.0  # for a node to stop a run at once
+PATIENCE_S = 10.0  # a node without news answers after so long
+_MUCH = 1 << 20  # bytes: after a larger answer, the next request follows at once
 _DAY_S = 86_400.0
-_ROUNDS = 3  # of bringing over again what is not as it is there
+_ROUNDS = 3  # attempts to copy files that differ from those on the node
 
 
 @dataclass
 class Task:
-    """A run that is wanted: anywhere, or on one node."""
+    """An order to be run on any node, or on one."""
 
     order: RunOrder
-    files: Mapping[str, bytes] = field(default_factory=dict)  # that travel with it
-    node: str = ""  # its id
+    files: Mapping[str, bytes] = field(default_factory=dict)  # sent with it, by name
+    node: str = ""  # the id of a node; empty: any
     tries: int = 1
 
 
 @dataclass
 class NodeRun:
-    """A node that this process holds, the run that it has there, and the question that is open."""
+    """A reserved node, its run, and the open request."""
 
     node: Node
     remote: Remote
@@ -50,58 +50,67 @@ class NodeRun:
     asked: NodeRequest | None = None
     task: Task | None = None
     mirror: Mirror | None = None
-    problem: str = ""  # why the task could not begin, or what is missing of it
+    problem: str = ""  # why the run could not begin, or is incomplete here
     code: int = 0
-    is_ready: bool = False  # Ray has placed it on its node
-    is_broken: bool = False  # what it has there is of no use any more
-    odd: str = ""  # what is odd about that, until it is told
+    is_ready: bool = False  # the host has started on the node
+    is_broken: bool = False  # the host cannot be used any more
+    odd: str = ""  # a warning about the host that was not shown yet
     _what: str = ""
     _due: float = 0.0
-    _stop: str | None = None  # how it was asked to stop, when that was passed on
+    _stop: str | None = None  # the request to stop that was sent to the node
     _rounds: int = 0
-    wanted: str | None = None  # how this process wants it to stop
-    call: int = 0  # the number of the ranks that the run wants on other nodes now; 0: of none
-    order: bytes = b""  # for these
+    wanted: str | None = None  # the request of this process to stop
+    call: int = 0  # the number of the call that needs ranks on other nodes; 0: none
+    order: bytes = b""  # of that call
 
     def __post_init__(self) -> None:
-        self._ask("is_there")  # answered when Ray has placed it
+        self._ask("is_there")  # it has an answer when the host has started
 
     @property
     def run_dir(self) -> Path | None:
-        """The folder of its run here; None where it has none."""
+        """The folder of the run on this machine, or None."""
         return self.mirror.run_dir if self.mirror else None
 
     def let_go(self) -> None:
-        """The run is over, or lost."""
+        """Forget the run, which is over or lost."""
         if self.mirror:
             self.mirror.end()
         self.task = self.mirror = None
 
     def begin(self, task: Task) -> None:
-        self.task, self.mirror, self.problem, self.code = task, None, "", 0
-        self._stop, self._rounds, self.wanted, self.call = None, 0, None, 0
+        """Start the run of a task."""
+        self.task = task
+        self.mirror = None
+        self.problem = ""
+        self.code = 0
+        self._stop = None
+        self._rounds = 0
+        self.wanted = None
+        self.call = 0
         self._ask(
             "start", messages.pack(replace(task.order, node=self.node.name)), dict(task.files)
         )
 
     def heed(self) -> None:
-        """Ask for what is due, and pass on that the run is to stop."""
+        """Send the next request if it is due, and requests to stop."""
         if self.mirror is None:
             return
-        stop = (
-            self.wanted if self.wanted is not None else carried.asked_to_stop(self.mirror.run_dir)
-        )
+        stop = self.wanted
+        if stop is None:
+            stop = carried.asked_to_stop(self.mirror.run_dir)
         if stop is not None and stop != self._stop:
             self._stop = stop
-            self.remote.ask("stop", at_once=stop == carried.AT_ONCE)  # it says nothing to that
+            self.remote.ask(
+                "stop", at_once=stop == carried.AT_ONCE
+            )  # we do not wait for its answer
         if self.asked is None and time.monotonic() >= self._due:
             self._due = time.monotonic() + _EVERY_S
             self._ask("read", self.mirror.known, PATIENCE_S)
 
     def take(self, answer: Any) -> bool:
-        """Take an answer; return whether the run is over, and all of it here.
+        """Handle an answer; return whether the run is over and completely copied.
 
-        What goes wrong there or is of no use, or cannot be written here, ends this run, and no other.
+        An error on the node, an invalid answer, or a full disk here ends this run, and no other.
         """
         self.asked = None
         try:
@@ -136,19 +145,17 @@ class NodeRun:
     def _started(self, receipt: Receipt) -> bool:
         assert self.task
         if receipt.error:
-            self.is_broken = receipt.exit_code == ExitCode.CANNOT_RECORD  # nothing can run there
-            is_known = receipt.exit_code in [*ExitCode]
-            self.problem, self.code = (
-                receipt.error,
-                receipt.exit_code if is_known else int(ExitCode.FAILED),
-            )
+            self.is_broken = receipt.exit_code == ExitCode.CANNOT_RECORD  # the next one fails, too
+            self.problem = receipt.error
+            self.code = receipt.exit_code
+            if self.code not in list(ExitCode):
+                self.code = int(ExitCode.FAILED)
             return True
         name = Path(receipt.run_dir).name
-        if why := _why_no_name(name):
-            self.problem, self.code = (
-                f"the node named its run {show(name, 60)}, {why}",
-                int(ExitCode.FAILED),
-            )
+        reason = _why_no_name(name)
+        if reason:
+            self.problem = f"the node named its run {show(name, 60)}, {reason}"
+            self.code = int(ExitCode.FAILED)
             return True
         run_dir = Path(self.task.order.root) / name
         self.mirror = Mirror(run_dir, Carrier(self.me, self.node.name))
@@ -173,15 +180,13 @@ class NodeRun:
             self._due = 0.0
             return False
         if not is_whole:
-            self.problem, self.code = (
-                "its files could not be copied completely from the node",
-                int(ExitCode.FAILED),
-            )
+            self.problem = "its files could not be copied completely from the node"
+            self.code = int(ExitCode.FAILED)
         return True
 
 
 def _why_no_name(name: str) -> str:
-    """Return why a run cannot be called so here; a node may say anything."""
+    """Return why a name from a node is not accepted for a run, or nothing."""
     started_s = RunName(name).started_s
     if started_s is None:
         return "which is not the name of a run"
@@ -191,20 +196,21 @@ def _why_no_name(name: str) -> str:
 
 
 def ourselves() -> Identity:
-    """Return who carries the runs: this process."""
+    """Return the identity of this process."""
     me = presence.identify(os.getpid())
-    assert me is not None  # we are here
+    assert me is not None  # this process exists
     return me
 
 
-def hear(seat: NodeRun, answer: Any, tell: Callable[[str], None]) -> bool:
-    """Have a node take an answer, and tell what is new of it; return whether its run is over."""
-    had, name = seat.mirror, show(seat.node.name, 60)
-    is_over = seat.take(answer)
-    if seat.odd:
+def hear(node_run: NodeRun, answer: Any, tell: Callable[[str], None]) -> bool:
+    """Handle an answer, and print warnings and the start of the run; return whether it is over."""
+    had_run = node_run.mirror is not None
+    name = show(node_run.node.name, 60)
+    is_over = node_run.take(answer)
+    if node_run.odd:
         step = "on that node, set RAY_worker_niceness=0 before `ray start`"
-        tell(f"{name}: {show(seat.odd, 200)}, which disturbs measurements; {step}")
-        seat.odd = ""
-    if seat.run_dir and not had:
-        tell(f"{name}: started {show(seat.run_dir.name, 80)}")
+        tell(f"{name}: {show(node_run.odd, 200)}, which disturbs measurements; {step}")
+        node_run.odd = ""
+    if node_run.run_dir and not had_run:
+        tell(f"{name}: started {show(node_run.run_dir.name, 80)}")
     return is_over

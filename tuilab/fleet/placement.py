@@ -1,4 +1,4 @@
-"""Where runs are wanted, and which nodes can be used for that."""
+"""On which nodes runs are placed, and which nodes can be used."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,32 +11,33 @@ from tuilab.text.display import plural, show
 
 @dataclass(frozen=True)
 class FleetPlacement:
-    """Where runs are to happen."""
+    """On which nodes the user wants the runs."""
 
     address: str = ""
-    count: int = 0  # of nodes that each run is wanted on; 0: on one, whichever is free
-    is_per_node: bool = False  # on all
-    nnodes: int = 0  # that the ranks of each run are divided over, all of them held at once; 0: a run is on one node
-    gpus: float | None = None  # that a run gets; None: all of its node
+    count: int = 0  # the number of nodes on which each order runs; 0: on one free node
+    is_per_node: bool = False  # each order runs on every node
+    nnodes: int = 0  # the number of nodes over which the ranks of a run are divided; 0: one node
+    gpus: float | None = None  # for each run; None: all GPUs of its node
 
 
 def chosen(nodes: Sequence[Node], placement: FleetPlacement, tell: Tell) -> list[Node]:
-    """Return the nodes that can be used; BoxLacks or UsageError where there are too few."""
+    """Return the nodes that can be used; raise BoxLacks or UsageError if there are too few."""
     from tuilab import __version__
 
     fit: list[Node] = []
     for node in nodes:
-        if why := _why_not(node, placement, __version__):
-            tell(f"{show(node.name, 60)} is not used: {why}")
+        reason = _why_not(node, placement, __version__)
+        if reason:
+            tell(f"{show(node.name, 60)} is not used: {reason}")
         else:
             fit.append(node)
     versions = {(node.python, node.torch) for node in fit}
     if len(versions) > 1:
-        reasons = "; ".join(
+        software = "; ".join(
             f"{show(node.name, 60)} Python {node.python}, torch {node.torch or 'n/a'}"
             for node in fit
         )
-        tell(f"the nodes have different software, so their results may differ: {reasons}")
+        tell(f"the nodes have different software, so their results may differ: {software}")
     if not fit:
         raise BoxLacks("no node can run this; the reasons are above")
     for option, count in (("--count", placement.count), ("--nnodes", placement.nnodes)):

@@ -1,4 +1,4 @@
-"""One further node of a run whose ranks are on several: what it was asked last, and what becomes of its answer."""
+"""A further node of a run with ranks on several nodes: its open request and its answers."""
 
 import time
 from collections.abc import Mapping
@@ -12,33 +12,33 @@ from tuilab.fleet.host import RunNews
 from tuilab.fleet.node_run import PATIENCE_S
 from tuilab.text.display import show
 
-_EVERY_S = 0.1  # that ranks are asked for news, at most: those of other nodes wait for them
+_EVERY_S = 0.1  # between two requests for news, at least: ranks on other nodes wait for them
 
 
 @dataclass
 class RankNodeRun:
-    """A node that has its share of the ranks; what it tells is passed on to the first node, which has the run."""
+    """A node with some of the ranks; their output is passed on to the first node."""
 
     node: Node
     remote: Remote
     first: Remote
-    at: int  # which of the nodes it is
+    at: int  # its number among the nodes
     place: Place
     asked: NodeRequest | None = None
     is_lost: bool = False
     _what: str = ""
-    _call: int = 0  # that its ranks are of; 0: it has none
-    _done: int = 0  # the last call that it has nothing more to do for
+    _call: int = 0  # the call of its ranks; 0: it has none
+    _done: int = 0  # the last call that it has finished
     _known: dict[str, int] = field(default_factory=dict)
     _is_over: bool = False
     _is_ended: bool = False  # its ranks were told to end
     _due: float = 0.0
 
     def heed(self, call: int, order: bytes, files: Mapping[str, bytes], scenario: str) -> None:
-        """Have the ranks of a call started, followed, and ended when nobody waits for them any more."""
+        """Start the ranks of a call, follow them, and end them when the call is over."""
         if self._call and self._call != call and not self._is_ended:
             self._is_ended = True
-            self.remote.ask("stop", at_once=True)  # it says nothing to that
+            self.remote.ask("stop", at_once=True)  # we do not wait for its answer
         if self.asked:
             return
         if self._call:
@@ -53,7 +53,7 @@ class RankNodeRun:
                 self._ask("start_ranks", order, dict(files), scenario, self.at, self.place)
 
     def hear(self, answer: Any) -> None:
-        """Take an answer; what goes wrong there or is of no use ends its ranks."""
+        """Handle an answer; an error on the node or an invalid answer ends its ranks."""
         try:
             if isinstance(answer, NodeFailed):
                 raise answer
@@ -69,7 +69,7 @@ class RankNodeRun:
                 )
 
     def take(self, answer: Any) -> None:
-        """Take an answer."""
+        """Handle a valid answer."""
         self.asked = None
         match self._what:
             case "start_ranks":
@@ -80,7 +80,7 @@ class RankNodeRun:
                 self._done, self._call = self._call, 0
 
     def lose(self) -> None:
-        """The node is gone, or the first one when it was told of the ranks of this one."""
+        """Handle the loss of this node, or of the first one while it got news from this one."""
         self.asked = None
         self.is_lost = self._what != "pass_on"
         self._call = 0
@@ -94,13 +94,13 @@ class RankNodeRun:
             self._known[piece.name] = piece.end
         end: WorkerResult | None = None
         if reading.is_over:
-            end = (
-                messages.unpack(reading.said, WorkerResult)
-                if reading.said
-                else WorkerResult(error="the process that started its ranks is gone")
-            )
-            end.rank = 1  # never rank 0, whose farewell is that of all
-            end.error = end.error and f"{end.error} (on {show(self.node.name, 60)})"
+            if reading.said:
+                end = messages.unpack(reading.said, WorkerResult)
+            else:
+                end = WorkerResult(error="the process that started its ranks is gone")
+            end.rank = 1  # not 0, because the result of rank 0 is that of all
+            if end.error:
+                end.error = f"{end.error} (on {show(self.node.name, 60)})"
         self._pass_on(reading.pieces, end)
 
     def _end(self, why: str) -> None:

@@ -1,7 +1,9 @@
-"""The process on a node that starts ranks of a run on another node: `python -m tuilab.fleet.rank_process FOLDER`.
+"""The process on a node that starts ranks for a run on another node.
 
-It is told what to do in lines on its stdin: first the order of the ranks, then at most that they are to end. Where that ends,
-nobody waits for them any more: they are ended, and their folder is removed. Its last word is how they ended.
+    python -m tuilab.fleet.rank_process FOLDER
+
+Its stdin has the order of the ranks, then perhaps a request to end them. When stdin closes, the
+ranks are ended and their folder is removed. The last line of its stdout is their result.
 """
 
 import os
@@ -18,13 +20,13 @@ from tuilab.engine.messages import Receipt, WorkerOrder, WorkerResult
 from tuilab.engine.spawn import spawn_worker
 from tuilab.record.states import RunState
 
-_LOOK_S = 0.3
+_POLL_S = 0.3
 _GRACE_S = 3.0
-_MOST = 16 << 20  # bytes that are kept of what they print, each of stdout and stderr
+_MOST = 16 << 20  # bytes of their stdout, and of their stderr, that are kept
 
 
 class RankOutput:
-    """What ranks print, as it comes, up to more than a run keeps."""
+    """A file with the output of ranks, up to more than a run keeps."""
 
     def __init__(self, path: Path) -> None:
         self._file = open(path, "xb", buffering=0)  # noqa: SIM115 (until the process ends)
@@ -35,12 +37,12 @@ class RankOutput:
         self._room -= min(len(data), self._room)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: every write goes to the file at once."""
 
 
 def main() -> int:
     folder = Path(sys.argv[1])
-    if os.fork():  # Ray kills the children of a process that ends; whose parent is gone, is none
+    if os.fork():  # Ray kills the children of its actor, but not an orphan
         os._exit(0)
     os.setsid()
     processes.become_subreaper()
@@ -48,7 +50,7 @@ def main() -> int:
         order: WorkerOrder = messages.unpack(sys.stdin.buffer.readline(), WorkerOrder)
         _say(Receipt(run_dir=order.run_dir))
         _say(_run(order))
-        while os.read(0, 4096):  # until what they wrote has been fetched
+        while os.read(0, 4096):  # until all output has been fetched
             pass
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -56,28 +58,28 @@ def main() -> int:
 
 
 def _run(order: WorkerOrder) -> WorkerResult:
-    """Start the ranks, have them end when they are no longer wanted, and return how they ended."""
+    """Start the ranks, end them on request, and return their result."""
     run_dir = Path(order.run_dir)
     outputs = {1: RankOutput(run_dir / "stdout.log"), 2: RankOutput(run_dir / "stderr.log")}
     signals: list[int] = []
-    crew = Children(outputs, signals.append, lambda arm, asker: None, lambda child: None)
+    children = Children(outputs, signals.append, lambda arm, asker: None, lambda child: None)
     try:
         launcher = spawn_worker(order.writer, run_dir.name, order.arm)
     except OSError as problem:
         return WorkerResult(error=f"cannot start the ranks: {problem.strerror}", rank=1)
-    crew.add(launcher)
+    children.add(launcher)
     assert launcher.line
-    with suppress(OSError):  # it may have died already; its exit tells
+    with suppress(OSError):  # it may have died already: its exit code will say so
         messages.send(launcher.line, order)
     while (
         not launcher.is_over
         and signal.SIGTERM not in signals
         and not select.select([0], [], [], 0)[0]
     ):
-        crew.turn(_LOOK_S)
+        children.turn(_POLL_S)
 
     def tend() -> bool:
-        crew.turn(0)
+        children.turn(0)
         return False
 
     processes.end_descendants(_GRACE_S, tend=tend)

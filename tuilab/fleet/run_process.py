@@ -1,7 +1,9 @@
-"""The process on a node that starts a run and ends it with whoever asked for it: `python -m tuilab.fleet.run_process FOLDER`.
+"""The process on a node that starts a run.
 
-It is told what to do in lines on its stdin: first the order of the run, then `stop` or `kill`. Where that ends, nobody carries
-the run any more (its actor, its node or the box that asked is gone): it is stopped, and its folder is removed.
+    python -m tuilab.fleet.run_process FOLDER
+
+Its stdin has the order of the run, then perhaps `stop` or `kill`. When stdin closes, the actor, the
+node or the client is gone: the run is stopped, and its folder is removed.
 """
 
 import os
@@ -16,14 +18,14 @@ from tuilab.engine import launch, messages
 from tuilab.engine.messages import Receipt, RunOrder
 from tuilab.errors import TuilabError
 
-OVER = b"over\n"  # is said when the supervisor has ended: nothing more is written then
-_LOOK_MS = 300
+OVER = b"over\n"  # printed when the supervisor has ended, so that nothing more will be written
+_POLL_MS = 300
 _PATIENCE_S = 60.0  # for a supervisor that was told to end at once
 
 
 def main() -> int:
     folder = Path(sys.argv[1])
-    if os.fork():  # Ray kills the children of a process that ends; whose parent is gone, is none
+    if os.fork():  # Ray kills the children of its actor, but not an orphan
         os._exit(0)
     os.setsid()
     try:
@@ -35,7 +37,7 @@ def main() -> int:
         shutil.rmtree(folder, ignore_errors=True)
         return 0
     try:
-        with suppress(BrokenPipeError):  # nobody carries the run: then there are no lines, either
+        with suppress(BrokenPipeError):  # the actor is gone: then stdin is closed, too
             _answer(Receipt(run_dir=str(run_dir)))
         _obey(run_dir, supervisor)
     finally:
@@ -51,15 +53,15 @@ def _answer(receipt: Receipt) -> None:
 
 
 def _obey(run_dir: Path, supervisor: "subprocess.Popen[bytes]") -> None:
-    """Do what the lines say, until there are no more; a run that goes on then is stopped at once."""
-    heard = select.poll()
-    heard.register(0, select.POLLIN)
+    """Handle requests until stdin closes; a run that is still running then is stopped at once."""
+    stdin = select.poll()
+    stdin.register(0, select.POLLIN)
     is_over = False
     while True:
         if not is_over and supervisor.poll() is not None:
             is_over = True
             os.write(1, OVER)
-        if not heard.poll(_LOOK_MS):
+        if not stdin.poll(_POLL_MS):
             continue
         words = os.read(0, 4096)
         if not words or b"kill" in words or b"stop" in words:

@@ -1,4 +1,4 @@
-"""What has to travel with an order: the file of a scenario, and what it imports from beside it."""
+"""The files that are sent with an order: the scenario, and what it imports from its folder."""
 
 import ast
 import os
@@ -11,11 +11,11 @@ from tuilab.errors import UsageError
 from tuilab.storage.files import read_regular
 from tuilab.text.display import show
 
-_MOST = 200  # files that lie beside a scenario and are imported
+_MOST = 200  # files that a scenario may import from its folder
 
 
 def files_of(order: RunOrder) -> dict[str, bytes]:
-    """Return the files that a scenario needs, by their names in its folder; a command has to be there already."""
+    """Return the files that a scenario needs, by name; a command must exist on the node already."""
     if order.command or not order.path:
         return {}
     sources: dict[str, bytes] = {}
@@ -35,12 +35,13 @@ def files_of(order: RunOrder) -> dict[str, bytes]:
             raise UsageError(
                 f"cannot read {show(folder)}/{show(name)}: {problem.strerror}"
             ) from problem
-        unread += [file for beside in _imported(sources[name]) for file in _files(folder, beside)]
+        for module in _imported(sources[name]):
+            unread += _files(folder, module)
     return sources
 
 
 def check_ranks(orders: Sequence[RunOrder]) -> None:
-    """Refuse to divide over nodes what starts no ranks by `lab.ranks`."""
+    """Raise UsageError for a scenario without `lab.ranks`, which cannot be divided over nodes."""
     for order in orders:
         tree = parsed(files_of(order).get(os.path.basename(order.path), b"")) or ast.Module([], [])
         calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
@@ -55,20 +56,20 @@ def check_ranks(orders: Sequence[RunOrder]) -> None:
 
 
 def _imported(source: bytes) -> Iterator[str]:
-    """Yield the modules, or packages, that a source imports and that may lie beside it."""
+    """Yield the top-level modules and packages that a source imports."""
     tree = parsed(source)
-    for node in ast.walk(tree) if tree else ():
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        names += (
-            [node.module]
-            if isinstance(node, ast.ImportFrom) and node.module and not node.level
-            else []
-        )
-        yield from (name.partition(".")[0] for name in names)
+    if tree is None:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name.partition(".")[0]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
 
 
 def _files(folder: str, module: str) -> Iterator[str]:
-    """Yield the sources of a module that lies in a folder, by their names there; of a package all that are in it."""
+    """Yield the files of a module in a folder, by name there; of a package all its modules."""
     package = Path(folder, module)
     if os.path.isfile(f"{folder}/{module}.py"):
         yield f"{module}.py"
