@@ -1,7 +1,7 @@
-"""What a scenario hands to a call of the lab: made plain, or refused with the name of the argument and what it takes.
+"""Check the arguments of calls of the lab, and convert them to plain values.
 
-What passes here is read back from the journal as it was given; numbers of numpy and tensors with one element count as the
-numbers that they are.
+An error names the argument and what it takes. A value that passes is read back from the journal as it
+was given; numbers of numpy and tensors with one element are converted to numbers.
 """
 
 import math
@@ -18,9 +18,9 @@ import torch
 from tuilab.record.encoding import encode_exactly
 from tuilab.record.events import Event
 
-MOST = 2**63 - 1  # what a record and a tensor can hold
+MOST = 2**63 - 1  # the largest number that a record and a tensor can hold
 LEAST = -(2**63)
-MOST_CORES = 4096  # processes or threads that nobody wants more of
+MOST_CORES = 4096  # processes or threads: a larger number is a mistake
 
 _TEXTS = (str, bytes, bytearray)
 
@@ -71,7 +71,7 @@ def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
 
 
 def place(name: str, value: Any) -> int | float:
-    """Return where something stands on an axis: a whole number as it is, else a finite one."""
+    """Return a position on an axis: a whole number, or a finite float."""
     if isinstance(value, int):
         return whole(name, value, LEAST)
     try:
@@ -105,7 +105,7 @@ def words(name: str, value: Any, limit: int | None = None) -> str:
 
 
 def truth(name: str, value: Any) -> bool:
-    """Return whether a value holds."""
+    """Return the truth value of an argument."""
     try:
         return bool(value)
     except Exception as problem:  # an array of several
@@ -115,21 +115,24 @@ def truth(name: str, value: Any) -> bool:
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return True or False; what merely counts as one of them is a mistake."""
+    """Return True or False; other values are mistakes, even if they count as one of them."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} takes True or False, not {describe_value(value)}")
     return value
 
 
 def called(name: str, value: Any) -> Callable[..., Any]:
-    """Return what can be called."""
+    """Return a function."""
     if not callable(value):
         raise TypeError(f"{name} takes a function, not {describe_value(value)}")
     return value  # type: ignore[no-any-return]
 
 
 def checked(event: E) -> E:
-    """Return an event with plain values, or raise TypeError or ValueError that names what would not be read back as it is."""
+    """Return an event with plain values.
+
+    Raises TypeError or ValueError for a value that would not be read back as it is, and names it.
+    """
     fields = {
         name: _plain_field(name, getattr(event, name))
         for name in event.__struct_fields__
@@ -139,16 +142,17 @@ def checked(event: E) -> E:
         checked_event = msgspec.convert(fields, type(event))
     except msgspec.ValidationError as problem:
         raise _refusal(str(problem), fields) from problem
-    except UnicodeEncodeError as problem:  # half a character where a number is wanted
-        name = next((name for name, value in fields.items() if value == problem.object), "")
+    except UnicodeEncodeError as problem:  # a lone surrogate, where a number is expected
+        names = [name for name, value in fields.items() if value == problem.object]
+        name = names[0] if names else ""
         raise TypeError(f"{name} takes no text, {describe_value(problem.object)}") from problem
-    checked_event.n = checked_event.t = MOST  # the longest that the writer may fill in
+    checked_event.n = checked_event.t = MOST  # the longest values that the writer may set
     encode_exactly(checked_event)
     return checked_event
 
 
 def to_builtins(value: Any) -> Any:
-    """Return numbers of numpy and torch, and what is derived from plain types, as the plain types."""
+    """Convert numbers of numpy and torch, and instances of subclasses of plain types, to plain types."""
     if is_array(value):
         return bare_number(value) if _has_one(value) else value
     if isinstance(value, dict):
@@ -157,15 +161,13 @@ def to_builtins(value: Any) -> Any:
         return [to_builtins(inner) for inner in value]
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return value
-    return next(
-        kind(value) if kind is not str else str.__str__(value)
-        for kind in (str, int, float)
-        if isinstance(value, kind)
-    )
+    if isinstance(value, str):
+        return str.__str__(value)
+    return int(value) if isinstance(value, int) else float(value)
 
 
 def is_array(value: Any) -> bool:
-    """Say whether a value is a tensor or comes from numpy, which is loaded here by nobody but the one who hands it over."""
+    """Say whether a value is a tensor or comes from numpy, which is never imported for this."""
     numpy = sys.modules.get("numpy")
     return isinstance(value, torch.Tensor) or (
         numpy is not None and isinstance(value, numpy.generic | numpy.ndarray)
@@ -173,12 +175,12 @@ def is_array(value: Any) -> bool:
 
 
 def bare_number(value: Any) -> Any:
-    """Return the only element of an array or a tensor as Python has it; anything else as it is."""
+    """Return the only element of an array or tensor as a Python number; anything else as it is."""
     return value.item() if is_array(value) else value
 
 
 def describe_value(value: Any) -> str:
-    """Return a value in a few words, for the sentence that refuses it."""
+    """Return a short description of a value, for an error message."""
     try:
         shown = reprlib.repr(value)
     except Exception:  # a class of the scenario, or a number of thousands of digits
@@ -194,30 +196,30 @@ def _plain_field(name: str, value: Any) -> Any:
 
 
 def _has_one(value: Any) -> bool:
-    return (
-        value.numel() == 1 and not value.is_meta
-        if isinstance(value, torch.Tensor)
-        else bool(value.size == 1)
-    )
+    if isinstance(value, torch.Tensor):
+        return value.numel() == 1 and not value.is_meta
+    return bool(value.size == 1)
 
 
 def _range(least: float, most: float) -> str:
     if most == math.inf:
         return f"of {least:g} or more"
-    return (
-        f"from {'-2**63' if least == LEAST else f'{least:g}'} to"
-        f" {'2**63 - 1' if most == MOST else f'{most:g}'}"
-    )
+    lowest = "-2**63" if least == LEAST else f"{least:g}"
+    highest = "2**63 - 1" if most == MOST else f"{most:g}"
+    return f"from {lowest} to {highest}"
 
 
 def _refusal(problem: str, fields: dict[str, Any]) -> Exception:
-    """Return a decoder's complaint as one about the argument; it reads "Expected `int`, got `float` - at `$.done`"."""
-    what, _, where = problem.partition(" - at `$")
-    name = (re.findall(r"\w+", where) or [""])[0]
+    """Return the error for an argument from that of the decoder.
+
+    The latter is, for example, "Expected `int`, got `float` - at `$.done`".
+    """
+    complaint, _, path = problem.partition(" - at `$")
+    names = re.findall(r"\w+", path)
+    name = names[0] if names else ""
     if name not in fields:
-        return ValueError(what)
-    expected, _, got = what.removeprefix("Expected ").replace("`", "").partition(", got ")
+        return ValueError(complaint)
+    expected, _, got = complaint.removeprefix("Expected ").replace("`", "").partition(", got ")
     expected = re.sub(r"\w+", lambda word: _WORDS.get(word[0], word[0]), expected, count=1)
-    return (TypeError if got else ValueError)(
-        f"{name} takes {expected}, not {describe_value(fields[name])}"
-    )
+    message = f"{name} takes {expected}, not {describe_value(fields[name])}"
+    return TypeError(message) if got else ValueError(message)

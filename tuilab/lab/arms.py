@@ -1,4 +1,4 @@
-"""An arm in a process of its own: asked of the supervisor, and waited for."""
+"""An arm in a process of its own, which the supervisor starts."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,8 +11,8 @@ from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.text.display import shorten
 
-_NAME_LIMIT = 1_000  # of an arm that others tell of, too
-_NAME_SHOWN = 60  # of it where it failed: what failed is to be told, too
+_NAME_LIMIT = 1_000  # characters of the name of an arm, which other records repeat
+_NAME_SHOWN = 60  # characters of the name in an error, which also has the reason
 
 
 class ArmFailed(Exception):
@@ -20,7 +20,7 @@ class ArmFailed(Exception):
 
 
 class Arm:
-    """A function of the scenario that runs in a process of its own each time it is called."""
+    """A function of the scenario; each call runs it in a new process."""
 
     def __init__(self, order: ArmOrder, line: WorkerLine, journal: Writer) -> None:
         self.name = order.arm
@@ -29,7 +29,7 @@ class Arm:
         self._journal = journal
 
     def __call__(self) -> Any:
-        """Have the supervisor run the arm, and wait for it."""
+        """Let the supervisor run the arm, and wait for its value."""
         give_back()
         self._line.send(self._order)
         reply = self._line.receive()
@@ -49,7 +49,7 @@ def arm_order(
     name: str, body: Callable[..., Any], args: Sequence[Any], *, env: dict[str, str] | None, prefix: Sequence[str],
     timeout: float,
 ) -> ArmOrder:  # fmt: skip
-    """Return what the supervisor is asked to run, as often as the arm is called; refuse what does not fit a message."""
+    """Return the order for each call of the arm; raise ValueError if it does not fit into a message."""
     order = ArmOrder(
         arm=words("name", name, _NAME_LIMIT),
         function=function_name(body),
@@ -69,7 +69,7 @@ def arm_order(
 
 
 def function_name(body: Any) -> str:
-    """Return the name that a fresh process finds the body of an arm by."""
+    """Return the name by which a new process finds the function of an arm."""
     name = getattr(body, "__qualname__", "")
     if not (callable(body) and isinstance(name, str) and name.isidentifier()):
         raise TypeError(f"body takes a function of the scenario file, not {describe_value(body)}")
@@ -77,13 +77,14 @@ def function_name(body: Any) -> str:
 
 
 def environment(variables: Any) -> dict[str, str]:
-    """Return the variables that are added to the environment of an arm."""
-    if variables is not None and not isinstance(variables, dict):
+    """Return the variables that an arm has in addition."""
+    if variables is None:
+        return {}
+    if not isinstance(variables, dict):
         raise TypeError(f"env takes a dict of texts, not {describe_value(variables)}")
-    environment_variables = {
-        words("env", name): words(f"env, {describe_value(name)},", value)
-        for name, value in (variables or {}).items()
-    }
+    environment_variables = {}
+    for name, value in variables.items():
+        environment_variables[words("env", name)] = words(f"env, {describe_value(name)},", value)
     for name, value in environment_variables.items():
         if not name or "=" in name or "\0" in name + value:
             raise ValueError(
@@ -94,7 +95,7 @@ def environment(variables: Any) -> dict[str, str]:
 
 
 def command_words(prefix: Any) -> Sequence[str]:
-    """Return the words that stand before the command line of an arm."""
+    """Return the words before the command line of an arm."""
     if not isinstance(prefix, list | tuple):
         raise TypeError(f"prefix takes a list of words, not {describe_value(prefix)}")
     checked_words = [words("prefix", word) for word in prefix]

@@ -1,4 +1,4 @@
-"""Helpers that lessons would otherwise write by hand: complaints of a call, the limit of a value, busy neighbours, sweeps."""
+"""Helpers for lessons: errors and warnings of a call, the limit of a value, busy neighbours, sweeps."""
 
 import os
 import subprocess
@@ -17,30 +17,29 @@ from tuilab.errors import TuilabError
 from tuilab.lab.arguments import describe_value, number_in, truth, whole
 from tuilab.lab.failures.failure import text_of
 
-_HALVINGS = 40  # of numbers with a fraction: to a millionth of a millionth of the range
-# A bare interpreter that says when it begins, and spins.
+_HALVINGS = 40  # of a range of floats: until a millionth of a millionth of it is left
+# An interpreter that prints a byte when it begins, and then keeps a core busy.
 _SPIN = "import os; os.write(1, b'.')\nwhile True: pass"
 T = TypeVar("T")
-Tell = Callable[[int, int, str], object]  # how many are done, of how many, and what they are
+Tell = Callable[[int, int, str], object]  # gets the number done, the total, and the unit
 
 
 def raised_by(f: Callable[..., Any], args: tuple[Any, ...]) -> str:
-    """Return what a call raises, as `TypeError: first line`, or nothing; what ends a run is no answer, and passes."""
+    """Return the error of a call as `TypeError: first line`, or nothing; errors of tuilab pass."""
     try:
         f(*args)
     except TuilabError:
         raise
     except Exception as problem:
-        complaint = _told(type(problem), text_of(problem))
-        traceback.clear_frames(
-            problem.__traceback__
-        )  # an error that refers to itself would keep what the call held
+        complaint = _describe(type(problem), text_of(problem))
+        # An error that refers to itself would keep the local variables of the call alive.
+        traceback.clear_frames(problem.__traceback__)
         return complaint
     return ""
 
 
 def warned_by(f: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
-    """Return what a call warns of, each as `UserWarning: first line`: also what torch and Python would say only once."""
+    """Return the warnings of a call, each as `UserWarning: first line`, also repeated ones."""
     was_always = torch.is_warn_always_enabled()
     torch.set_warn_always(True)
     try:
@@ -49,21 +48,30 @@ def warned_by(f: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
             f(*args)
     finally:
         torch.set_warn_always(was_always)
-    return [_told(warning.category, str(warning.message)) for warning in caught]
+    return [_describe(warning.category, str(warning.message)) for warning in caught]
 
 
-def _told(kind: type[BaseException], text: str) -> str:
-    """Return a complaint in one line, with whole characters: a claim takes no others."""
-    first = (text.strip().splitlines() or [""])[0].encode(errors="backslashreplace").decode()
+def _describe(kind: type[BaseException], text: str) -> str:
+    """Return an error in one line, without lone surrogates, which a claim cannot hold."""
+    lines = text.strip().splitlines()
+    first = lines[0].encode(errors="backslashreplace").decode() if lines else ""
     return f"{kind.__name__}: {first}" if first else kind.__name__
 
 
 def find_limit(works: Callable[[Any], Any], low: float, high: float) -> float:
-    """Return the largest value from `low`, which works, to `high`, which does not: whole where both are whole numbers."""
+    """Return the largest value that works, between `low`, which does, and `high`, which does not.
+
+    It is a whole number if both are.
+    """
     is_whole = _is_whole(low) and _is_whole(high)
-    least, most = (whole("low", low, -(10**30), 10**30), whole("high", high, -(10**30), 10**30)) if is_whole else (
-        number_in("low", low, -1e300, 1e300), number_in("high", high, -1e300, 1e300)
-    )  # fmt: skip
+    least: float
+    most: float
+    if is_whole:
+        least = whole("low", low, -(10**30), 10**30)
+        most = whole("high", high, -(10**30), 10**30)
+    else:
+        least = number_in("low", low, -1e300, 1e300)
+        most = number_in("high", high, -1e300, 1e300)
     if not least < most:
         raise ValueError(
             f"low takes a value below high, not {describe_value(low)} with"
@@ -83,14 +91,20 @@ def find_limit(works: Callable[[Any], Any], low: float, high: float) -> float:
 def _halve_whole(works: Callable[[Any], Any], works_at: Any, fails_at: Any) -> int:
     while fails_at - works_at > 1:
         middle = (works_at + fails_at) // 2
-        works_at, fails_at = (middle, fails_at) if _does(works, middle) else (works_at, middle)
+        if _does(works, middle):
+            works_at = middle
+        else:
+            fails_at = middle
     return int(works_at)
 
 
 def _halve(works: Callable[[Any], Any], works_at: float, fails_at: float) -> float:
     for _ in range(_HALVINGS):
         middle = (works_at + fails_at) / 2
-        works_at, fails_at = (middle, fails_at) if _does(works, middle) else (works_at, middle)
+        if _does(works, middle):
+            works_at = middle
+        else:
+            fails_at = middle
     return works_at
 
 
@@ -104,10 +118,10 @@ def _is_whole(value: Any) -> bool:
 
 @contextmanager
 def busy_neighbours(count: int) -> Iterator[None]:
-    """Have that many busy processes beside this one in a `with` block; they end with it, and with this process."""
+    """Keep so many other processes busy in a `with` block; they end with it, or with this process."""
     with ExitStack() as stack:
-        processes = [stack.enter_context(_spinning()) for _ in range(count)]
-        for process in processes:
+        neighbours = [stack.enter_context(_spinning()) for _ in range(count)]
+        for process in neighbours:
             if process.stdout is None or not process.stdout.read(1):
                 raise RuntimeError(
                     f"a busy neighbour ended with exit code {process.wait()} before it was busy"
@@ -129,8 +143,8 @@ def _spinning() -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def swept(values: Iterable[T], unit: str, tell: Tell) -> Iterator[T]:
-    """Return values one after another, and tell when each is done; what they are is known before the first."""
-    if isinstance(values, range):  # which may be long, and holds nothing
+    """Yield values one after another, and report each that is done; errors come before the first."""
+    if isinstance(values, range):  # it may be long, so no list is made of it
         return _each(values, unit, tell)
     try:
         if isinstance(values, str | bytes):
@@ -145,5 +159,5 @@ def swept(values: Iterable[T], unit: str, tell: Tell) -> Iterator[T]:
 def _each(values: "list[T] | range", unit: str, tell: Tell) -> Iterator[T]:
     total = len(values)
     for done, value in enumerate(values, 1):
-        yield value  # type: ignore[misc]  # of a range they are whole numbers
+        yield value  # type: ignore[misc]  # those of a range are integers
         tell(done, total, unit)

@@ -1,6 +1,6 @@
-"""Which device a scenario gets: the one that was asked for, or the emptiest GPU on which a first kernel runs.
+"""Choose the device of a scenario: the requested one, or the GPU with the most free memory.
 
-Nothing goes to the CPU in silence where the box has a GPU: the run says so before all else.
+A first kernel must run on a GPU. If a machine has a GPU but the CPU is used, the run says so first.
 """
 
 import os
@@ -29,7 +29,7 @@ ANY = ("auto", "cuda")
 
 
 class ChosenDevice(NamedTuple):
-    """A device, why it is that one, and what the user must know before reading anything that was measured on it."""
+    """A device, why it was chosen, and what the user must know about its measurements."""
 
     device: torch.device
     why: str
@@ -39,10 +39,11 @@ class ChosenDevice(NamedTuple):
 def choose(
     wanted: str, before: str = "", root: Path = Path("/"), rank: int | None = None
 ) -> ChosenDevice:
-    """Return the device for `auto`, `cpu`, `cuda` or `cuda:3`; BoxLacks when there is no such GPU, or it does not work.
+    """Return the device for `auto`, `cpu`, `cuda` or `cuda:3`.
 
-    `before` is torch's name of the GPU that the run has used already: all that it compares is to run on one. Of several ranks
-    each has a GPU of its own: `rank` is the number on this box.
+    Raises BoxLacks if there is no such GPU, or if it does not work. `before` is the UUID of the GPU
+    that the run has used: everything that it compares must run on one GPU. A rank gets the GPU with
+    its local number `rank`.
     """
     if wanted == "cpu":
         return ChosenDevice(torch.device("cpu"), "asked for")
@@ -51,7 +52,8 @@ def choose(
     if rank is not None and wanted in ANY:
         return _for_rank(rank)
     refused: dict[str, str] = {}
-    for gpu, why in in_order(before) if wanted in ANY else asked_for(wanted):
+    candidates = in_order(before) if wanted in ANY else asked_for(wanted)
+    for gpu, why in candidates:
         if reason := gpu.why_not():
             refused[f"cuda:{gpu.index}"] = reason
         else:
@@ -65,7 +67,7 @@ def choose(
 
 
 def _for_rank(rank: int) -> ChosenDevice:
-    """Return the GPU of a rank: no other one, which another rank has, and no CPU, where the others would wait for it."""
+    """Return the GPU of a rank. It gets no other one, because each rank needs its own."""
     gpu = of_rank(rank)
     if reason := gpu.why_not():
         raise BoxLacks(
@@ -77,10 +79,12 @@ def _for_rank(rank: int) -> ChosenDevice:
 
 
 def _without_gpu(wanted: str, reason: str, *, is_there: bool) -> ChosenDevice:
-    """Return the CPU where nobody insists on a GPU."""
+    """Return the CPU if the user does not insist on a GPU; raise BoxLacks otherwise."""
     if wanted != "auto":
-        why = mended(reason) if is_there else reason
-        raise BoxLacks(f"a CUDA GPU is needed, but {why}; use --device cpu to run without one")
+        explanation = mended(reason) if is_there else reason
+        raise BoxLacks(
+            f"a CUDA GPU is needed, but {explanation}; use --device cpu to run without one"
+        )
     if not is_there:
         return ChosenDevice(torch.device("cpu"), "this machine has no GPU")
     notice = f"this ran on the CPU, although the machine has a GPU: {mended(reason)}"
@@ -88,20 +92,18 @@ def _without_gpu(wanted: str, reason: str, *, is_there: bool) -> ChosenDevice:
 
 
 def _another(wanted: str) -> str:
-    """Return which GPU can be used instead of one that cannot."""
-    names = (
-        f"cuda:{gpu.index}"
-        for gpu, _ in in_order("")
-        if f"cuda:{gpu.index}" != wanted and not gpu.why_not()
-    )
-    name = next(names, "")
-    return (
-        f"--device {name} can be" if name else "no other GPU can be; --device cpu runs without one"
-    )
+    """Return the end of the sentence: which GPU can be used instead."""
+    for gpu, _ in in_order(""):
+        name = f"cuda:{gpu.index}"
+        if name != wanted and not gpu.why_not():
+            return f"--device {name} can be"
+    return "no other GPU can be; --device cpu runs without one"
 
 
 def _notice(refused: dict[str, str]) -> str:
-    notices = [f"not used: {_listed(refused)}"] if refused else []
+    notices = []
+    if refused:
+        notices.append(f"not used: {_listed(refused)}")
     if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
         notices.append(
             "CUDA_LAUNCH_BLOCKING is set: torch waits for each kernel, and all times are longer"
@@ -115,13 +117,14 @@ def _listed(refused: dict[str, str]) -> str:
 
 
 def mended(reason: str) -> str:
-    """Return a reason with what to do about it."""
+    """Return a reason together with the next step."""
     return f"{reason}: {what_to_do(reason, torch.version.cuda or '')}"
 
 
 def asked_for(wanted: str) -> Iterator[tuple[Cuda, str]]:
-    """Yield the GPU that was named, as `cuda:3`; BoxLacks where none has that number."""
-    number, count = int(wanted.removeprefix("cuda:")), torch_gpus.count()
+    """Yield the GPU with the name `wanted`, such as `cuda:3`; raise BoxLacks if there is none."""
+    number = int(wanted.removeprefix("cuda:"))
+    count = torch_gpus.count()
     if number >= count:
         last = f", cuda:0 to cuda:{count - 1}" if count > 1 else ", cuda:0"
         raise BoxLacks(f"{wanted}: torch sees {plural(count, 'GPU')}{last}")
@@ -129,8 +132,9 @@ def asked_for(wanted: str) -> Iterator[tuple[Cuda, str]]:
 
 
 def of_rank(rank: int) -> Cuda:
-    """Return the GPU of a rank, which has its number; BoxLacks where there are more ranks than GPUs."""
-    if rank >= (count := torch_gpus.count()):
+    """Return the GPU with the number of a rank; raise BoxLacks if there are too few GPUs."""
+    count = torch_gpus.count()
+    if rank >= count:
         visible = plural(count, "GPU")
         raise BoxLacks(
             f"a GPU for local rank {rank}: torch sees {visible}; start one rank per GPU"
@@ -140,35 +144,41 @@ def of_rank(rank: int) -> Cuda:
 
 
 def in_order(before: str) -> Iterator[tuple[Cuda, str]]:
-    """Yield each GPU and why it comes next: the one that the run has used, then that with the most free memory."""
+    """Yield each GPU with the reason for its place: the one used before, then by free memory."""
     gpus = [devices.gpu(number) for number in range(torch_gpus.count())]
     if len(gpus) == 1:
         yield gpus[0], "the only GPU that torch sees"
         return
-    used = [gpu for gpu in gpus if before and gpu.uuid == before]
-    yield from ((gpu, "the GPU that this run used before") for gpu in used)
-    unused = [gpu for gpu in gpus if gpu not in used]
+    unused = []
+    for gpu in gpus:
+        if before and gpu.uuid == before:
+            yield gpu, "the GPU that this run used before"
+        else:
+            unused.append(gpu)
     try:
         free = free_bytes()
     except NotKnown as problem:
-        yield from (
-            (gpu, f"the first of {len(gpus)} GPUs; free memory unknown: {problem}")
-            for gpu in unused
-        )
+        for gpu in unused:
+            yield gpu, f"the first of {len(gpus)} GPUs; free memory unknown: {problem}"
         return
-    known = {gpu: free.get(nvml_uuid(gpu.uuid, free), -1) for gpu in unused}
-    for gpu in sorted(unused, key=lambda gpu: (-known[gpu], gpu.index)):
-        amount = f"{size(known[gpu])} free" if known[gpu] >= 0 else "free memory unknown"
+    free_of = {gpu: free.get(nvml_uuid(gpu.uuid, free), -1) for gpu in unused}  # -1: unknown
+    for gpu in sorted(unused, key=lambda gpu: (-free_of[gpu], gpu.index)):
+        amount = f"{size(free_of[gpu])} free" if free_of[gpu] >= 0 else "free memory unknown"
         yield gpu, f"the GPU with the most free memory of {len(gpus)}: {amount}"
 
 
 def usable(wanted: str, root: Path = Path("/")) -> tuple[Cuda, str]:
-    """Return `cuda:1`, or of `cuda` the emptiest GPU, on which a first kernel runs, and why that one; BoxLacks without one."""
+    """Return a working GPU, `cuda:1` or for `cuda` that with the most free memory, and why.
+
+    Raises BoxLacks if there is none.
+    """
     if reason := torch_gpus.why_no_cuda():
         raise BoxLacks(mended(reason) if is_gpu_there(root) else f"{reason}, and /dev has no GPU")
     refused = []
-    for gpu, why in asked_for(wanted) if is_gpu(wanted) else in_order(""):
-        if not (reason := gpu.why_not()):
+    candidates = asked_for(wanted) if is_gpu(wanted) else in_order("")
+    for gpu, why in candidates:
+        reason = gpu.why_not()
+        if not reason:
             gpu.make_current()
             return gpu, why
         refused.append(f"cuda:{gpu.index} cannot be used ({mended(reason)})")
@@ -176,11 +186,16 @@ def usable(wanted: str, root: Path = Path("/")) -> tuple[Cuda, str]:
 
 
 def hand_out(wanted: str, run_dir: Path, journal: Writer, *, is_rank: bool) -> torch.device:
-    """Return the device for what a scenario wants, after it is recorded which one that is and why; BoxLacks without one."""
+    """Choose the device that a scenario asks for, record which one and why, and return it.
+
+    Raises BoxLacks if there is none.
+    """
     if words("wanted", wanted) not in ("cpu", *ANY) and not is_gpu(wanted):
         raise ValueError(f"wanted takes auto, cpu, cuda or cuda:N, not {describe_value(wanted)}")
     rank = int(os.environ["LOCAL_RANK"]) if is_rank else None
-    before = gpu_of_run(run_dir) if wanted in ANY and rank is None else ""
+    before = ""
+    if wanted in ANY and rank is None:
+        before = gpu_of_run(run_dir)
     chosen = choose(wanted, before, rank=rank)
     journal.append(EnvironmentRecorded(part="device", facts=_facts(wanted, chosen, rank)))
     if chosen.device.type == "cuda":

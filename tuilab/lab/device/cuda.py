@@ -1,4 +1,4 @@
-"""A GPU as a device: it is told now, and does it later."""
+"""A GPU as a device: calls queue work, which the GPU does later."""
 
 import functools
 from collections.abc import Iterator
@@ -14,14 +14,12 @@ from tuilab.text.display import show
 Event = torch.cuda.Event
 
 _FIRST_BYTES = 512
-_SLEEP_CYCLES = (
-    1_000_000  # half a millisecond or more, beside which the tick of an event's clock is little
-)
-_SLEEPS = 4  # the first loads the kernel, the second may find a clock that sleeps itself
+_SLEEP_CYCLES = 1_000_000  # half a millisecond or more, which is much longer than a tick of events
+_SLEEPS = 4  # the first loads the kernel, and during the second the clock may still rise
 
 
 class Cuda:
-    """A GPU: what it is told waits in streams, which are asked for by its index, as the current device may be another one."""
+    """A GPU. Its current stream is found by its index, because another GPU may be current."""
 
     type = "cuda"
 
@@ -42,12 +40,12 @@ class Cuda:
 
     @property
     def architecture(self) -> str:
-        """What compilers call it: sm_90."""
-        of_it = torch.cuda.get_device_properties(self.index)
-        return f"sm_{of_it.major}{of_it.minor}"
+        """The name of compilers for it, such as sm_90."""
+        properties = torch.cuda.get_device_properties(self.index)
+        return f"sm_{properties.major}{properties.minor}"
 
     def why_not(self) -> str:
-        """Run a first kernel, and return why it does not run, in the driver's words: a GPU that is counted may still refuse."""
+        """Run a first kernel, and return the error of the driver, or nothing if it ran."""
         try:
             with self.selected():
                 torch.cuda.caching_allocator_delete(
@@ -60,7 +58,7 @@ class Cuda:
         return ""
 
     def make_current(self) -> None:
-        """Let what names no GPU run on this one, too; else it would take memory of the first."""
+        """Make it the current device, so that code that names no GPU does not use the first one."""
         torch.cuda.set_device(self.index)
 
     def wait(self) -> None:
@@ -76,7 +74,7 @@ class Cuda:
         self._mark(0)
 
     def has_begun(self) -> bool:
-        """Say whether it has got as far as the mark of begin."""
+        """Say whether the GPU has reached the mark of `begin`."""
         return bool(self._marks[0].query())
 
     def end(self) -> None:
@@ -110,36 +108,31 @@ class Cuda:
         )
 
     def empty_cache(self) -> None:
-        """Give back to the driver what the allocator holds and nobody uses."""
+        """Return unused memory of the allocator to the driver."""
         with self.selected():
             torch.cuda.empty_cache()
 
     def holds(self) -> tuple[int, int, int] | None:
-        """Return the bytes that torch has given out, has reserved, and had given out at most.
+        """Return the allocated and reserved bytes, and the peak of the allocated ones.
 
-        It alone is asked, nothing waits, no context is made.
-
-        While a graph is recorded it is not asked: an allocator that asks the driver would spoil it.
+        Only torch is asked: nothing waits, and no context is created. Returns None during the capture
+        of a graph, because an allocator that asks the driver would break it.
         """
         try:
             if self.is_capturing():
                 return None
             stats = torch.cuda.memory_stats_as_nested_dict(self.index)
-            allocated, reserved = (
-                stats[f"{name}_bytes"]["all"] for name in ("allocated", "reserved")
-            )
+            allocated = stats["allocated_bytes"]["all"]
+            reserved = stats["reserved_bytes"]["all"]
             return allocated["current"], reserved["current"], allocated["peak"]
-        except (
-            KeyError,
-            RuntimeError,
-        ):  # nothing was used yet; an allocator that asks the driver, after an error
+        except (KeyError, RuntimeError):  # not used yet, or the driver fails after an error
             return None
 
     def reset_peak(self) -> None:
         torch.cuda.reset_peak_memory_stats(self.index)
 
     def numbers(self, count: int, dtype: torch.dtype) -> list[torch.Tensor]:
-        """Make numbers of the host that this GPU writes to by itself; it takes long, and is seen by no meter of operators."""
+        """Allocate pinned scalars to which the GPU can copy; this is slow, and no meter counts it."""
         with (
             self.selected(),
             torch._C._DisableTorchDispatch(),
@@ -149,18 +142,18 @@ class Cuda:
             return list(torch.empty(count, dtype=dtype, device="cpu", pin_memory=True).unbind())
 
     def send(self, value: torch.Tensor, number: torch.Tensor) -> None:
-        """Copy a value of this GPU to one of its numbers, in the current stream of it."""
+        """Copy a value of this GPU to a pinned scalar, on its current stream."""
         number.copy_(value.detach() if value.requires_grad else value, non_blocking=True)
 
     def flag(self, event: Event | None = None) -> Event:
-        """Return an event, which may have been used before, that has come when all is done that the current stream was told."""
+        """Record an event, which may be a used one, after the queued work of the current stream."""
         event = event or torch.cuda.Event()
         event.record(torch.cuda.current_stream(self.index))
         return event
 
     @contextmanager
     def streams_entered(self) -> Iterator[list[object]]:
-        """Note which streams are entered meanwhile, as `with torch.cuda.stream(...)` does it."""
+        """Collect the streams that are entered in a `with` block, as by `torch.cuda.stream(...)`."""
         entered: list[object] = []
         enter = torch.cuda.set_stream
 
@@ -176,7 +169,7 @@ class Cuda:
 
     @functools.cached_property
     def _marks(self) -> "list[torch.cuda.Event]":
-        """Make the events by recording each once: torch makes one when it is first recorded, and a block would pay for it."""
+        """Create the events and record each once: torch creates an event when it is first recorded."""
         marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
         for mark in marks:
             mark.record(torch.cuda.current_stream(self.index))
@@ -187,9 +180,9 @@ class Cuda:
 
     @functools.cached_property
     def _cycles_per_ns(self) -> float:
-        """Measure how fast the delay goes: it counts cycles of a clock that differs from GPU to GPU.
+        """Measure the clock that `_sleep` counts, which differs between GPUs.
 
-        The last one is told while those before it go on, so that the time until it is told is no part of it.
+        The last sleep is queued while those before it run, so that its launch is not measured.
         """
         for _ in range(_SLEEPS):
             self.begin()

@@ -1,4 +1,4 @@
-"""The CPU as a device, what to ask of a torch.device, and which GPUs this process uses."""
+"""The CPU as a device, the Device of a torch.device, and the GPUs that this process uses."""
 
 import contextlib
 import functools
@@ -12,11 +12,11 @@ from tuilab.lab.device.cuda import Cuda
 from tuilab.lab.device.interface import AllocatorMemory, Clock, Device
 from tuilab.lab.device.torch_gpus import count
 
-gpu = functools.cache(Cuda)  # one of each, as its events are used again and again
+gpu = functools.cache(Cuda)  # one object for each GPU, because its events are used again
 
 
 class Cpu:
-    """The host: what it was told is done when the call returns."""
+    """The host: the work of a call is done when it returns."""
 
     type = "cpu"
     index = None
@@ -45,7 +45,7 @@ class Cpu:
 
     def delay(self, nanoseconds: float, clock: Clock) -> None:
         until = clock() + nanoseconds
-        while clock() < until:  # sleeping would give the core away
+        while clock() < until:  # no sleep, which would release the core
             pass
 
     def is_capturing(self) -> bool:
@@ -62,7 +62,7 @@ _HOST = Cpu()
 
 
 def door(device: torch.device) -> Device:
-    """Return what to ask of a device; of CUDA without an index it is the current one. ValueError for one of a third kind."""
+    """Return the Device of a torch.device; without an index it is the current GPU."""
     if device.type == "cpu":
         return _HOST
     if device.type != "cuda":
@@ -71,9 +71,10 @@ def door(device: torch.device) -> Device:
 
 
 def in_use(device: torch.device | None = None) -> Device:
-    """Return the GPU that this process works on, `device` if it is one; the CPU where CUDA does not run in this process.
+    """Return the GPU that this process uses, or the CPU if it does not use CUDA.
 
-    To ask a GPU that nobody here uses would take memory of it, and fail where others have all of it.
+    It is `device` if that is a GPU, else the current one. A question to a GPU that this process does
+    not use would take memory there, and fail if it is full.
     """
     if not torch.cuda.is_initialized():
         return _HOST
@@ -81,20 +82,20 @@ def in_use(device: torch.device | None = None) -> Device:
 
 
 def all_in_use() -> Iterator[Cuda]:
-    """Yield the GPUs on which this process holds memory; work on a tensor holds some."""
+    """Yield the GPUs on which this process has memory."""
     if torch.cuda.is_initialized():
         yield from (gpu(index) for index in range(count()) if torch.cuda.memory_reserved(index))
 
 
 def give_back() -> None:
-    """Give back to the driver what torch holds here and nobody uses: for processes that are to find as much as this one did."""
+    """Return unused GPU memory to the driver, so that new processes find as much as this one did."""
     with suppress(RuntimeError):  # a GPU that has failed in this process
         for device in all_in_use():
             device.empty_cache()
 
 
 def memory_summary() -> str:
-    """Return torch's account of the memory of the GPUs that this process uses; nothing where that cannot be had."""
+    """Return torch's summary of the memory of the GPUs in use, or nothing if it fails."""
     try:
         return "\n".join(torch.cuda.memory_summary(gpu.index) + "\n" for gpu in all_in_use())
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""What the lab asks of a device, whichever it is."""
+"""The interface of a device, CPU or GPU, for the lab."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -8,19 +8,17 @@ Clock = Callable[[], int]  # in nanoseconds
 
 
 class AllocatorMemory(NamedTuple):
-    """What torch's allocator holds on a GPU, and held at most, in bytes."""
+    """The memory of torch's allocator on a GPU, now and at most, in bytes."""
 
     allocated: int
     reserved: int
     allocated_peak: int
     reserved_peak: int
-    requested_peak: (
-        int  # of allocated, what was asked for; 0 from an allocator that does not count it
-    )
+    requested_peak: int  # without the rounding of blocks; 0 if the allocator does not count it
 
 
 class Device(Protocol):
-    """What the lab asks of a device."""
+    """A device on which arms run."""
 
     @property
     def type(self) -> str: ...
@@ -28,37 +26,37 @@ class Device(Protocol):
     def index(self) -> int | None: ...
     @property
     def uuid(self) -> str:
-        """The name by which NVML knows it, too; nothing where there is none."""
+        """The UUID, which NVML knows as well; empty if there is none."""
 
     def wait(self) -> None:
-        """Wait until all that the device was given is done, on each of its streams."""
+        """Wait until all work on all streams of the device is done."""
 
     def selected(self) -> AbstractContextManager[Any]:
-        """Make it the current device meanwhile."""
+        """Make it the current device in a `with` block."""
 
     def make_ready(self) -> None:
-        """Make and measure what a block needs, so that nothing of it is made in one."""
+        """Prepare everything that timing needs, so that no block pays for it."""
 
     def begin(self) -> None:
-        """Mark on the current stream where a block begins; one of the same two marks in each block."""
+        """Mark the beginning of a block on the current stream, with an event that is used again."""
 
     def end(self) -> None:
-        """Mark where it ends."""
+        """Mark the end of a block on the current stream."""
 
     def stream_ns(self) -> int | None:
-        """Return the time between the marks of begin and end, once it was waited for; None where there is no stream."""
+        """Return the time between the marks, after waiting for the device; None without streams."""
 
     def is_idle(self) -> bool:
         """Say whether the current stream has nothing left to do."""
 
     def delay(self, nanoseconds: float, clock: Clock) -> None:
-        """Keep the device busy so long, by the clock where it is that of the host."""
+        """Keep the device busy for so long; on a CPU by this clock."""
 
     def is_capturing(self) -> bool:
-        """Say whether the current stream records a graph instead of working."""
+        """Say whether the current stream captures a graph instead of running kernels."""
 
     def held(self) -> AllocatorMemory | None:
-        """Return what torch's allocator holds on it; None where nobody counts."""
+        """Return the memory of torch's allocator, or None without an allocator that counts."""
 
     def reset_peak(self) -> None:
-        """Let the most that is held begin anew."""
+        """Reset the peaks of the allocator to the current values."""

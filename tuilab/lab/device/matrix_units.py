@@ -1,6 +1,7 @@
-"""What a device lacks to multiply matrices of a dtype in units of its own: Tensor Cores, AMD's Matrix Cores, AVX-512 or AMX.
+"""Find out which hardware units for matrix products of a dtype a device lacks.
 
-No device tells that. So a GPU is known by its generation, and a CPU by its instructions.
+They are Tensor Cores, Matrix Cores of AMD, AVX-512 or AMX. No device reports them, so a GPU is known by
+its generation, and a CPU by its instructions.
 """
 
 import re
@@ -10,17 +11,14 @@ import torch
 
 from tuilab.text.display import show
 
-_OLD_FLOAT8 = (
-    torch.float8_e4m3fnuz,
-    torch.float8_e5m2fnuz,
-)  # with other bits, of one generation of AMD alone
+_OLD_FLOAT8 = (torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)  # one generation of AMD only
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, *_FLOAT8, *_OLD_FLOAT8)
 
 _NVIDIA = {torch.float16: (7, 0), torch.bfloat16: (8, 0), torch.float32: (8, 0)} | dict.fromkeys(
     _FLOAT8, (8, 9)
 )
-_NVIDIA_WITHOUT = (  # of capability 7.5, as others that have Tensor Cores
+_NVIDIA_WITHOUT = (  # GPUs of capability 7.5 without Tensor Cores, which others of it have
     r"GTX 16|\bMX[45]50|\bT(400|500|550|600|1000|1200)\b"
 )
 _AMD = {
@@ -31,49 +29,41 @@ _AMD = {
 _AMD |= dict.fromkeys(_FLOAT8, "gfx95.") | dict.fromkeys(_OLD_FLOAT8, "gfx94.")
 _CPU = {
     torch.float16: (("avx512_fp16", "amx_fp16"), "AVX512-FP16 or AMX-FP16"),
-    torch.bfloat16: (
-        ("avx512_bf16", "amx_tile", "bf16"),
-        "AVX512-BF16 or AMX",
-    ),  # the third is ARM's
+    # The third instruction is that of ARM.
+    torch.bfloat16: (("avx512_bf16", "amx_tile", "bf16"), "AVX512-BF16 or AMX"),
 }
 
 
 def lacking_units(device: torch.device, dtype: torch.dtype) -> str:
-    """Return what is missing, in words, or nothing where the device has units for the dtype; float32 is TF32 in them."""
+    """Return a description of the missing units, or nothing; float32 means TF32."""
     if device.type != "cuda":
         return _lacking_on_cpu(dtype)
     gpu = torch.cuda.get_device_properties(device)
     if torch.version.hip is not None:
         name = show(gpu.gcnArchName, 200).partition(":")[0]
-        return (
-            ""
-            if re.fullmatch(_AMD[dtype], name)
-            else f"Matrix Cores for {_told(dtype)}, which {name} does not have"
-        )
-    if (
-        dtype in _NVIDIA
-        and (gpu.major, gpu.minor) >= _NVIDIA[dtype]
-        and not re.search(_NVIDIA_WITHOUT, gpu.name)
-    ):
+        if re.fullmatch(_AMD[dtype], name):
+            return ""
+        return f"Matrix Cores for {_name_of(dtype)}, which {name} does not have"
+    is_new_enough = dtype in _NVIDIA and (gpu.major, gpu.minor) >= _NVIDIA[dtype]
+    if is_new_enough and not re.search(_NVIDIA_WITHOUT, gpu.name):
         return ""
     return (
-        f"Tensor Cores for {_told(dtype)}, which {show(gpu.name, 200)} of capability"
+        f"Tensor Cores for {_name_of(dtype)}, which {show(gpu.name, 200)} of capability"
         f" {gpu.major}.{gpu.minor} does not have"
     )
 
 
 def _lacking_on_cpu(dtype: torch.dtype) -> str:
-    instructions, words = _CPU.get(dtype, ((), f"a GPU with units for {_told(dtype)}"))
+    instructions, words = _CPU.get(dtype, ((), f"a GPU with units for {_name_of(dtype)}"))
     return "" if any(map(_has, instructions)) else words
 
 
 def _has(instruction: str) -> bool:
-    """Ask torch of an instruction of the CPU in the newer way and in the older one; each may be missing, or not know it."""
-    newer: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    return bool(
-        newer.get(instruction) or getattr(torch.cpu, f"_is_{instruction}_supported", bool)()
-    )
+    """Ask torch whether the CPU has an instruction, through its newer and its older functions."""
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    is_supported = getattr(torch.cpu, f"_is_{instruction}_supported", bool)
+    return bool(capabilities.get(instruction) or is_supported())
 
 
-def _told(dtype: torch.dtype) -> str:
+def _name_of(dtype: torch.dtype) -> str:
     return "TF32" if dtype == torch.float32 else str(dtype).removeprefix("torch.")

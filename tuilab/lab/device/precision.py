@@ -1,4 +1,4 @@
-"""How GPUs multiply float32: as it is, or cut to TF32."""
+"""Switch between exact float32 and TF32 on GPUs."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,16 +11,17 @@ PRECISIONS = ("ieee", "tf32")
 
 @contextlib.contextmanager
 def precision(name: str) -> Iterator[None]:
-    """Let GPUs multiply and convolve float32 as it is ("ieee") or cut to TF32 ("tf32") meanwhile; asks no GPU anything."""
-    matmul: Any = torch.backends.cuda.matmul  # torch does not tell the types of its switches
+    """Use exact float32 ("ieee") or TF32 ("tf32") for products and convolutions in a `with` block.
+
+    No GPU is asked anything.
+    """
+    matmul: Any = torch.backends.cuda.matmul  # the switches of torch have no types
     cudnn: Any = torch.backends.cudnn
     newer = (matmul, cudnn.conv, cudnn.rnn)
     previous = [backend.fp32_precision for backend in newer]
     try:
         older = matmul.allow_tf32, cudnn.allow_tf32
-    except (
-        RuntimeError
-    ):  # a scenario that has used the newer switches: torch reads the older ones no more
+    except RuntimeError:  # torch refuses the older switches after the newer ones were used
         older = None
     if older:
         matmul.allow_tf32 = cudnn.allow_tf32 = name == "tf32"

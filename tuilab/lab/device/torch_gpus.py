@@ -1,4 +1,4 @@
-"""Which CUDA devices torch finds, and why it finds none."""
+"""The CUDA devices that torch finds, and why it finds none."""
 
 import os
 from typing import Any
@@ -10,7 +10,7 @@ from tuilab.text.display import show
 
 
 def why_no_cuda() -> str:
-    """Return why CUDA cannot be used here, in torch's own words where it has some; nothing when it can."""
+    """Return why CUDA cannot be used, with the error of torch; nothing if it can."""
     if torch.cuda.is_available():
         return ""
     if torch.version.cuda is None and torch.version.hip is None:
@@ -21,7 +21,7 @@ def why_no_cuda() -> str:
 
 
 def _refusal() -> str:
-    """Return what torch says where it cannot start CUDA; where it could not even count devices, this makes no context."""
+    """Return the error of torch when it starts CUDA, which creates no context without devices."""
     try:
         torch.cuda.init()
     except (RuntimeError, AssertionError) as problem:
@@ -30,18 +30,19 @@ def _refusal() -> str:
 
 
 def first_sentence(problem: Exception) -> str:
-    """Return the first sentence of an error; those of CUDA go on with advice for who wrote the kernel."""
-    line = (str(problem).splitlines() or [type(problem).__name__])[0]
+    """Return the first sentence of an error; those of CUDA continue with advice for kernels."""
+    lines = str(problem).splitlines()
+    line = lines[0] if lines else type(problem).__name__
     return show(line.partition(". ")[0].rstrip("."), 300)
 
 
 def count() -> int:
-    """Return how many GPUs torch sees; it touches none."""
+    """Return the number of GPUs that torch sees, without using them."""
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
 def architectures() -> list[str]:
-    """Return for what this torch was compiled: sm_90 is machine code, compute_90 what a driver translates."""
+    """Return the targets of this torch: sm_90 is machine code, the driver translates compute_90."""
     return torch.cuda.get_arch_list()
 
 
@@ -57,7 +58,7 @@ def _devices() -> list[dict[str, Any]]:
 
 
 def _facts_of(device: Any) -> dict[str, Any]:
-    """Describe one device; its place in the list is CUDA's index, its uuid ends NVML's."""
+    """Return the facts of a device; its UUID is the end of the UUID in NVML."""
     return gather(
         {
             "name": lambda: show(device.name, 200),
