@@ -38,7 +38,7 @@ from tuilab.fleet.rank_node_run import RankNodeRun
 from tuilab.fleet.ship_sources import check_ranks, files_of
 from tuilab.lab.arms import ArmFailed
 from tuilab.lab.group import _prefixes
-from tuilab.lab.ranks import _failed
+from tuilab.lab.ranks import _first_error
 from tuilab.record import events, presence
 from tuilab.record.finding_words import ranks_words, unmeasured
 from tuilab.record.folding.fold import fold
@@ -437,8 +437,8 @@ def test_of_ranks_that_fail_the_first_is_told_and_before_them_what_is_lost() -> 
         WorkerResult(error="first", failed_ns=1),
     ]
 
-    assert _failed(said[:1]) is None and _failed(said) == said[2]
-    assert _failed([*said, lost := WorkerResult(error="lost")]) == lost
+    assert _first_error(said[:1]) is None and _first_error(said) == said[2]
+    assert _first_error([*said, lost := WorkerResult(error="lost")]) == lost
 
 
 def test_ranks_are_dealt_to_nodes_one_after_another() -> None:

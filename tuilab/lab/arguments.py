@@ -1,7 +1,7 @@
 """Check the arguments of calls of the lab, and convert them to plain values.
 
-An error names the argument and what it takes. A value that passes is read back from the journal as it
-was given; numbers of numpy and tensors with one element are converted to numbers.
+An error names the argument and what it takes. A value that passes is read back from the journal as
+it was given; numbers of numpy and tensors with one element are converted to numbers.
 """
 
 import math
@@ -152,7 +152,7 @@ def checked(event: E) -> E:
 
 
 def to_builtins(value: Any) -> Any:
-    """Convert numbers of numpy and torch, and instances of subclasses of plain types, to plain types."""
+    """Convert numbers of numpy and torch, and subclasses of plain types, to plain types."""
     if is_array(value):
         return bare_number(value) if _has_one(value) else value
     if isinstance(value, dict):

@@ -46,10 +46,18 @@ class Arm:
 
 
 def arm_order(
-    name: str, body: Callable[..., Any], args: Sequence[Any], *, env: dict[str, str] | None, prefix: Sequence[str],
+    name: str,
+    body: Callable[..., Any],
+    args: Sequence[Any],
+    *,
+    env: dict[str, str] | None,
+    prefix: Sequence[str],
     timeout: float,
-) -> ArmOrder:  # fmt: skip
-    """Return the order for each call of the arm; raise ValueError if it does not fit into a message."""
+) -> ArmOrder:
+    """Return the order for each call of the arm.
+
+    Raise ValueError if it does not fit into a message.
+    """
     order = ArmOrder(
         arm=words("name", name, _NAME_LIMIT),
         function=function_name(body),

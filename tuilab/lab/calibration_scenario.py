@@ -1,9 +1,11 @@
 """The same work against itself, many times.
 
-What `tuilab calibrate` runs, in as many processes as fit the time: races between two arms that do not differ, but each has
-memory of its own. Every verdict that they differ is false, and the known delay of the controls tells which differences would
-be seen. The work is of three kinds, because the luck of a process is another one where memory, the arithmetic of a core or the
-interpreter sets the pace; on a GPU, where its arithmetic, its memory or the host that launches its kernels does.
+`tuilab calibrate` runs this scenario in as many processes as fit into its time. The two arms of a
+race do the same, but each has memory of its own, so every verdict that they differ is false. The
+known delay of the controls shows which differences would be detected. There are three kinds of
+work, because processes differ by another amount where memory, the arithmetic of a core, or the
+interpreter limits the speed; on a GPU these are its arithmetic, its memory, and the host that
+launches kernels.
 """
 
 from collections.abc import Callable
@@ -19,7 +21,7 @@ Kinds = list[tuple[str, Callable[[], Work]]]
 
 def run(
     lab: Lab,
-    races: int = 0,  # races in one process; 0 is 9 on a CPU and 3 on a GPU, whose processes start slowly, 0..100
+    races: int = 0,  # races in one process; 0 means 9 on a CPU and 3 on a GPU, 0..100
     seconds: float = 0.5,  # each takes so long, 0.1..60
     device: Literal["auto", "cpu", "cuda"] = "cpu",  # what is calibrated
 ) -> None:
@@ -34,7 +36,7 @@ def run(
         lab.log(lab.repeat * races + number, ratio=race.ratio(left_name, right))
 
 
-# Each returns work with memory of its own: two arms of a scenario have that, too.
+# Each call returns work with memory of its own, as two arms of a scenario have.
 
 
 def make_product() -> Work:
@@ -63,7 +65,7 @@ def make_loop() -> Work:
 KINDS: Kinds = [("product", make_product), ("memory", make_sum), ("loop", make_loop)]
 
 
-# On a GPU the same: what its arithmetic, its memory and the host set the pace of.
+# The same for a GPU: limited by its arithmetic, its memory, and the host.
 
 
 def on_gpu(device: torch.device) -> Kinds:

@@ -1,4 +1,4 @@
-"""A part of the scenario that the first repeat runs for all: what is exact is the same in every process."""
+"""Parts of a scenario that only the first repeat runs, because exact results never differ."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from tuilab.lab.arguments import describe_value
 
 
 class Once:
-    """Whether what runs at this moment runs in the first repeat only."""
+    """Runs such parts, and knows whether one is running."""
 
     def __init__(self) -> None:
         self.is_on = False
@@ -27,7 +27,7 @@ class Once:
             self.is_on = was_on
 
     def refuse(self, method: str) -> None:
-        """Raise ValueError where a call stands in such a part that every repeat has to make."""
+        """Raise ValueError if a call that every repeat must make is made in such a part."""
         if self.is_on:
             raise ValueError(
                 f"{method} cannot be called in a part that runs once, because every repeat has to"

@@ -1,6 +1,4 @@
-"""What becomes of the processes that a scenario forks, and of the servers that multiprocessing starts for it: they end with
-the worker, and by themselves as in any script.
-"""
+"""Forked processes of a scenario, and servers of multiprocessing: how they end with the worker."""
 
 import contextlib
 import os
@@ -14,15 +12,14 @@ from typing import Any
 from tuilab.engine import processes
 from tuilab.lab.failures.failure import describe, exit_code_of, text_of
 
-_PATIENCE_S = (
-    2.0  # a child that lives on keeps a line open; then they are ended as what is left behind
-)
+_PATIENCE_S = 2.0  # for the servers to end; later the supervisor ends them as leftovers
 
 
 def follow_to_death(parent: int, thread: int) -> Callable[[], None]:
-    """Return a fork hook: children of the worker (loader workers) die with it, daemons of their own are left alone.
+    """Return a fork hook that ties children of this process, such as loader workers, to its life.
 
-    So are the children of other threads: the kernel ties a child to the thread that made it.
+    Grandchildren are left alone. So are children of other threads, because the kernel would kill
+    them with their thread.
     """
 
     def follow() -> None:
@@ -33,7 +30,7 @@ def follow_to_death(parent: int, thread: int) -> Callable[[], None]:
 
 
 class ForksEnd:
-    """Within, a child of a fork that comes to the end ends there: the records and the line are its parent's."""
+    """A block at whose end a forked child exits: journal and socket belong to its parent."""
 
     def __init__(self, source: Path) -> None:
         self._source = source
@@ -47,59 +44,63 @@ class ForksEnd:
 
 
 def flush_prints() -> None:
-    """Have what was printed leave this process."""
+    """Flush stdout and stderr."""
     for name in ("stdout", "stderr"):
-        with contextlib.suppress(
-            BaseException
-        ):  # removed or closed by the scenario, or an object of its own: what ended well has
+        # The scenario may have removed, closed or replaced it, which must not change the result.
+        with contextlib.suppress(BaseException):
             getattr(sys, name).flush()
 
 
 def _end(problem: BaseException | None, source: Path) -> None:
-    """End as Python does: what nobody caught is printed."""
-    code, traceback_text = (0, "") if problem is None else (1, describe(problem, source).traceback)
+    """End as Python does: an uncaught exception is printed."""
+    code = 0
+    output = ""
     if problem is not None and issubclass(type(problem), SystemExit):
         exit_code = exit_code_of(problem)
-        code, traceback_text = (
-            (1, f"{text_of(problem)}\n") if exit_code is None else (exit_code, "")
-        )
+        if exit_code is None:
+            code = 1
+            output = f"{text_of(problem)}\n"
+        else:
+            code = exit_code
+    elif problem is not None:
+        code = 1
+        output = describe(problem, source).traceback
     with contextlib.suppress(BaseException):
-        sys.stderr.write(traceback_text)
+        sys.stderr.write(output)
     flush_prints()
     os._exit(code & 0xFF)
 
 
 def end_servers() -> None:
-    """End the servers that multiprocessing started for this process, and let it clear away what it made for them.
+    """End the servers that multiprocessing has started for this process, and remove their files.
 
-    One server forks, one clears away. Each ends when the last process that knows it has closed its line, and has a folder or a
-    lock to remove. An orderly exit does that; a worker leaves without one.
+    They are the fork server and the resource tracker. A normal exit of Python ends them, but a
+    worker exits without that.
     """
     tracker = getattr(
         sys.modules.get("multiprocessing.resource_tracker"), "_resource_tracker", None
     )
     if getattr(tracker, "_pid", None) is not None:
-        ending = threading.Thread(target=_end_them, daemon=True)
+        ending = threading.Thread(target=_end_servers, daemon=True)
         ending.start()
         ending.join(_PATIENCE_S)
 
 
-def _end_them() -> None:
+def _end_servers() -> None:
     from multiprocessing import forkserver, resource_tracker, util
 
-    server: Any = (
-        forkserver._forkserver
-    )  # multiprocessing has no public call for any of these three ends
+    # multiprocessing has no public functions for this.
+    server: Any = forkserver._forkserver
     tracker: Any = resource_tracker._resource_tracker
     finalizers: Any = util
     _kill(server)
     for end in (server._stop, finalizers._run_finalizers, tracker._stop):
-        with contextlib.suppress(Exception):  # what one cannot end does not keep the next
+        with contextlib.suppress(Exception):  # an error must not stop the other two
             end()
 
 
 def _kill(server: Any) -> None:
-    """Kill a fork server: an orderly exit of one that has loaded torch takes seconds on a busy machine."""
+    """Kill the fork server: a normal exit with torch loaded may take seconds."""
     if server._forkserver_pid is not None:
         with contextlib.suppress(OSError):
             os.kill(server._forkserver_pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""How fast a GPU is at what training does; `tuilab doctor --gpu` measures it.
+"""Measure the speed of a GPU for `tuilab doctor --gpu`.
 
-That is what it gets done in a second (products of matrices, copies within its memory, copies from the host and back), and the
-cost of small things: how long a kernel takes to launch, and how fine the clock of its events is.
+That is the rate of matrix products, of copies in its memory, and of copies from and to the host,
+the time to launch a kernel, and the resolution of events.
 """
 
 import time
@@ -15,7 +15,7 @@ import torch
 from tuilab.lab.device.cuda import Cuda
 from tuilab.lab.device.precision import precision
 
-# How a product of matrices is computed: the type of the factors, and how float32 is multiplied.
+# For each kind of matrix product: the dtype of the factors, and the precision of float32.
 PRODUCTS = {
     "ieee": (torch.float32, "ieee"),
     "tf32": (torch.float32, "tf32"),
@@ -23,35 +23,30 @@ PRODUCTS = {
     "fp16": (torch.float16, ""),
 }
 
-_SIDE = 8192  # of a matrix: as large as it takes to keep the largest GPUs busy
+_SIDE = 8192  # rows and columns of a matrix, which keep the largest GPUs busy
 _WITHIN_BYTES = 512 << 20  # more than any cache of a GPU holds
 _ACROSS_BYTES = 64 << 20  # more than any cache of a core holds
 _LONG_ENOUGH_S = 0.25
 _MOST_CALLS = 2_000
-
-
-_LAUNCHES = 500  # fewer than wait in a queue: beyond that the host would wait for the GPU
+_LAUNCHES = 500  # fewer than the queue of a GPU holds: beyond that, the host would wait
 _TURNS = 5
 _SPANS = 200
-_LEAST_NS = 50_000.0  # of a span: longer than it takes to tell of its end
+_LEAST_NS = 50_000.0  # of a span: longer than recording the event at its end
 
 
 def product_flops(gpu: Cuda, kind: str) -> float:
     """Return the floating point operations a second of a large product."""
-    dtype, how = PRODUCTS[kind]
-    with _only(gpu), precision(how) if how else nullcontext():
-        a, b = (
-            torch.empty(_SIDE, _SIDE, dtype=dtype, device=gpu.torch_device).normal_()
-            for _ in range(2)
-        )
-        product = torch.empty_like(
-            a
-        )  # of random numbers: a product of zeros takes less power, and lets the clocks go higher
+    dtype, precision_name = PRODUCTS[kind]
+    with _only(gpu), precision(precision_name) if precision_name else nullcontext():
+        # Random numbers: a product of zeros takes less power, so that the clocks rise.
+        a = torch.empty(_SIDE, _SIDE, dtype=dtype, device=gpu.torch_device).normal_()
+        b = torch.empty(_SIDE, _SIDE, dtype=dtype, device=gpu.torch_device).normal_()
+        product = torch.empty_like(a)
         return 2 * _SIDE**3 * _calls_a_second(gpu, lambda: torch.mm(a, b, out=product))
 
 
 def memory_rate(gpu: Cuda) -> float:
-    """Return the bytes a second that it reads and writes in its own memory, when it copies what fits no cache."""
+    """Return the bytes a second that a GPU reads and writes in its memory, in a large copy."""
     with _only(gpu):
         source = torch.empty(_WITHIN_BYTES, dtype=torch.uint8, device=gpu.torch_device)
         target = torch.empty_like(source)
@@ -59,27 +54,28 @@ def memory_rate(gpu: Cuda) -> float:
 
 
 def copy_rates(gpu: Cuda, *, is_pinned: bool) -> tuple[float, float]:
-    """Return the bytes a second from the host to it, and back."""
+    """Return the bytes a second from the host to the GPU, and back."""
     with _only(gpu):
-        host_tensor = torch.empty(_ACROSS_BYTES, dtype=torch.uint8, pin_memory=is_pinned).fill_(
-            1
-        )  # untouched it is none
-        its = torch.empty(_ACROSS_BYTES, dtype=torch.uint8, device=gpu.torch_device)
-        to_gpu = _calls_a_second(gpu, lambda: its.copy_(host_tensor, non_blocking=is_pinned))
-        back = _calls_a_second(gpu, lambda: host_tensor.copy_(its, non_blocking=is_pinned))
-        return _ACROSS_BYTES * to_gpu, _ACROSS_BYTES * back
+        host_tensor = torch.empty(_ACROSS_BYTES, dtype=torch.uint8, pin_memory=is_pinned)
+        host_tensor.fill_(1)  # so that it has physical memory
+        gpu_tensor = torch.empty(_ACROSS_BYTES, dtype=torch.uint8, device=gpu.torch_device)
+        to_gpu = _calls_a_second(gpu, lambda: gpu_tensor.copy_(host_tensor, non_blocking=is_pinned))
+        to_host = _calls_a_second(
+            gpu, lambda: host_tensor.copy_(gpu_tensor, non_blocking=is_pinned)
+        )
+        return _ACROSS_BYTES * to_gpu, _ACROSS_BYTES * to_host
 
 
 @contextmanager
 def _only(gpu: Cuda) -> Iterator[None]:
-    """Measure on a GPU, of which the measurement before keeps no memory."""
+    """Measure on a GPU without memory of the previous measurement."""
     gpu.empty_cache()
     with gpu.selected(), torch.no_grad():
         yield
 
 
 def _calls_a_second(gpu: Cuda, call: Callable[[], object]) -> float:
-    """Time so many calls that they take long enough, twice: the first may load what they need, and wake the clocks."""
+    """Return the rate of calls: of the better of two runs, because the first may load kernels."""
     once_s = min(_seconds(gpu, call, 1) for _ in range(3))
     calls = min(max(round(_LONG_ENOUGH_S / once_s), 1), _MOST_CALLS)
     return calls / min(_seconds(gpu, call, calls) for _ in range(2))
@@ -95,7 +91,7 @@ def _seconds(gpu: Cuda, call: Callable[[], object], calls: int) -> float:
 
 
 def launch_s(gpu: Cuda) -> float:
-    """Return how long the host takes to tell it one small operator, until the call returns."""
+    """Return how long the host takes to launch one small operator."""
     number = torch.zeros(10, device=gpu.torch_device)
     times_s = []
     with gpu.selected(), torch.no_grad():
@@ -106,17 +102,21 @@ def launch_s(gpu: Cuda) -> float:
                 number.add_(1)
             times_s.append((time.perf_counter_ns() - began) / _LAUNCHES / 1e9)
             gpu.wait()
-    return median(times_s[1:])  # the first has loaded the kernel
+    return median(times_s[1:])  # the first includes the loading of the kernel
 
 
 def event_tick_s(gpu: Cuda) -> float | None:
-    """Return the least by which two spans between events differ; None where none do.
+    """Return the smallest difference between times of events; None if all are equal.
 
-    Each is longer than the one before, by a little more each time: else a fine clock would tell by how much that was.
+    Each span is longer than the one before by a growing amount. With a constant amount, a fine
+    clock would return that amount.
     """
     gpu.make_ready()
     spans = sorted({_span_ns(gpu, _LEAST_NS + turn * turn) for turn in range(_SPANS)})
-    return min((b - a for a, b in pairwise(spans)), default=0) / 1e9 or None
+    differences = [longer - shorter for shorter, longer in pairwise(spans)]
+    if not differences:
+        return None
+    return min(differences) / 1e9
 
 
 def _span_ns(gpu: Cuda, nanoseconds: float) -> int:

@@ -1,4 +1,7 @@
-"""What torch holds on the GPUs that this process was given, told twice a second at most, and never while something is timed."""
+"""Record the memory that torch holds on GPUs.
+
+At most twice a second, never during a timed block.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +17,7 @@ _PERIOD_S = 0.5
 
 
 class Holdings:
-    """The GPUs that are looked at: none on the CPU, so that a look costs nothing there."""
+    """Records the memory of the watched GPUs; on a CPU there are none, so it costs nothing."""
 
     def __init__(self, record: Callable[[Event], object], *, is_timing: bool) -> None:
         self.gpus: dict[int, Cuda] = {}
@@ -23,14 +26,14 @@ class Holdings:
         self._is_timing = is_timing
 
     def watch(self, device: torch.device) -> None:
-        """Look at a GPU from now on."""
+        """Watch a GPU from now on."""
         gpu = door(device)  # without an index it is the current GPU
         if isinstance(gpu, Cuda):
             self.gpus.setdefault(gpu.index, gpu)
 
     @contextmanager
     def kept_quiet(self) -> Iterator[None]:
-        """Let arms that log tell nothing meanwhile: their blocks are timed."""
+        """Record nothing in a `with` block, because arms that log are timed."""
         was_timing, self._is_timing = self._is_timing, True
         try:
             yield
@@ -38,26 +41,25 @@ class Holdings:
             self._is_timing = was_timing
 
     def tell(self) -> None:
-        """Tell what is held, unless a block may be timed, or it was told just now."""
+        """Record the memory, unless a block may be timed, or the last record is recent."""
         if not self._is_timing:
             self.tell_between_blocks()
 
     def tell_between_blocks(self) -> None:
-        """Tell what is held, unless it was told just now."""
+        """Record the memory, unless the last record is recent."""
         if not self.gpus or time.monotonic() < self._due_s:
             return
         self._due_s = time.monotonic() + _PERIOD_S
         self.tell_last()
 
     def tell_after_failure(self) -> None:
-        """Tell what was held when the scenario failed, unless torch is in no state to say it."""
-        with suppress(
-            RuntimeError, AssertionError
-        ):  # as it raises after an error of CUDA, or without a driver
+        """Record the memory after a failure of the scenario, if torch still works."""
+        with suppress(RuntimeError, AssertionError):  # after an error of CUDA, or without a driver
             self.tell_last()
 
     def tell_last(self) -> None:
-        """Tell what is held, however lately it was told."""
+        """Record the memory in any case."""
         for gpu in self.gpus.values():
-            if held := gpu.holds():
+            held = gpu.holds()
+            if held:
                 self._record(GpuHeld(gpu.uuid, *held))

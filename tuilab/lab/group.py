@@ -1,4 +1,4 @@
-"""Processes that compute together: n ranks under torchrun, here or on several nodes, or this process alone, in a group."""
+"""Process groups: ranks under torchrun, here or on several nodes, or a group of one process."""
 
 import os
 import socket
@@ -18,8 +18,8 @@ from tuilab.lab.command_prefix import complete
 from tuilab.probes.interfaces import network_of
 from tuilab.text.display import plural
 
-_MOST = 64  # ranks: each loads a torch of its own
-# By its address the box is found even where nobody knows its name; the port is a free one.
+_MOST = 64  # ranks, because each loads torch
+# An address works even if the name of the host cannot be resolved; the port is a free one.
 _TORCHRUN = ["torchrun", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node"]
 _ENDING_S = 1.0
 _LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
@@ -33,64 +33,64 @@ def ranks_order(
     *,
     timeout: float,
 ) -> ArmOrder:
-    """Return what the supervisor is asked to run."""
+    """Return the order for the ranks."""
     count = whole("count", count, 1, _MOST)
     _need_distributed()
-    threads = (
-        {} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": "1"}
-    )  # else torchrun warns that it says so
-    name = f"{count} ranks of {function_name(body)}"
-    prefixes, network = [[*_TORCHRUN, str(count)]], _LOOPBACK
     if spread:
-        prefixes, network = _prefixes(count, spread.nodes), network_of(spread.nodes[0].address)
-    order = arm_order(
-        name, body, args, env={**network, **threads}, prefix=prefixes[0], timeout=timeout
-    )
-    order.has_group, order.elsewhere = True, [complete(prefix) for prefix in prefixes[1:]]
+        prefixes = _prefixes(count, spread.nodes)
+        environment = dict(network_of(spread.nodes[0].address))
+    else:
+        prefixes = [[*_TORCHRUN, str(count)]]
+        environment = dict(_LOOPBACK)
+    if "OMP_NUM_THREADS" not in os.environ:
+        environment["OMP_NUM_THREADS"] = "1"  # torchrun would set it, too, and print a warning
+    name = f"{count} ranks of {function_name(body)}"
+    order = arm_order(name, body, args, env=environment, prefix=prefixes[0], timeout=timeout)
+    order.has_group = True
+    order.elsewhere = [complete(prefix) for prefix in prefixes[1:]]
     return order
 
 
 def _prefixes(count: int, nodes: Sequence[RankNode]) -> list[list[str]]:
-    """Return, for each node, the torchrun that starts its share of the ranks; they meet on the first node, at a free port."""
+    """Return the torchrun command of each node; they meet at a free port of the first node."""
     if count < len(nodes):
         raise ArmFailed(
             f"{plural(count, 'rank')} cannot run on {len(nodes)} nodes; use more ranks, or fewer"
             " nodes"
         )
-    with socket.create_server((nodes[0].address, 0)) as free:
-        port = free.getsockname()[1]
-    meeting = [
-        "--rdzv-backend",
-        "static",
-        "--master-addr",
-        nodes[0].address,
-        "--master-port",
-        str(port),
-    ]
-    return [
-        ["torchrun", "--nnodes", str(len(nodes)), "--node-rank", str(index), *meeting, "--local-addr", node.address,
-         "--nproc-per-node", str(count // len(nodes) + (index < count % len(nodes)))]
-        for index, node in enumerate(nodes)
-    ]  # fmt: skip
+    with socket.create_server((nodes[0].address, 0)) as server:
+        port = server.getsockname()[1]
+    ranks_per_node, left_over = divmod(count, len(nodes))
+    prefixes = []
+    for index, node in enumerate(nodes):
+        ranks = ranks_per_node + 1 if index < left_over else ranks_per_node
+        prefix = ["torchrun", "--nnodes", str(len(nodes)), "--node-rank", str(index)]
+        prefix += ["--rdzv-backend", "static"]
+        prefix += ["--master-addr", nodes[0].address, "--master-port", str(port)]
+        prefix += ["--local-addr", node.address, "--nproc-per-node", str(ranks)]
+        prefixes.append(prefix)
+    return prefixes
 
 
 def call_in_group(
     body: Callable[..., Any], lab: Any, args: Sequence[Any], timeout_s: float
 ) -> list[Any] | None:
-    """Call the body in the group of all ranks; rank 0 returns what each of them returned.
+    """Call the function in the group of all ranks; rank 0 returns the values of all.
 
-    A collective that the body has begun, and that not all ranks join, takes until the time-out. So the answers have a group of
-    their own, and the end of the groups, which would wait for it, too, is not waited for: the process ends soon. After a
-    failure they are left as they are: to leave them would fail the others, and theirs could be the failure that is told.
+    A collective of the function that not all ranks join blocks until its time-out. So the values
+    are gathered in a group of their own. The end of the groups may block as well, so it gets little
+    time: the process ends soon anyway. After a failure the groups are not ended, because that would
+    make other ranks fail, and hide the first error.
     """
     dist.init_process_group("gloo", timeout=timedelta(seconds=timeout_s))
     answers = dist.new_group(timeout=timedelta(seconds=timeout_s))
     value = body(lab, *args)
-    values: list[Any] | None = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
+    values: list[Any] | None = None
+    if dist.get_rank() == 0:
+        values = [None] * dist.get_world_size()
     dist.gather_object(value, values, group=answers)
-    ending = threading.Thread(
-        target=dist.destroy_process_group, daemon=True
-    )  # torch aborts in an orderly exit without it
+    # Without this, torch aborts in a normal exit.
+    ending = threading.Thread(target=dist.destroy_process_group, daemon=True)
     ending.start()
     ending.join(_ENDING_S)
     return values
@@ -98,11 +98,14 @@ def call_in_group(
 
 @contextmanager
 def group_of_one() -> Iterator[None]:
-    """Have this process alone in a process group (gloo) in a `with` block; DDP and FSDP do there all that they do."""
+    """Put this process alone into a process group (gloo) in a `with` block.
+
+    DDP and FSDP work there.
+    """
     _need_distributed()
     (name, loopback), *_ = _LOOPBACK.items()
     previous = os.environ.get(name)
-    os.environ[name] = loopback  # else it looks for the host by its name
+    os.environ[name] = loopback  # otherwise gloo resolves the name of the host
     try:
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
     finally:

@@ -2,27 +2,27 @@
 
 docs/writing-scenarios.md describes every call with its parameters.
 
-lab.stage("training")                         show what happens next
-lab.log(step, loss=loss)                      record the scalars of a step; tensors on a GPU do not stall it
-lab.progress(done, total)                     show the progress
-@lab.once                                     above a function: run it here, in the first repeat only
-lab.race(loop=f, sum=g)                       time arms in turns; see race.py
-lab.arm("two threads", body, env={...})       run a function of the scenario in a process of its own
-lab.ranks(2, body)                            run a function in several processes of one process group
-with lab.group():                             put this process alone into a process group
-with lab.neighbours(2):                       keep other processes busy
-lab.claim("sum", got, equals=12)              claim the bullet `- [sum] ...` of the lesson
-lab.claim_ratio("fast", "loop/sum", at_least=2)     claim something about two arms of a later race
-lab.advise("OMP_NUM_THREADS", {1: "one", 2: "two"}, default=2, about="...")     compare values of a variable
-lab.memory("forward")                         count bytes and operators of a block; see meters/memory.py
-for step in lab.steps(1000, "training"):      enter a stage, count steps, and show the progress
-for n in lab.sweep([1, 10, 100], "sizes"):    the same for a list of values
-lab.limit(works, low, high)                   find the largest value that works
-lab.raises(f, x)  lab.warns(f, x)             return the error or the warnings of a call, as texts
-lab.count(f, x, backward=True)                count operators, flops, bytes and nodes of a call; see meters/counted.py
-lab.precision("ieee")                         compute float32 on a GPU without TF32
-lab.lacks_units(torch.bfloat16)               name the units for matrix products that the device lacks
-lab.axes("loss", x="epoch", log="xy")         name the axes of a chart
+lab.stage("training")                     show what happens next
+lab.log(step, loss=loss)                  record the scalars of a step, without waiting for a GPU
+lab.progress(done, total)                 show the progress
+@lab.once                                 above a function: run it here, in the first repeat only
+lab.race(loop=f, sum=g)                   time arms in turns; see race.py
+lab.arm("two threads", body, env={...})   run a function of the scenario in a process of its own
+lab.ranks(2, body)                        run a function in several processes of one process group
+with lab.group():                         put this process alone into a process group
+with lab.neighbours(2):                   keep other processes busy
+lab.claim("sum", got, equals=12)          claim the bullet `- [sum] ...` of the lesson
+lab.claim_ratio("fast", "loop/sum", at_least=2)     claim the ratio of two arms of a later race
+lab.advise("OMP_NUM_THREADS", {1: "one", 2: "two"}, default=2, about="...")     compare values
+lab.memory("forward")                     count bytes and operators of a block; see meters/memory.py
+for step in lab.steps(1000, "training"):  enter a stage, count steps, and show the progress
+for n in lab.sweep([1, 10, 100], "sizes"):  the same for a list of values
+lab.limit(works, low, high)               find the largest value that works
+lab.raises(f, x)  lab.warns(f, x)         return the error or the warnings of a call, as texts
+lab.count(f, x, backward=True)            count the exact costs of a call; see meters/counted.py
+lab.precision("ieee")                     compute float32 on a GPU without TF32
+lab.lacks_units(torch.bfloat16)           name the units for matrix products that the device lacks
+lab.axes("loss", x="epoch", log="xy")     name the axes of a chart
 lab.text(...)  lab.table(...)  lab.bars(...)  lab.span(...)  lab.image(...)     show other results
 lab.artifact(...)  lab.device()
 """
@@ -104,20 +104,24 @@ class Lab:
         self._arm = order.arm.arm if order.arm else ""
         self._is_rank = order.arm is not None and has_ranks(order.arm.prefix)
         self._spread = order.spread
-        self._wanted = wanted  # device of the form
-        self._device: torch.device | None = None  # that the scenario was told to use
+        self._wanted = wanted  # the device of the form
+        self._device: torch.device | None = None  # the device that the scenario got
         self._once = Once()
         self._progress = ProgressRecorder()
         self._lanes = LaneRecorder()
-        self._holdings = Holdings(
-            self.record, is_timing=bool(self._arm)
-        )  # an arm of its own times itself
+        # An arm in a process of its own is timed as a whole.
+        self._holdings = Holdings(self.record, is_timing=bool(self._arm))
         self._scalars = ScalarLog(journal, run_dir, order.writer, self._arm, self._holdings)
         self._races = Races(self, self._holdings)
         source = run_dir / "scenario.py"
         self._claims = Claims(
-            source, journal.append, self._races.raced, self._once, self.effective_cores, order.params
-        )  # fmt: skip
+            source,
+            journal.append,
+            self._races.raced,
+            self._once,
+            self.effective_cores,
+            order.params,
+        )
         journal.append(events.EnvironmentRecorded(part="torch", facts=torch_facts(torch)))
 
     # ---- what happens
@@ -129,8 +133,8 @@ class Lab:
     def log(self, step: float, *, arm: str = "", **values: Scalar) -> None:
         """Record the scalars of a step, without waiting for tensors on a GPU.
 
-        A tensor on a GPU is recorded with its value at this point of the current stream. A `step` that is not a whole number
-        is a position on the x axis, as in `lab.log(88.7, total=total)`.
+        A tensor on a GPU is recorded with its value at this point of the current stream. A `step`
+        that is not a whole number is a position on the x axis, as in `lab.log(88.7, total=total)`.
         """
         self._scalars.log(step, arm, values)
 
@@ -140,7 +144,7 @@ class Lab:
             self._enter(record)
 
     def steps(self, count: int, name: str) -> Iterator[int]:
-        """Enter a stage, return its steps from 0 to `count` - 1 one after another, and show the progress."""
+        """Enter a stage, yield its steps from 0 to `count` - 1, and show the progress."""
         count = whole("count", count)
         self.stage(name)
         return swept(range(count), "steps", self.progress)
@@ -156,19 +160,25 @@ class Lab:
         self.record(text_shown(text, title))
 
     def axes(self, metric: str, *, x: str = "", y: str = "", log: Axis | None = None) -> None:
-        """Name the axes of the chart of a metric, with their units: `x="rows"`, `y="sum of exp(logit)"`.
+        """Name the axes of the chart of a metric, with units, such as `y="sum of exp(logit)"`.
 
-        `log` names the axes that start logarithmic: "x", "y", "xy", or none with "". Without it, the values decide for y, and
-        x is linear.
+        `log` names the axes that start logarithmic: "x", "y", "xy", or none with "". Without it,
+        the values decide for y, and x is linear.
         """
         self.record(axes_named(metric, x, y, log))
 
     def bars(self, title: str, values: Mapping[str, Scalar], *, unit: str = "") -> None:
-        """Show at most 40 named values as bars that begin at 0; the unit "B" is shown as KiB, MiB and GiB."""
+        """Show at most 40 named values as bars that begin at 0.
+
+        The unit "B" is shown as KiB, MiB and GiB.
+        """
         self.record(bars_shown(title, values, unit))
 
     def table(self, title: str, rows: Sequence[Sequence[Any]], *, head: Sequence[str] = ()) -> None:
-        """Show a table of texts and numbers, with at most 40 rows and 8 columns; True and False are shown as yes and no."""
+        """Show a table of texts and numbers, with at most 40 rows and 8 columns.
+
+        True and False are shown as yes and no.
+        """
         self.record(table_shown(title, rows, head))
 
     def span(
@@ -183,8 +193,8 @@ class Lab:
     ) -> None:
         """Show an activity on a lane, from `began` to `ended`; the spans of an arm are one picture.
 
-        Seconds may be of any clock, and are shown from the earliest of them. With another `unit`, for example "steps", the
-        numbers are shown as given.
+        Seconds may be of any clock, and are shown from the earliest of them. With another `unit`,
+        for example "steps", the numbers are shown as given.
         """
         self.record(
             self._lanes.span_shown(lane, began, ended, name, words("arm", arm) or self._arm, unit)
@@ -203,19 +213,20 @@ class Lab:
     # ---- what is measured
 
     def once(self, part: Callable[[], object]) -> None:
-        """Run a part of the scenario here, in the first repeat only, because exact results are the same in every process.
+        """Run a part of the scenario in the first repeat only, because exact results never differ.
 
-        Write `@lab.once` above a function without parameters. Keep out of it everything that differs between processes
-        (threads, algorithms, seeds that are not set), and races.
+        Write `@lab.once` above a function without parameters. Keep out of it everything that
+        differs between processes (threads, algorithms, seeds that are not set), and races.
         """
         self._once.run(part, self.repeat)
 
     def device(self, wanted: str | None = None) -> torch.device:
-        """Return the device to use: with `auto` the emptiest GPU that works, else the CPU; `cuda` and `cuda:1` need a GPU.
+        """Return the device to use: with `auto` the emptiest GPU that works, else the CPU.
 
-        Without an argument, return the device that the user asked for: the scenario gets the option `--device`. If the wanted
-        GPU is missing, the run ends as not testable here. All processes of a run get the same device, except that each rank
-        gets the GPU with its number.
+        `cuda` and `cuda:1` need a GPU. Without an argument, return the device that the user asked
+        for: the scenario gets the option `--device`. If the wanted GPU is missing, the run ends as
+        not testable here. All processes of a run get the same device, except that each rank gets
+        the GPU with its number.
         """
         wanted = self._wanted if wanted is None else wanted
         self._device = hand_out(wanted, self._run_dir, self._journal, is_rank=self._is_rank)
@@ -223,7 +234,10 @@ class Lab:
         return self._device
 
     def needs(self, condition: object, what: str) -> None:
-        """End the run as not testable here unless `condition` holds; `what` names what is missing."""
+        """End the run as not testable here unless `condition` holds.
+
+        `what` names what is missing.
+        """
         what = words("what", what, _NEED_LIMIT)
         if not truth("condition", condition):
             raise BoxLacks(what)
@@ -236,19 +250,27 @@ class Lab:
         model: torch.nn.Module | None = None,
         timeline: bool = False,
     ) -> Memory:
-        """Count live and peak bytes, bytes saved for backward, and operators of a `with` block; see meters/memory.py."""
+        """Count live and peak bytes, bytes saved for backward, and operators of a `with` block.
+
+        See meters/memory.py.
+        """
         return Memory(self, name, words("arm", arm) or self._arm, model, timeline, self._device)
 
     def count(self, f: Callable[..., Any], *args: Any, backward: bool = False) -> Counted:
-        """Call `f(*args)` once and return its costs, which are the same on every machine; see meters/counted.py.
+        """Call `f(*args)` once and return its costs, which are the same on every machine.
 
-        With `backward=True`, also count the backward of the sum of its result, as `.backward`. The `.grad` of the leaves stays
-        unchanged.
+        See meters/counted.py.
+
+        With `backward=True`, also count the backward of the sum of its result, as `.backward`. The
+        `.grad` of the leaves stays unchanged.
         """
         return count(called("f", f), args, backward=flag("backward", backward))
 
     def raises(self, f: Callable[..., Any], *args: Any) -> str:
-        """Call `f(*args)` and return the error that it raises, such as "TypeError: first line", or an empty text."""
+        """Call `f(*args)` and return the error that it raises, such as "TypeError.
+
+        First line", or an empty text.
+        """
         return raised_by(called("f", f), args)
 
     def warns(self, f: Callable[..., Any], *args: Any) -> list[str]:
@@ -256,18 +278,20 @@ class Lab:
         return warned_by(called("f", f), args)
 
     def limit(self, works: Callable[[Any], Any], low: float, high: float) -> float:
-        """Return the largest value for which `works(value)` holds, found by halving between `low` and `high`.
+        """Return the largest value between `low` and `high` for which `works(value)` is true.
 
-        It must be true for `low`, false for `high`, and change once between them. If both are whole numbers, so is the result;
-        otherwise it is right to 1e-12 of the range.
+        It must be true for `low`, false for `high`, and change once between them. If both are whole
+        numbers, so is the result; otherwise it is right to 1e-12 of the range.
         """
         return find_limit(called("works", works), low, high)
 
     def precision(self, name: str) -> AbstractContextManager[None]:
-        """Compute float32 on a GPU exactly ("ieee") or in TF32 ("tf32") in a `with` block; on a CPU nothing changes.
+        """Compute float32 on a GPU exactly ("ieee") or in TF32 ("tf32") in a `with` block.
 
-        TF32 keeps 10 of the 23 bits of each factor, for Tensor Cores. By default torch uses it in convolutions, but not in
-        matrix products.
+        On a CPU nothing changes.
+
+        TF32 keeps 10 of the 23 bits of each factor, for Tensor Cores. By default torch uses it in
+        convolutions, but not in matrix products.
         """
         if words("name", name) not in precision.PRECISIONS:
             raise ValueError(
@@ -276,10 +300,10 @@ class Lab:
         return precision.precision(name)
 
     def lacks_units(self, dtype: torch.dtype) -> str:
-        """Return the hardware units for matrix products of a dtype that the device lacks, or "" if it has them.
+        """Return which units for matrix products of a dtype the device lacks, or "" for none.
 
-        Such units are Tensor Cores, AMD's Matrix Cores, AVX-512 and AMX; float32 means TF32. The device is that of
-        `lab.device()`, else the CPU. The text is for `lacks=`.
+        Such units are Tensor Cores, AMD's Matrix Cores, AVX-512 and AMX; float32 means TF32. The
+        device is that of `lab.device()`, else the CPU. The text is for `lacks=`.
         """
         if not isinstance(dtype, torch.dtype):
             raise TypeError(f"dtype takes a dtype of torch, not {describe_value(dtype)}")
@@ -301,13 +325,16 @@ class Lab:
         lacks: str = "",
         **arms: Callable[[], Any],
     ) -> Race:
-        """Time arms against each other: functions in alternating blocks, or `lab.arm(...)`s one after another; see race.py.
+        """Time arms against each other.
 
-        `same` is the difference that their outputs may have, or a function that compares two outputs. With `factories`, each
-        arm is a function that makes the function to time. It is called for the arm and again for each control, so that each
-        has tensors of its own. A block ends when `device` has finished (default: that of `lab.device()`, else the CPU). A
-        `lab.arm(...)` returns the seconds of a step. With `lacks`, the race is skipped, and the claims about its arms are not
-        testable here.
+        Functions in alternating blocks, or `lab.arm(...)`s one after another; see race.py.
+
+        `same` is the difference that their outputs may have, or a function that compares two
+        outputs. With `factories`, each arm is a function that makes the function to time. It is
+        called for the arm and again for each control, so that each has tensors of its own. A block
+        ends when `device` has finished (default: that of `lab.device()`, else the CPU). A
+        `lab.arm(...)` returns the seconds of a step. With `lacks`, the race is skipped, and the
+        claims about its arms are not testable here.
         """
         self._once.refuse("race")
         device = self._device or torch.device("cpu") if device is None else device
@@ -328,22 +355,24 @@ class Lab:
         prefix: Sequence[str] = (),
         timeout: float = 60.0,
     ) -> "Arm":
-        """Return an arm: each call of it runs `body(lab, *args)` in a fresh process and returns its value.
+        """Return an arm: each call runs `body(lab, *args)` in a new process and returns its value.
 
-        `env` is added to the environment of the process. `prefix` comes before its command line, for example numactl; under
-        torchrun every rank calls the body, and rank 0 returns the value. The body is a function of the scenario file; its
-        arguments and its value must be plain data. The process may take `timeout` seconds. A failure raises ArmFailed, and so
-        does a library in LD_PRELOAD that was not loaded.
+        `env` is added to the environment of the process. `prefix` comes before its command line,
+        for example numactl; under torchrun every rank calls the body, and rank 0 returns the value.
+        The body is a function of the scenario file; its arguments and its value must be plain data.
+        The process may take `timeout` seconds. A failure raises ArmFailed, and so does a library in
+        LD_PRELOAD that was not loaded.
         """
         return self._arm_of(arm_order(name, body, args, env=env, prefix=prefix, timeout=timeout))
 
     def ranks(
         self, count: int, body: Callable[..., Any], *args: Any, timeout: float = 60.0
     ) -> list[Any]:
-        """Run `body(lab, *args)` in `count` processes of one process group (gloo), and return a list of their values.
+        """Run `body(lab, *args)` in `count` processes of a gloo group, and return their values.
 
-        The group exists before the body is called, and ends after it. A rank that fails, or a `timeout` (in seconds), raises
-        ArmFailed. If the run has several nodes (`--nnodes`), the processes are divided over them, beginning with its own node.
+        The group exists before the body is called, and ends after it. A rank that fails, or a
+        `timeout` (in seconds), raises ArmFailed. If the run has several nodes (`--nnodes`), the
+        processes are divided over them, beginning with its own node.
         """
         from tuilab.lab.group import (
             ranks_order,
@@ -357,21 +386,25 @@ class Lab:
     def group(self) -> AbstractContextManager[None]:
         """Put this process alone into a process group (gloo) in a `with` block.
 
-        DDP and FSDP then work as among many, so buckets, calls and bytes can be counted without a second process.
+        DDP and FSDP then work as among many, so buckets, calls and bytes can be counted without a
+        second process.
         """
         from tuilab.lab.group import group_of_one  # as above
 
         return group_of_one()
 
     def effective_cores(self, processes: int = 2) -> float:
-        """Measure how many cores this number of busy processes gets, which is less if other processes work here."""
+        """Measure how many cores so many busy processes get beside other processes."""
         processes = whole("processes", processes, 1, MOST_CORES)
         effective = measure_cores(processes)
         self.record(events.CoresMeasured(processes=processes, effective=effective))
         return effective
 
     def neighbours(self, count: int) -> AbstractContextManager[None]:
-        """Keep `count` other processes busy in a `with` block; they end with the block, and with the run in any case."""
+        """Keep `count` other processes busy in a `with` block.
+
+        They end with the block, and with the run in any case.
+        """
         return busy_neighbours(whole("count", count, 0, MOST_CORES))
 
     # ---- what is claimed
@@ -393,10 +426,10 @@ class Lab:
     ) -> None:
         """Claim the bullet `- [key] ...` under `## Look for` about a measured value.
 
-        Without a bound, the value must be True. With `lacks`, the claim is not testable here, whatever the value. `answers` is
-        the number that the question under `## Predict` asks for; True uses the value itself. `at` names the values of
-        parameters that the claim is about, for example {"rows": 500}: in a run with other values it is shown as n/a, and does
-        not count.
+        Without a bound, the value must be True. With `lacks`, the claim is not testable here,
+        whatever the value. `answers` is the number that the question under `## Predict` asks for;
+        True uses the value itself. `at` names the values of parameters that the claim is about, for
+        example {"rows": 500}: in a run with other values it is shown as n/a, and does not count.
         """
         bounds = Bounds(equals, at_most, at_least, between)
         self._claims.claim(
@@ -416,11 +449,12 @@ class Lab:
         at: Mapping[str, Any] | None = None,
         answers: bool = False,
     ) -> None:
-        """Claim how many times as long one arm of a later race takes as another, as in `ratio="loop/sum"`.
+        """Claim the ratio of the times of two arms of a later race, as in `ratio="loop/sum"`.
 
-        `margin` is a difference that does not matter (0.03 is 3 %). A claim about parallel work names the `cores` that it
-        needs; if the machine is too busy, it is inconclusive. With `answers`, its estimate answers the question under
-        `## Predict`. `lacks` and `at` are the same as in `lab.claim`.
+        `margin` is a difference that does not matter (0.03 is 3 %). A claim about parallel work
+        names the `cores` that it needs; if the machine is too busy, it is inconclusive. With
+        `answers`, its estimate answers the question under `## Predict`. `lacks` and `at` are the
+        same as in `lab.claim`.
         """
         bounds = {"at_most": at_most, "at_least": at_least}
         answer = flag("answers", answers) or None
@@ -440,16 +474,27 @@ class Lab:
         cores: int = 0,
         unit: str = "",
     ) -> None:
-        """Compare values of a variable such as OMP_NUM_THREADS; `tuilab advise` recommends the value that won.
+        """Compare values of a variable such as OMP_NUM_THREADS.
 
-        `values` maps each value to its arm in a later race, or to a measured cost in a `unit`, where less is better. Begin with
-        the values that use the least of the machine. `default` is the value that applies if the variable is not set; it is
-        never recommended. `about` names the work, `against` something that speaks against the setting. With `ranks`, the
-        advice is for each of so many ranks, else for one program. `cores` is the number of cores that the race needs.
+        `tuilab advise` recommends the value that won.
+
+        `values` maps each value to its arm in a later race, or to a measured cost in a `unit`,
+        where less is better. Begin with the values that use the least of the machine. `default` is
+        the value that applies if the variable is not set; it is never recommended. `about` names
+        the work, `against` something that speaks against the setting. With `ranks`, the advice is
+        for each of so many ranks, else for one program. `cores` is the number of cores that the
+        race needs.
         """
         self._claims.advise(
-            name, values, default=default, about=about, against=against, ranks=ranks, cores=cores, unit=unit
-        )  # fmt: skip
+            name,
+            values,
+            default=default,
+            about=about,
+            against=against,
+            ranks=ranks,
+            cores=cores,
+            unit=unit,
+        )
 
     # ---- for its own parts
 
@@ -462,7 +507,10 @@ class Lab:
         return Arm(order, self._line, self._journal)
 
     def record(self, event: events.Event) -> None:
-        """Append an event that will be read back as it is, or raise TypeError or ValueError."""
+        """Append an event that will be read back unchanged.
+
+        Raise TypeError or ValueError otherwise.
+        """
         self._journal.append(checked(event))
 
     @property
@@ -470,25 +518,25 @@ class Lab:
         return self._journal.written
 
     def tell_holdings(self) -> None:
-        """Tell what torch holds on the GPU of a race, between two of its blocks."""
+        """Record the GPU memory of torch between two blocks of a race."""
         self._holdings.tell_between_blocks()
 
     def tell_holdings_after_failure(self) -> None:
-        """Tell what torch held on the GPUs when the scenario failed."""
+        """Record the GPU memory of torch after a failure of the scenario."""
         self._holdings.tell_after_failure()
 
     def bring_over(self) -> None:
-        """Write what is still on a GPU, however the scenario ended; what does not come is counted as lost."""
+        """Write the values that are still on a GPU; those that do not arrive count as lost."""
         self._scalars.bring_over()
 
     def close(self) -> None:
-        """Bring over what is still on a GPU; ValueError for a claim about an arm that never raced."""
+        """Write the values that are still on a GPU; raise ValueError for a claim without a race."""
         self.bring_over()
         self._holdings.tell_last()
         self._claims.check_raced()
 
     def _enter(self, event: events.StageEntered | events.Progressed) -> None:
-        """Record where the scenario is; also what has come from a GPU by then, and what is held there."""
+        """Record the stage, the values that have arrived from a GPU, and its memory."""
         self._scalars.flush()
         self.record(event)
         self._holdings.tell()

@@ -1,4 +1,4 @@
-"""Helpers for lessons: errors and warnings of a call, the limit of a value, busy neighbours, sweeps."""
+"""Helpers for lessons: errors and warnings of calls, limits of values, busy neighbours, sweeps."""
 
 import os
 import subprocess
@@ -118,7 +118,10 @@ def _is_whole(value: Any) -> bool:
 
 @contextmanager
 def busy_neighbours(count: int) -> Iterator[None]:
-    """Keep so many other processes busy in a `with` block; they end with it, or with this process."""
+    """Keep so many other processes busy in a `with` block.
+
+    They end with it, or with this process.
+    """
     with ExitStack() as stack:
         neighbours = [stack.enter_context(_spinning()) for _ in range(count)]
         for process in neighbours:
@@ -143,7 +146,10 @@ def _spinning() -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def swept(values: Iterable[T], unit: str, tell: Tell) -> Iterator[T]:
-    """Yield values one after another, and report each that is done; errors come before the first."""
+    """Yield values one after another, and report each that is done.
+
+    Errors come before the first.
+    """
     if isinstance(values, range):  # it may be long, so no list is made of it
         return _each(values, unit, tell)
     try:

@@ -1,11 +1,12 @@
-"""An arm under torchrun: every rank is a worker with a stream of its own, and rank 0 answers for all of them.
+"""An arm under torchrun: every rank is a worker with its own stream, and rank 0 returns the value.
 
-    worker that asked -> supervisor -> this launcher -> torchrun -> one process a rank
+    worker of the call -> supervisor -> this launcher -> torchrun -> one process for each rank
 
-torchrun hands its ranks no open file but the standard ones, so the launcher lays a line of its own on their stdin. Its one
-order is only peeked at, so that each rank finds it; how they ended they say there, and torchrun of one that a signal ended. A
-rank that fails ends torchrun, and so the arm. Where the ranks are on several nodes, each node has a launcher. That of the first
-asks for the others on a line of its own, and hears there how they ended; when it hangs up, they are ended.
+torchrun gives its ranks no open files but the standard ones, so their stdin is a socket of the
+launcher. It holds one order, which each rank reads with MSG_PEEK. Ranks send their results there;
+for a rank that a signal ended, torchrun sends it. A failed rank ends torchrun, and so the arm. If
+the ranks are on several nodes, each node has a launcher. The first one orders the others through
+another socket, and gets their results there; when it closes that socket, they are ended.
 """
 
 import os
@@ -24,14 +25,12 @@ from tuilab.engine.spawn import socket_pair
 from tuilab.storage.files import set_apart
 from tuilab.storage.scratch import scratch
 
-_RANK = "rank"  # the word that tells a rank from the launcher
-_PATIENCE_S = (
-    10.0  # with ranks of other nodes: who failed first, or that a node is lost, may be heard later
-)
+_RANK = "rank"  # the argument of a rank; the launcher has others
+_PATIENCE_S = 10.0  # for results of other nodes, because an earlier failure may arrive later
 
 
 def main() -> None:
-    """Be the launcher (`OPTIONS OF TORCHRUN... -- COMMAND LINE OF A WORKER`), or one of the ranks."""
+    """Be the launcher (`OPTIONS OF TORCHRUN... -- COMMAND LINE OF A WORKER`) or a rank (`rank`)."""
     if sys.argv[1:] == [_RANK]:
         _run_rank()
     else:
@@ -39,32 +38,27 @@ def main() -> None:
 
 
 def _launch(options: Sequence[str], line: socket.socket) -> None:
-    """Run torchrun with the order that waits on the line, and end as it does."""
+    """Run torchrun with the order on the socket, and exit with its code."""
     order = messages.receive(line)
     if not isinstance(order, WorkerOrder):
-        return  # the supervisor died: leave without a trace
-    if why := _why_apart():
-        messages.send(
-            line,
-            WorkerResult(
-                error=(
-                    f"the ranks cannot reach each other: {why}; bring the loopback up: ip link set"
-                    " lo up"
-                )
-            ),
-        )
+        return  # the supervisor died
+    reason = _why_no_loopback()
+    if reason:
+        error = f"the ranks cannot reach each other: {reason}; "
+        error += "bring the loopback up: ip link set lo up"
+        messages.send(line, WorkerResult(error=error))
         raise SystemExit(1)
-    with scratch(Path(gettempdir())) as logs:  # torchrun makes such a folder anyway, and leaves it
-        farewell, code = _run(order, ["--log-dir", str(logs), *options])
-    if code and not (farewell and farewell.error):
-        farewell = _failure_of(code)
-    if farewell:
-        messages.send(line, farewell)
+    with scratch(Path(gettempdir())) as logs:  # torchrun would create one and leave it
+        result, code = _run(order, ["--log-dir", str(logs), *options])
+    if code and not (result and result.error):
+        result = _failure_of(code)
+    if result:
+        messages.send(line, result)
     raise SystemExit(code)
 
 
 def _run(order: WorkerOrder, options: Sequence[str]) -> tuple[WorkerResult | None, int]:
-    """Run torchrun, and return what its ranks said and how it ended."""
+    """Run torchrun, and return the result of its ranks and its exit code."""
     command = [sys.executable, "-P", "-m", "tuilab.lab.torchrun", *options, "--no-python"]
     ours, theirs = socket_pair()
     with ours, theirs:
@@ -73,10 +67,11 @@ def _run(order: WorkerOrder, options: Sequence[str]) -> tuple[WorkerResult | Non
         follow = partial(processes.die_with_parent, os.getpid())
         torchrun = subprocess.Popen([*command, *rank], stdin=theirs.fileno(), preexec_fn=follow)
         theirs.close()
-        farewell = (
-            _hear_nodes(order, ours, torchrun) if order.arm and order.arm.elsewhere else _hear(ours)
-        )
-    return farewell, torchrun.wait()
+        if order.arm and order.arm.elsewhere:
+            result = _await_all_nodes(order, ours, torchrun)
+        else:
+            result = _await_result(ours)
+    return result, torchrun.wait()
 
 
 def _failure_of(code: int) -> WorkerResult:
@@ -85,8 +80,8 @@ def _failure_of(code: int) -> WorkerResult:
     )
 
 
-def _why_apart() -> str:
-    """Return why ranks on this box cannot talk, as in a network namespace that was just made: torch would wait in vain."""
+def _why_no_loopback() -> str:
+    """Return why ranks cannot connect, for example in a new network namespace, or nothing."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe_socket:
             probe_socket.connect(("127.0.0.1", 9))  # no packet is sent
@@ -95,72 +90,77 @@ def _why_apart() -> str:
     return ""
 
 
-def _hear(line: socket.socket) -> WorkerResult | None:
-    """Return what torchrun says, the last to go, else who tells first of a failure, else that of the first rank here."""
-    farewell = None
+def _await_result(line: socket.socket) -> WorkerResult | None:
+    """Return the result of torchrun, else the first error, else the result of the lowest rank."""
+    result: WorkerResult | None = None
     while message := _next(line):
         if message.rank == TORCHRUN:
             return message
-        if farewell is None or (
-            not farewell.error and (message.error or message.rank < farewell.rank)
-        ):
-            farewell = message
-    return farewell
+        if result is None or _takes_precedence(message, result):
+            result = message
+    return result
+
+
+def _takes_precedence(message: WorkerResult, result: WorkerResult) -> bool:
+    if result.error:
+        return False
+    return bool(message.error) or message.rank < result.rank
 
 
 def _next(line: socket.socket) -> WorkerResult | None:
-    """Return what is said next; None at the end of the line."""
+    """Return the next result, or None at the end of the socket."""
     try:
         message = messages.receive(line)
-    except (
-        ConnectionResetError
-    ):  # the order, which nobody took, is lost with the last rank: that is the end of the line
+    except ConnectionResetError:  # the last rank has gone, and the order is still in the socket
         return None
     return message if isinstance(message, WorkerResult) else None
 
 
-def _hear_nodes(
+def _await_all_nodes(
     order: WorkerOrder, own_line: socket.socket, torchrun: "subprocess.Popen[bytes]"
 ) -> WorkerResult | None:
-    """Have the other nodes start their ranks; return what failed first anywhere, else the farewell of rank 0.
+    """Start the ranks on the other nodes; return the first error of any rank, else rank 0's result.
 
-    What fails on one node ends the ranks of all, which would wait for each other.
+    An error on one node ends the ranks on all nodes, because they would wait for each other.
     """
     results: list[WorkerResult] = []
     with _call(order) as remote_line:
         open_lines = [own_line, remote_line]
-        while (
-            ready := open_lines
-            and select.select(
-                open_lines,
-                [],
-                [],
-                _PATIENCE_S if _failed(results) and own_line not in open_lines else None,
-            )[0]
-        ):
+        while open_lines:
+            has_failed_here = _first_error(results) is not None and own_line not in open_lines
+            patience_s = _PATIENCE_S if has_failed_here else None
+            ready = select.select(open_lines, [], [], patience_s)[0]
+            if not ready:
+                break
             for line in ready:
-                if message := _next(line):
+                message = _next(line)
+                if message:
                     results.append(message)
                     if line is remote_line and message.error:
                         torchrun.terminate()
                     continue
                 open_lines.remove(line)
-                if line is own_line and not _failed(results) and (code := torchrun.wait()):
-                    results.append(_failure_of(code))
-    return _failed(results) or next((result for result in results if not result.rank), None)
+                if line is own_line and not _first_error(results):
+                    code = torchrun.wait()
+                    if code:
+                        results.append(_failure_of(code))
+    error = _first_error(results)
+    if error:
+        return error
+    return next((result for result in results if result.rank == 0), None)
 
 
-def _failed(results: Sequence[WorkerResult]) -> WorkerResult | None:
-    """Return what failed first: before all others ranks that are lost or could not be started, which say no time."""
-    return min(
-        (result for result in results if result.error),
-        key=lambda result: result.failed_ns,
-        default=None,
-    )
+def _first_error(results: Sequence[WorkerResult]) -> WorkerResult | None:
+    """Return the earliest error; one without a time (a lost rank, a failed start) comes first."""
+    errors = [result for result in results if result.error]
+    return min(errors, key=lambda result: result.failed_ns, default=None)
 
 
 def _call(order: WorkerOrder) -> socket.socket:
-    """Ask for the ranks of the other nodes, and hand over where to print what they print; return the line."""
+    """Order the ranks on other nodes, send our stdout and stderr for their output.
+
+    Return the socket.
+    """
     assert order.spread
     line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     line.connect(order.spread.line)
@@ -169,7 +169,7 @@ def _call(order: WorkerOrder) -> socket.socket:
 
 
 def _run_rank() -> None:
-    """Do the work of a worker."""
+    """Be the worker of a rank."""
     from tuilab.lab.worker import serve
 
     line = socket.socket(fileno=set_apart(os.dup(0)))
@@ -180,8 +180,10 @@ def _run_rank() -> None:
         return  # the launcher died
     if order.spread and not order.place:
         order.place = Place(order.spread.nodes[0].name)
-    if (rank := int(os.environ["RANK"])) > 0:
-        order.writer, order.rank = f"{order.writer}-rank-{rank}", rank
+    rank = int(os.environ["RANK"])
+    if rank > 0:
+        order.writer = f"{order.writer}-rank-{rank}"
+        order.rank = rank
     serve(order, WorkerLine(line))
 
 

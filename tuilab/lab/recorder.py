@@ -1,4 +1,4 @@
-"""What the parts of the lab need of it: they write records through it, and know nothing else of it."""
+"""The parts of Lab that other modules use to write records."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from tuilab.record.events import Event
 
 
 class Recorder(Protocol):
-    """As much of a lab as the meter of memory uses."""
+    """The part of Lab that the memory meter uses."""
 
     def record(self, event: Event) -> None: ...
 
@@ -14,7 +14,7 @@ class Recorder(Protocol):
 
 
 class RaceRecorder(Protocol):
-    """As much of a lab as a race uses."""
+    """The part of Lab that a race uses."""
 
     repeat: int
     repeats: int

@@ -1,6 +1,8 @@
-"""What a scenario shows besides curves, as records: bars, tables, lanes, texts, images, artifacts and its progress.
+"""Make the records of what a scenario shows.
 
-Each is small enough to be taken in at a glance; what is not is refused, with what would be.
+Bars, tables, lanes, texts, images, artifacts, progress.
+
+Each must be small enough to be understood at a glance; an error says how much is possible.
 """
 
 import base64
@@ -41,17 +43,20 @@ from tuilab.text.words import format_number as in_words
 
 Axis = Literal["", "x", "y", "xy"]
 
-_MOST_BARS, _MOST_ROWS, _MOST_COLUMNS, _MOST_LANES = 40, 40, 8, 32
-_NAME_LIMIT, _CELL_LIMIT, _UNIT_LIMIT = 100, 400, 20  # characters
-
-
+_MOST_BARS = 40
+_MOST_ROWS = 40
+_MOST_COLUMNS = 8
+_MOST_LANES = 32
+_NAME_LIMIT = 100  # characters
+_CELL_LIMIT = 400  # characters
+_UNIT_LIMIT = 20  # characters
 _TEXT_LIMIT = 8_000  # characters
-_PERIOD_S = 0.1
-_IMAGE_CELLS = 128  # rows, and columns
+_PERIOD_S = 0.1  # between two records of progress
+_IMAGE_CELLS = 128  # in a row, and in a column
 
 
 def axes_named(metric: str, x: str, y: str, log: Axis | None) -> AxesNamed:
-    """Return the record of what the axes of a chart are."""
+    """Return the record of the names of the axes of a chart."""
     if log is not None and (not isinstance(log, str) or log not in ("", "x", "y", "xy")):
         raise ValueError(f"log takes x, y, xy or an empty text, not {describe_value(log)}")
     x, y = words("x", x, _NAME_LIMIT), words("y", y, _NAME_LIMIT)
@@ -75,7 +80,7 @@ def bars_shown(title: str, values: Mapping[str, Any], unit: str) -> BarsShown:
 
 
 def table_shown(title: str, rows: Sequence[Sequence[Any]], head: Sequence[str]) -> TableShown:
-    """Return the record of a table; its rows are as long as each other, and as the head if there is one."""
+    """Return the record of a table; all rows have the length of the head, if there is one."""
     if not _is_row(rows) or not all(map(_is_row, rows)):
         raise TypeError(
             "rows takes a list of rows, each a list of texts and numbers, not"
@@ -97,7 +102,7 @@ def table_shown(title: str, rows: Sequence[Sequence[Any]], head: Sequence[str]) 
 
 
 class LaneRecorder:
-    """Makes the records of spans, and counts them: of one process so many in a picture, on so many lanes."""
+    """Makes the records of spans, and limits the spans and lanes of each picture."""
 
     def __init__(self) -> None:
         self._spans: Counter[str] = Counter()  # by arm
@@ -108,7 +113,8 @@ class LaneRecorder:
     ) -> SpanShown:
         """Return the record of a span."""
         lane, name = words("lane", lane, _NAME_LIMIT), words("name", name, _NAME_LIMIT)
-        start, end = (_finite(*argument) for argument in (("began", began), ("ended", ended)))
+        start = _finite("began", began)
+        end = _finite("ended", ended)
         if end < start:
             raise ValueError(
                 f"ended takes a number of at least began, which is {describe_value(start)}, not"
@@ -150,7 +156,7 @@ def _is_row(value: Any) -> bool:
 
 
 def _cell(value: Any) -> Cell:
-    """Return what stands in a table: texts and numbers; yes or no; a number that is not finite as a word."""
+    """Return a cell of a table: a text or a number; True as yes, and NaN and Inf as words."""
     if isinstance(value, str):
         return words("a cell of rows", value, _CELL_LIMIT)
     bare = bare_number(value) if is_array(value) else value
@@ -170,7 +176,7 @@ def _finite(name: str, value: Any) -> float:
 
 
 def text_shown(text: str, title: str) -> TextShown:
-    """Return the record of a text; of a long one its beginning, and how much is missing."""
+    """Return the record of a text; a long one is cut, and says how much is missing."""
     text = words("text", text)
     if len(text) > _TEXT_LIMIT:
         text = text[:_TEXT_LIMIT] + f"\n… {len(text) - _TEXT_LIMIT} characters more"
@@ -178,13 +184,13 @@ def text_shown(text: str, title: str) -> TextShown:
 
 
 class ProgressRecorder:
-    """When it was written last how far the scenario is."""
+    """Makes the records of progress, not too often."""
 
     def __init__(self) -> None:
         self._written = 0.0
 
     def due(self, done: int, total: int, unit: str) -> Progressed | None:
-        """Return what is to be written at this moment, if it is time again or all is done."""
+        """Return the record of progress if it is time for one or all is done, else None."""
         done, total, unit = whole("done", done), whole("total", total), words("unit", unit)
         now_s = time.monotonic()
         if now_s - self._written < _PERIOD_S and done < total:
@@ -194,13 +200,16 @@ class ProgressRecorder:
 
 
 def image_shown(title: str, cells: Any, arm: str, step: int) -> ImageShown:
-    """Return the record of an array as a picture, with one byte for each cell; of a large array, every n-th cell."""
+    """Return the record of an array as a picture, with one byte for each cell.
+
+    Of a large array, every n-th cell.
+    """
     array = _array(cells)
     stride = [math.ceil(size / _IMAGE_CELLS) or 1 for size in array.shape]
     array = array[:: stride[0], :: stride[1]]
     finite = array[array.isfinite()]
     low, high = (finite.min().item(), finite.max().item()) if finite.numel() else (0.0, 0.0)
-    unit = 2.0 if high - low == math.inf else 1.0  # so that the difference is a number
+    unit = 2.0 if high - low == math.inf else 1.0  # keeps the difference finite
     span = high / unit - low / unit
     scaled = (array / unit - low / unit) / span * 254 if span > 0 else array * 0
     levels = torch.where(array.isfinite(), scaled, 255).to(torch.uint8)
@@ -233,15 +242,10 @@ def _array(cells: Any) -> torch.Tensor:
 
 
 def keep(folder: Path, name: str, data: bytes | str) -> tuple[Path, ArtifactSaved]:
-    """Write a new file into a folder; return where it is and the record of it."""
+    """Write a new file into a folder; return its path and its record."""
     name = words("name", name)
-    if (
-        not name
-        or name != Path(name).name
-        or name.startswith(".")
-        or "\0" in name
-        or len(os.fsencode(name)) > 255
-    ):
+    is_plain_name = bool(name) and name == Path(name).name and not name.startswith(".")
+    if not is_plain_name or "\0" in name or len(os.fsencode(name)) > 255:
         raise ValueError(f"name takes a plain file name, not {describe_value(name)}")
     content = _content(data)
     digest = hashlib.sha256(content).hexdigest()
@@ -260,7 +264,7 @@ def keep(folder: Path, name: str, data: bytes | str) -> tuple[Path, ArtifactSave
 
 
 def _content(data: bytes | str) -> bytes:
-    """Return what an artifact is to hold."""
+    """Return the bytes of an artifact."""
     if not isinstance(data, str | bytes | bytearray):
         raise TypeError(f"data takes bytes or a text, not {describe_value(data)}")
     try:

@@ -1,6 +1,6 @@
-"""torchrun, which says on the line of its ranks which of them a signal ended: that rank itself could not.
+"""torchrun, which also reports a rank that a signal ended.
 
-python -P -m tuilab.lab.torchrun OPTIONS... RANK'S COMMAND LINE...
+python -P -m tuilab.lab.torchrun OPTIONS... COMMAND LINE OF A RANK...
 """
 
 import os
@@ -11,11 +11,11 @@ from tuilab.engine import messages
 from tuilab.engine.messages import TORCHRUN, WorkerResult
 from tuilab.lab.lost_rank import LostRank, lost_of
 
-_LAST_NS = 2**62  # after whatever a rank of another node tells
+_LAST_NS = 2**62  # later than every error of another node
 
 
 def main() -> None:
-    """Be torchrun."""
+    """Run torchrun with the arguments of this process."""
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import main as torchrun
 
@@ -27,7 +27,8 @@ def main() -> None:
             LostRank(rank, failure.exitcode, failure.timestamp)
             for rank, failure in problem.failures.items()
         ]
-        if lost := lost_of(failures):
+        lost = lost_of(failures)
+        if lost:
             failed_ns = _LAST_NS if lost.may_follow else 0
             messages.send(line, WorkerResult(error=lost.words, rank=TORCHRUN, failed_ns=failed_ns))
         raise

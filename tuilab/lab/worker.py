@@ -1,7 +1,7 @@
-"""The worker: a fresh interpreter that runs one scenario, or one arm of it, and ends.
+"""The worker: a new interpreter that runs one scenario, or one arm of it, and ends.
 
-It waits on its line for an order (it may be told to get ready meanwhile), records everything in a stream of its own, says
-farewell and leaves. When its supervisor dies, the kernel ends it.
+It waits on a socket for its order (it may be told to load modules first), records everything in a
+stream of its own, sends its result and exits. When its supervisor dies, the kernel kills it.
 """
 
 import contextlib
@@ -35,30 +35,27 @@ from tuilab.runs.store import cannot_write
 from tuilab.storage.files import set_apart
 from tuilab.text.display import plural
 
-_PROFILERS = (
-    "NSYS_PROFILING_SESSION_ID",
-    "CUDA_INJECTION64_PATH",
-)  # variables: one of CUDA's is in the process
+_PROFILERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")  # set by profilers of CUDA
 _ORDERLY_EXIT_S = 50  # seconds
-_LONGEST_CODE = 64  # bits: Python does not tell a number of any length
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # in which the user, or an arm, says how many
+_LONGEST_CODE = 64  # bits: Python refuses to print very long numbers
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # set by the user or an arm
 _SEED = 0
 _NAME = Path("/proc/self/comm")
-_MESSAGE_LIMIT = 2_000  # characters; one may take six bytes in a record, and a record has a limit
+_MESSAGE_LIMIT = 2_000  # characters, each of up to six bytes in a record
 
 
 def main() -> None:
-    """Take the order, run it, say farewell."""
+    """Receive the order and run it."""
     line = socket.socket(fileno=int(sys.argv[1]))
     _unbuffer_lines()
     order = _receive_order(line)
     if not isinstance(order, WorkerOrder):
-        return  # the supervisor died or has no work: leave without a trace
+        return  # the supervisor died or has no work
     serve(order, WorkerLine(line))
 
 
 def serve(order: WorkerOrder, line: WorkerLine) -> None:
-    """Run what is ordered, say farewell on the line and end this process."""
+    """Run the order, send the result, and end this process."""
     run_dir = Path(order.run_dir)
     place = order.place or Place("")
     hide = Hiding(cleaner(order.params, order.secrets))
@@ -77,28 +74,28 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
         journal.append(
             events.RankPlaced(rank=order.rank, node=place.node, clock_error_ns=place.error_ns)
         )
-    farewell, code = _run(order, run_dir, journal, line)
+    result, code = _run(order, run_dir, journal, line)
     journal.sync()
     journal.append(events.ScenarioFinished(lost=journal.lost, trouble=journal.trouble))
     journal.sync()
     held_back_records.forget(run_dir, order.writer)
     if journal.lost:
-        farewell, code = _farewell_of_loss(farewell, code, journal)
-    if order.rank:  # what an arm returns is what rank 0 returns
-        farewell = WorkerResult(
-            error=farewell.error and f"rank {order.rank}: {farewell.error}", rank=order.rank
-        )
-    farewell.failed_ns = journal.now_ns() if order.place and farewell.error else 0
-    _leave(line, farewell, code)
+        result, code = _result_with_loss(result, code, journal)
+    if order.rank:  # the value of an arm is that of rank 0
+        error = f"rank {order.rank}: {result.error}" if result.error else ""
+        result = WorkerResult(error=error, rank=order.rank)
+    if order.place and result.error:
+        result.failed_ns = journal.now_ns()
+    _leave(line, result, code)
 
 
 def _open_fault_log(path: Path) -> int:
-    """Open what a crash is told to: its handler writes to a bare number, whatever file of the scenario has got it."""
+    """Open the log of the fault handler, with a descriptor that the scenario does not use."""
     return set_apart(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
 
 
 def _receive_order(line: socket.socket) -> messages.Message | None:
-    """Wait for the order; a worker that was started ahead of it gets ready first."""
+    """Wait for the order; a worker that was started in advance loads its modules first."""
     message = messages.receive(line)
     if isinstance(message, WarmUp):
         with contextlib.ExitStack() as named:
@@ -108,7 +105,7 @@ def _receive_order(line: socket.socket) -> messages.Message | None:
                 take_mark = processes.open_mark()
                 warm_up(message.modules, is_timed=message.is_timed)
                 messages.send(line, Ready())
-            except BaseException:  # half a torch fails otherwise than none: a worker that starts afresh is to say what is wrong
+            except BaseException:  # torch is half loaded: a new worker will report the real error
                 os._exit(1)
             if message.is_first:
                 named.enter_context(waiting())
@@ -126,16 +123,12 @@ def _run(
     lab = None
     try:
         with ForksEnd(run_dir / "scenario.py"):
-            module = load_scenario(
-                run_dir / "scenario.py", order.source_dir
-            )  # first: it may set what torch reads on loading
+            # First, because it may set variables that torch reads when it is loaded.
+            module = load_scenario(run_dir / "scenario.py", order.source_dir)
             from tuilab.lab.lab import Lab
 
-            begin(
-                is_placed=order.arm is not None
-                and bool(order.arm.prefix)
-                and not has_ranks(order.arm.prefix)
-            )
+            prefix = order.arm.prefix if order.arm else []
+            begin(is_placed=bool(prefix) and not has_ranks(prefix))
             lab = Lab(journal, run_dir, line, order, _take_device(module, order))
             value = _call(module, lab, order)
         lab.close()
@@ -143,31 +136,31 @@ def _run(
     except BoxLacks as lack:
         needs = text_of(lack)[:_MESSAGE_LIMIT]
         journal.append(events.BoxLacked(needs=needs))
-        is_rank = order.arm is not None and has_ranks(
-            order.arm.prefix
-        )  # whose failure ends those that would wait for it
-        return WorkerResult(error=needs) if order.arm else WorkerResult(lacks=needs), int(is_rank)
+        if order.arm is None:
+            return WorkerResult(lacks=needs), 0
+        # Exit code 1 of a rank ends the other ranks, which would wait for it.
+        return WorkerResult(error=needs), int(has_ranks(order.arm.prefix))
     except SystemExit as leaving:
         failed = describe(leaving, run_dir / "scenario.py", order.source_dir)
-        farewell, code = farewell_of_exit(leaving, failed, journal)
+        result, code = result_of_exit(leaving, failed, journal)
         if lab:
             lab.tell_holdings_after_failure()
-        return farewell, code
+        return result, code
     except BaseException as problem:
         journal.append(describe(problem, run_dir / "scenario.py", order.source_dir))
         if lab:
             lab.tell_holdings_after_failure()
         if lab and is_of_full_gpu(problem):
-            _keep_account_of_memory(lab, order.writer)
+            _keep_memory_summary(lab, order.writer)
         return WorkerResult(error=reason_of(problem)), 1
     finally:
         if lab:
-            lab.bring_over()  # after what failed is on record
+            lab.bring_over()  # after the failure is recorded
     return WorkerResult(value=value), 0
 
 
 def _take_device(module: ModuleType, order: WorkerOrder) -> str:
-    """Return the device of the form for a scenario whose `run` does not take it: it asks `lab.device()` instead."""
+    """Remove and return the device of the form, unless `run` takes it as a parameter."""
     if "device" in inspect.signature(module.run).parameters:
         return "auto"
     return str(order.params.pop("device", "auto"))
@@ -187,72 +180,75 @@ def _call(module: ModuleType, lab: Any, order: WorkerOrder) -> Any:
 
 
 def load_scenario(path: Path, source_dir: str) -> ModuleType:
-    """Load a scenario file as the module `scenario`; its old neighbours can be imported, but shadow nothing."""
+    """Load a scenario file as the module `scenario`; it can import files of its original folder."""
     sys.path += [source_dir, str(path.parent)]
     spec = importlib.util.spec_from_file_location("scenario", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["scenario"] = module
-    sys.dont_write_bytecode = True  # nothing but records belongs into a run folder
+    sys.dont_write_bytecode = True  # only records belong into the folder of a run
     spec.loader.exec_module(module)
     return module
 
 
-def _keep_account_of_memory(lab: Any, writer: str) -> None:
-    """Keep what torch knows of a GPU whose memory did not suffice, if that can be had."""
+def _keep_memory_summary(lab: Any, writer: str) -> None:
+    """Keep the memory summary of torch as an artifact, if there is one."""
     from tuilab.lab.device.devices import memory_summary
 
-    if text := memory_summary():
-        with contextlib.suppress(
-            OSError, ValueError
-        ):  # no room on the disk either, or the scenario took the name
-            lab.artifact(f"cuda-memory-{writer}.txt", text)
+    summary = memory_summary()
+    if summary:
+        with contextlib.suppress(OSError, ValueError):  # the disk is full, or the name is taken
+            lab.artifact(f"cuda-memory-{writer}.txt", summary)
 
 
-def farewell_of_exit(
+def result_of_exit(
     leaving: SystemExit, failed: events.ScenarioFailed, journal: Writer
 ) -> tuple[WorkerResult, int]:
-    """Return what an exit amounts to; `failed` is recorded where its class is one of the scenario's own, which is a failure."""
+    """Return result and exit code for SystemExit.
+
+    Record `failed` for a subclass of the scenario.
+    """
     code = exit_code_of(leaving)
     if code == 0:
         return WorkerResult(), 0
     if type(leaving) is not SystemExit:
         journal.append(failed)
         return WorkerResult(error=reason_of(leaving)), code or 1
-    called = text_of(leaving) if code is None or code.bit_length() > _LONGEST_CODE else code
+    called: object = code
+    if code is None or code.bit_length() > _LONGEST_CODE:
+        called = text_of(leaving)
     message = f"the scenario called sys.exit({called!r})"[:_MESSAGE_LIMIT]
     journal.append(events.ScenarioFailed(type="SystemExit", message=message, traceback=""))
     return WorkerResult(error=message[:300]), code or 1
 
 
-def _farewell_of_loss(
-    farewell: WorkerResult, code: int, journal: Writer
-) -> tuple[WorkerResult, int]:
-    """Tell that records are missing, beside what failed before."""
-    error = (
-        farewell.error
-        or f"{plural(journal.lost, 'record')} could not be written: {journal.trouble}"
-    )
+def _result_with_loss(result: WorkerResult, code: int, journal: Writer) -> tuple[WorkerResult, int]:
+    """Return a result that also says that records are missing; an earlier error stays."""
+    error = result.error
+    if not error:
+        lost = plural(journal.lost, "record")
+        error = f"{lost} could not be written: {journal.trouble}"
     return WorkerResult(error=error, lost=journal.lost), code or 5
 
 
 def _unbuffer_lines() -> None:
-    """Have prints appear line by line although stdout is a pipe."""
+    """Flush stdout and stderr after each line, although they are pipes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
 
 
-def _leave(line: WorkerLine, farewell: WorkerResult, code: int) -> NoReturn:
-    """Say farewell and end at once: an orderly exit of torch takes a quarter of a second.
+def _leave(line: WorkerLine, result: WorkerResult, code: int) -> NoReturn:
+    """Send the result and end at once: a normal exit of torch takes a quarter of a second.
 
-    A profiler in the process writes what it has in an orderly exit, so then there is one, and SIGALRM if it takes too long.
+    A profiler writes its data in a normal exit, so with one there is a normal exit, which SIGALRM
+    ends if it takes too long.
     """
     end_servers()
     try:
-        line.send(farewell)
+        line.send(result)
     except OSError:
-        code = 1  # the journal tells that the line is closed
+        code = 1  # the journal says that the socket is closed
     except ValueError as problem:
         line.send(WorkerResult(error=f"the arm's return value cannot be passed on: {problem}"))
         code = 1
@@ -266,11 +262,15 @@ def _leave(line: WorkerLine, farewell: WorkerResult, code: int) -> NoReturn:
 
 
 def begin(*, is_placed: bool) -> None:
-    """Let torch use one thread, as with more a busy machine waits for itself, and seed every generator that is loaded.
+    """Set torch to one thread, because threads of a busy machine wait for each other.
 
-    A process that its prefix (numactl, taskset) placed on cores keeps the threads that torch finds for it.
+    Set all seeds.
+
+    A process whose prefix (numactl, taskset) places it on cores keeps the threads that torch
+    chooses.
     """
-    import random  # imported here, as torch: a worker that is started ahead loads them when it is told to get ready
+    # Imported here, because a worker that is started in advance loads them on request.
+    import random
 
     import torch
 
@@ -283,16 +283,14 @@ def begin(*, is_placed: bool) -> None:
 
 
 def warm_up(modules: Iterable[str], *, is_timed: bool = True) -> None:
-    """Load the lab and what the scenario will import; it cannot tell, because its own imports would do the same."""
+    """Load the lab and the first imports of the scenario, with the same effect as if it did so."""
     thresholds = gc.get_threshold()
-    gc.set_threshold(
-        0
-    )  # the collector would look through all that is being loaded, again and again, and find nothing
+    gc.set_threshold(0)  # the collector would search everything that is loaded, and find nothing
     for module in ["tuilab.lab.lab", *modules]:
         importlib.import_module(module)
     if is_timed:
-        gc.collect()  # else it does so once more in the middle of what is then measured
-    else:  # that takes a tenth of the whole: all is taken for old without a look
+        gc.collect()  # now, so that it does not happen during a measurement
+    else:  # a collection would take a tenth of the time, so all objects are declared old instead
         gc.freeze()
         gc.unfreeze()
     gc.set_threshold(*thresholds)
@@ -300,14 +298,14 @@ def warm_up(modules: Iterable[str], *, is_timed: bool = True) -> None:
 
 @contextlib.contextmanager
 def waiting() -> Iterator[None]:
-    """Bear a name meanwhile that tells other users of the box, and our sampler, that this process only waits."""
-    name = _call_yourself(WAITING.encode())
+    """Give this process a name in a `with` block that says that it waits."""
+    name = _rename_process(WAITING.encode())
     yield
-    _call_yourself(name)
+    _rename_process(name)
 
 
-def _call_yourself(name: bytes) -> bytes:
-    """Change the name of this process, where the system lets it, and return the one before."""
+def _rename_process(name: bytes) -> bytes:
+    """Change the name of this process if the system permits it, and return the previous one."""
     with contextlib.suppress(OSError):
         previous = _NAME.read_bytes().removesuffix(b"\n")
         _NAME.write_bytes(name)

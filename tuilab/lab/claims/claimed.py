@@ -1,4 +1,4 @@
-"""What a scenario claims: the record of a claim out of a call's arguments."""
+"""Make the record of a claim from the arguments of a call."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple
@@ -16,15 +16,15 @@ Record = events.ClaimMeasured | events.ClaimDeclared | events.ClaimNotTestable
 
 
 class About(NamedTuple):
-    """Which claim a call is about, as its records have it."""
+    """The claim of a call, with the fields that all its records have."""
 
     key: str
     text: str
-    is_once: bool = False  # the call stands in a part that only the first repeat runs
+    is_once: bool = False  # the call is in a part that only the first repeat runs
 
 
 class Bounds(NamedTuple):
-    """What a value is held against: one of these, or none."""
+    """The bound of a claim: at most one of these is given."""
 
     equals: Any = None
     at_most: float | None = None
@@ -33,7 +33,7 @@ class Bounds(NamedTuple):
 
 
 def other_values(at: Any, params: Mapping[str, Value]) -> str:
-    """Return `claimed for rows=500` if `at` names other values than the run has, else an empty text."""
+    """Return `claimed for rows=500` if `at` has other values than the run, else nothing."""
     if at is None:
         return ""
     if not isinstance(at, Mapping) or not at:
@@ -70,7 +70,10 @@ def _values_at(name: str, value: Any) -> Sequence[Value]:
 def exact_claim(
     about: About, got: Any, bounds: Bounds, *, tolerance: float, unit: str, lacks: str
 ) -> Record:
-    """Return the record of a claim about a value, or that the box lacks what it needs; a wrong bound is refused either way."""
+    """Return the record of a claim about a value, or that it is not testable here.
+
+    A wrong bound is an error in both cases.
+    """
     if words("lacks", lacks):
         if any(bound is not None for bound in bounds):
             claimed_bound(got, *bounds, tolerance)
@@ -104,9 +107,10 @@ def ratio_claim(
     cores: int,
     lacks: str,
 ) -> Record:
-    """Return the record of a claim about two arms that have not raced, or that the box lacks what it needs."""
+    """Return the record of a claim about two arms, or that it is not testable here."""
     over, under = two_arms(ratio)
-    if early := raced & {over, under}:
+    early = raced & {over, under}
+    if early:
         raise ValueError(
             f"{' and '.join(sorted(early))} were raced before the claim “{about.key}”; claim first,"
             " then measure"
@@ -127,18 +131,24 @@ def ratio_claim(
             cores=cores,
         )
     )
-    if problem := find_flaw(declared):
-        raise ValueError(problem)
-    return not_testable(about, lacks) if words("lacks", lacks) else declared
+    flaw = find_flaw(declared)
+    if flaw:
+        raise ValueError(flaw)
+    if words("lacks", lacks):
+        return not_testable(about, lacks)
+    return declared
 
 
 def not_testable(about: About, needs: str) -> events.ClaimNotTestable:
-    """Return the record of a claim that this box cannot test."""
+    """Return the record of a claim that this machine cannot test."""
     return checked(events.ClaimNotTestable(**about._asdict(), needs=needs))
 
 
 def answer_of(record: Record, answers: float) -> float | None:
-    """Return the number that a claim answers the question with; None where it is its estimate, or nothing was measured."""
+    """Return the number that answers the question.
+
+    None if it is the estimate of a ratio, or unknown.
+    """
     if not isinstance(record, events.ClaimMeasured):
         return None
     if answers is not True:

@@ -1,4 +1,4 @@
-"""The claims of one worker as they are made: found in the lesson, recorded, and awaited where arms have still to race."""
+"""The claims of one worker: found in the lesson, recorded, and checked for missing races."""
 
 from collections.abc import Callable, Mapping, Set
 from pathlib import Path
@@ -24,31 +24,40 @@ from tuilab.record import events
 
 
 class Claims:
-    """What the lesson states, what was claimed, and which arms have to race for it; `raced` are those that did."""
+    """The bullets of the lesson, the claims made, and those whose arms must still race."""
 
     def __init__(
-        self, source: Path, append: Callable[[events.Event], object], raced: Set[str], once: Once,
-        measure_cores: Callable[[int], object], params: Mapping[str, Value],
-    ) -> None:  # fmt: skip
+        self,
+        source: Path,
+        append: Callable[[events.Event], object],
+        raced: Set[str],
+        once: Once,
+        measure_cores: Callable[[int], object],
+        params: Mapping[str, Value],
+    ) -> None:
         self._source = source
         self._append = append
         self._raced = raced
         self._once = once
         self._measure_cores = measure_cores
         self._params = params  # the values of this run, by name
-        self._stated: dict[str, Stated] | None = (
-            None  # the bullets of the lesson by key, read with the first claim
-        )
+        self._stated: dict[str, Stated] | None = None  # bullets by key, read at the first claim
         self._keys: set[str] = set()
-        self._awaited: dict[
-            str, events.ClaimDeclared
-        ] = {}  # by claim: whose arms have still to race
+        self._awaited: dict[str, events.ClaimDeclared] = {}  # by claim: the arms must still race
 
     def claim(
-        self, key: str, got: Any, bounds: Bounds, *, tolerance: float, unit: str, lacks: str, at: Any,
+        self,
+        key: str,
+        got: Any,
+        bounds: Bounds,
+        *,
+        tolerance: float,
+        unit: str,
+        lacks: str,
+        at: Any,
         answers: float | None,
-    ) -> None:  # fmt: skip
-        """Claim something about a value."""
+    ) -> None:
+        """Make a claim about a value."""
         about = self._about(key)
         lacks = other_values(at, self._params) or lacks
         self._add(
@@ -56,9 +65,18 @@ class Claims:
         )
 
     def claim_ratio(
-        self, key: str, ratio: str, *, margin: float, cores: int, lacks: str, at: Any, answers: float | None, **bounds: Any,
-    ) -> None:  # fmt: skip
-        """Claim something about two arms that have not raced."""
+        self,
+        key: str,
+        ratio: str,
+        *,
+        margin: float,
+        cores: int,
+        lacks: str,
+        at: Any,
+        answers: float | None,
+        **bounds: Any,
+    ) -> None:
+        """Make a claim about two arms that have not raced."""
         about = self._about(key)
         self._once.refuse("claim_ratio")
         lacks = other_values(at, self._params) or lacks
@@ -70,7 +88,7 @@ class Claims:
             self._measure_cores(record.cores)
 
     def advise(self, name: str, values: Mapping[Any, Any], **given: Any) -> None:
-        """Hold values of a setting against each other; those that are arms have not raced."""
+        """Compare values of a setting; arms must not have raced."""
         record = setting_raced(name, values, self._raced, **given)
         if record.candidates[0].arm:
             self._once.refuse("advise with arms")
@@ -79,20 +97,18 @@ class Claims:
             self._measure_cores(record.cores)
 
     def give_up(self, arms: Set[str], lacks: str) -> None:
-        """Record of the claims about arms that will not race that they cannot be tested here."""
-        for declared in [
-            declared
-            for declared in self._awaited.values()
-            if arms & {declared.over, declared.under}
-        ]:
-            about = About(declared.key, declared.text, declared.is_once)
-            self._append(not_testable(about, lacks))
-            del self._awaited[declared.claim_id]
+        """Record that claims about arms that will not race are not testable here."""
+        for claim_id, declared in list(self._awaited.items()):
+            if arms & {declared.over, declared.under}:
+                about = About(declared.key, declared.text, declared.is_once)
+                self._append(not_testable(about, lacks))
+                del self._awaited[claim_id]
 
     def check_raced(self) -> None:
         """Raise ValueError for a claim about an arm that never raced."""
         for claim, declared in self._awaited.items():
-            if missing := {declared.over, declared.under} - self._raced:
+            missing = {declared.over, declared.under} - self._raced
+            if missing:
                 raced_names = ", ".join(sorted(self._raced)) or "none"
                 raise ValueError(
                     f"“{claim}” names {' and '.join(sorted(missing))}, which no lab.race has as an"
@@ -100,7 +116,10 @@ class Claims:
                 )
 
     def _about(self, key: str) -> About:
-        """Return the claim whose key a call names; ValueError if no bullet has it, or it was claimed before."""
+        """Return the claim with a key.
+
+        Raise ValueError if no bullet has it, or it was claimed before.
+        """
         if not words("key", key, events.CLAIM_LIMIT):
             raise ValueError("key takes the key of a bullet, not an empty text")
         if self._stated is None:

@@ -1,4 +1,4 @@
-"""What a scenario hands to a claim, as the numbers or words that are recorded and compared."""
+"""Convert the values of claims into the numbers or words that are recorded and compared."""
 
 import math
 from typing import Any
@@ -11,13 +11,14 @@ from tuilab.record import events
 from tuilab.record.events import Measured
 from tuilab.record.plain_value import DEEPEST, Value, is_number, leaves
 
-_SIZE_LIMIT = 30_000  # bytes: a record holds two, and the text of the claim
+_SIZE_LIMIT = 30_000  # bytes: a record has two values, and the text of the claim
 
 
 def measured(value: Any, argument: str = "got") -> Measured:
     """Return a value as the numbers or words that an exact claim compares."""
     recorded = Measured.of(_plain(value, argument, DEEPEST))
-    if (size := len(msgspec.json.encode(recorded))) > _SIZE_LIMIT:
+    size = len(msgspec.json.encode(recorded))
+    if size > _SIZE_LIMIT:
         raise ValueError(
             f"{argument} takes at most {_SIZE_LIMIT} bytes, not {size}; claim a summary, for"
             " example the largest value"
@@ -46,7 +47,9 @@ def _plain(value: Any, argument: str, depth: int) -> Value:
 def _listed(value: Any, argument: str) -> Any:
     """Return an array or a tensor as lists, or the one number that it is."""
     try:
-        return (value.detach() if isinstance(value, torch.Tensor) else value).tolist()
+        if isinstance(value, torch.Tensor):
+            return value.detach().tolist()
+        return value.tolist()
     except Exception as problem:
         raise TypeError(
             f"{argument} takes numbers or words, not {describe_value(value)}"
@@ -61,7 +64,10 @@ def claimed_bound(
     between: tuple[float, float] | None,
     tolerance: float = 0.0,
 ) -> tuple[events.Operator, Measured]:
-    """Return what a claim holds a value against; TypeError or ValueError for what no value could be held against."""
+    """Return operator and bound of a claim.
+
+    Raise TypeError or ValueError for an impossible bound.
+    """
     bounds_by_operator: tuple[tuple[events.Operator, Any], ...] = (
         ("equals", equals), ("at_most", at_most), ("at_least", at_least), ("between", between),
     )  # fmt: skip
@@ -86,14 +92,15 @@ def claimed_bound(
 
 
 def _check_order(op: str, bound: Measured, count: int) -> None:
-    """Refuse bounds that no value could lie within."""
+    """Raise ValueError unless the bound is one number, or two in order, without NaN."""
     bounds: list[Any] = [*leaves(bound.value)]
-    if (
-        not all(map(is_number, bounds))
-        or len(bounds) != count
-        or any(map(math.isnan, bounds))
-        or bounds != sorted(bounds)
-    ):
+    is_valid = (
+        len(bounds) == count
+        and all(map(is_number, bounds))
+        and not any(map(math.isnan, bounds))
+        and bounds == sorted(bounds)
+    )
+    if not is_valid:
         takes = "two numbers, the smaller one first" if count == 2 else "one number"
         raise ValueError(f"{op}= takes {takes}, not {describe_value(bound.words or bound.numbers)}")
 

@@ -1,4 +1,4 @@
-"""The values of a setting that a scenario holds against each other: a call of `lab.advise` as its record."""
+"""Make the record of `lab.advise`, which compares the values of a setting."""
 
 from collections.abc import Mapping, Set
 from typing import Any
@@ -23,7 +23,7 @@ def setting_raced(
     cores: int,
     unit: str,
 ) -> SettingRaced:
-    """Return the record of values and what speaks for each: an arm that has not raced, or what was measured."""
+    """Return the record of the values, each with an arm that has not raced, or a measured cost."""
     if not isinstance(values, Mapping) or not 2 <= len(values) <= _MOST_VALUES:
         raise TypeError(
             f"values takes a dict of 2 to {_MOST_VALUES} values, each with its arm or its measured"
@@ -48,7 +48,8 @@ def setting_raced(
         )
     if len({candidate.cost is None for candidate in candidates}) > 1:
         raise TypeError("values takes either arms or measured costs, not both")
-    if early := raced & {candidate.arm for candidate in candidates}:
+    early = raced & {candidate.arm for candidate in candidates}
+    if early:
         raise ValueError(
             f"{' and '.join(sorted(early))} were raced before lab.advise; advise first, then"
             " measure"
@@ -83,5 +84,7 @@ def _candidate(name: str, value: Any, judged_by: Any) -> Candidate:
 
 
 def _spelled(argument: str, value: Any) -> str:
-    """Return a value of a variable as a shell has it: a text, or a whole number."""
-    return words(argument, value) if isinstance(value, str) else str(whole(argument, value, LEAST))
+    """Return a value of a variable as text; it may be a text or a whole number."""
+    if isinstance(value, str):
+        return words(argument, value)
+    return str(whole(argument, value, LEAST))

@@ -115,8 +115,8 @@ class Cuda:
     def holds(self) -> tuple[int, int, int] | None:
         """Return the allocated and reserved bytes, and the peak of the allocated ones.
 
-        Only torch is asked: nothing waits, and no context is created. Returns None during the capture
-        of a graph, because an allocator that asks the driver would break it.
+        Only torch is asked: nothing waits, and no context is created. Returns None during the
+        capture of a graph, because an allocator that asks the driver would break it.
         """
         try:
             if self.is_capturing():
@@ -132,7 +132,10 @@ class Cuda:
         torch.cuda.reset_peak_memory_stats(self.index)
 
     def numbers(self, count: int, dtype: torch.dtype) -> list[torch.Tensor]:
-        """Allocate pinned scalars to which the GPU can copy; this is slow, and no meter counts it."""
+        """Allocate pinned scalars to which the GPU can copy.
+
+        This is slow, and no meter counts it.
+        """
         with (
             self.selected(),
             torch._C._DisableTorchDispatch(),
@@ -153,7 +156,7 @@ class Cuda:
 
     @contextmanager
     def streams_entered(self) -> Iterator[list[object]]:
-        """Collect the streams that are entered in a `with` block, as by `torch.cuda.stream(...)`."""
+        """Collect the streams that are entered in a `with` block."""
         entered: list[object] = []
         enter = torch.cuda.set_stream
 
@@ -169,7 +172,10 @@ class Cuda:
 
     @functools.cached_property
     def _marks(self) -> "list[torch.cuda.Event]":
-        """Create the events and record each once: torch creates an event when it is first recorded."""
+        """Create the events and record each once.
+
+        Torch creates an event when it is first recorded.
+        """
         marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
         for mark in marks:
             mark.record(torch.cuda.current_stream(self.index))

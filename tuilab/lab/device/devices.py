@@ -73,8 +73,8 @@ def door(device: torch.device) -> Device:
 def in_use(device: torch.device | None = None) -> Device:
     """Return the GPU that this process uses, or the CPU if it does not use CUDA.
 
-    It is `device` if that is a GPU, else the current one. A question to a GPU that this process does
-    not use would take memory there, and fail if it is full.
+    It is `device` if that is a GPU, else the current one. A question to a GPU that this process
+    does not use would take memory there, and fail if it is full.
     """
     if not torch.cuda.is_initialized():
         return _HOST
@@ -88,7 +88,7 @@ def all_in_use() -> Iterator[Cuda]:
 
 
 def give_back() -> None:
-    """Return unused GPU memory to the driver, so that new processes find as much as this one did."""
+    """Return unused GPU memory to the driver, for new processes."""
     with suppress(RuntimeError):  # a GPU that has failed in this process
         for device in all_in_use():
             device.empty_cache()

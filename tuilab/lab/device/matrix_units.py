@@ -1,7 +1,7 @@
 """Find out which hardware units for matrix products of a dtype a device lacks.
 
-They are Tensor Cores, Matrix Cores of AMD, AVX-512 or AMX. No device reports them, so a GPU is known by
-its generation, and a CPU by its instructions.
+They are Tensor Cores, Matrix Cores of AMD, AVX-512 or AMX. No device reports them, so a GPU is
+known by its generation, and a CPU by its instructions.
 """
 
 import re

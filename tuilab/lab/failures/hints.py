@@ -1,11 +1,11 @@
-"""What to do about failures that people meet often: what an exception says, and the advice for it.
+"""Advice about frequent failures, by the message of the exception.
 
-Its type is asked and not itself: it may answer with code of the scenario.
+Only the type of an exception is asked, because its methods may be code of the scenario.
 """
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 
 _ASSERT = "run again with CUDA_LAUNCH_BLOCKING=1 or --device cpu: then the traceback shows the line"
@@ -22,7 +22,7 @@ _BROKEN = (
     " or reboot"
 )
 
-# The first sentence that is found counts.
+# The first sentence that is in the message counts.
 _CUDA = (
     ("device-side assert triggered", f"an index or label is out of range in a kernel: {_ASSERT}"),
     ("illegal memory access", f"a kernel used memory that is not its own: {_ASSERT}"),
@@ -94,7 +94,7 @@ _FULL = (
     "Unable to find a valid cuDNN algorithm",
     "unable to find an engine to execute this computation",
 )
-_NAME = 100  # characters that are compared of one that nothing has
+_NAME = 100  # characters of an unknown name that are compared with known ones
 _ANY = (
     (
         "shared memory",
@@ -130,52 +130,49 @@ _ANY = (
 
 
 def hint_for(problem: BaseException, text: str) -> str:
-    """Return what to do about an exception that says `text`, or nothing."""
+    """Return the advice for an exception with the message `text`, or nothing."""
     if issubclass(type(problem), RuntimeError | AssertionError):
         if is_gpu_full(problem, text):
             return (
                 f"the GPU has no memory left: use a smaller size, or another GPU; {_others(text)}"
             )
-        if match := _find(_CUDA, text):
-            return match
+        advice = _find(_CUDA, text)
+        if advice:
+            return advice
     if issubclass(type(problem), ModuleNotFoundError):
         return "install the module into the environment that tuilab runs in"
-    if (
-        type(problem) is AttributeError
-        and type(problem.name) is str
-        and (names := _names_of(problem.obj))
-    ):
-        return _meant(problem.name[:_NAME], names)
+    if type(problem) is AttributeError and type(problem.name) is str:
+        names = _names_of(problem.obj)
+        if names:
+            return _did_you_mean(problem.name[:_NAME], names)
     return _find(_ANY, text)
 
 
 def _names_of(owner: object) -> list[str]:
-    """Return the names that the lab or a module has, without asking it; of the user's own objects nothing is known."""
+    """Return the public names of the lab or of a module; nothing for other objects."""
     lab = sys.modules.get("tuilab.lab.lab")
-    names = (
-        dir(lab.Lab)
-        if lab and type(owner) is lab.Lab
-        else vars(owner)
-        if type(owner) is ModuleType
-        else ()
-    )
-    return [
-        name
-        for name in names
-        if type(name) is str and name.isidentifier() and not name.startswith("_")
-    ]
+    names: Iterable[object] = ()
+    if lab and type(owner) is lab.Lab:
+        names = dir(lab.Lab)
+    elif type(owner) is ModuleType:
+        names = vars(owner)
+    public_names = []
+    for name in names:
+        if type(name) is str and name.isidentifier() and not name.startswith("_"):
+            public_names.append(name)
+    return public_names
 
 
-def _meant(name: str, names: Sequence[str]) -> str:
-    """Return what a name was meant for, as Python itself says it where nobody catches the exception."""
-    from difflib import get_close_matches  # only who misspells waits for it
+def _did_you_mean(name: str, names: Sequence[str]) -> str:
+    """Return a suggestion for a misspelt name, as Python prints it, or nothing."""
+    from difflib import get_close_matches  # imported here: only misspelt names need it
 
     close = get_close_matches(name, names, n=1)
     return f"did you mean {close[0]}?" if close else ""
 
 
 def is_of_cuda(problem: BaseException, text: str) -> bool:
-    """Say whether CUDA or one of its libraries told of an error: it may have happened long before."""
+    """Say whether an error is one of CUDA or its libraries, and so perhaps of an earlier call."""
     return (
         issubclass(type(problem), RuntimeError)
         and re.search(r"CUDA|cuBLAS|CUBLAS|cuDNN|CUDNN|NCCL", text) is not None
@@ -183,17 +180,16 @@ def is_of_cuda(problem: BaseException, text: str) -> bool:
 
 
 def is_gpu_full(problem: BaseException, text: str) -> bool:
-    """Say whether the memory of a GPU did not suffice."""
+    """Say whether the memory of a GPU was full."""
     return issubclass(type(problem), RuntimeError) and any(sentence in text for sentence in _FULL)
 
 
 def _others(text: str) -> str:
-    """Return who else has memory of the GPU, where torch names them; where it does not know itself, one of them may be it."""
+    """Return who else uses the memory of the GPU, if torch knows which of the processes this is."""
     processes = re.findall(r"Process (\d{1,10}) has ([\d.]{1,20} \w{1,5}) memory in use", text)
     if processes and "this process has" in text:
-        return "other processes use part of it: " + ", ".join(
-            f"process {pid} ({size})" for pid, size in processes[:5]
-        )
+        names = [f"process {pid} ({size})" for pid, size in processes[:5]]
+        return f"other processes use part of it: {', '.join(names)}"
     return "nvidia-smi shows who else uses it"
 
 

@@ -1,4 +1,4 @@
-"""What a call of a function costs in numbers that are the same on every machine, and what the backward of its result costs."""
+"""Count the exact costs of a function call, and of the backward of its result."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -14,17 +14,17 @@ from tuilab.lab.meters.meter import Meter
 
 @dataclass(frozen=True)
 class Counted:
-    """What `Lab.count` returns.
+    """The result of `Lab.count`.
 
     operators       calls of the dispatcher; `calls` has them by name, as in calls["aten.mm"]
-    flops           of matrix products, convolutions and attention, as torch's FlopCounterMode counts them
-    nodes           of the graph behind what was returned, its leaves among them
-    saved_bytes     of distinct storages kept for backward, parameters not counted
-    peak_bytes      the most that lived at once of what was made since the call began
-    live_bytes      what of it lives when the call has returned, its result included
-    born_bytes      of all that was made, as it was asked for
-    value           what the function returned
-    backward        the same of backward alone, but that its live and peak bytes go on from those before
+    flops           of matrix products, convolutions and attention, by torch's FlopCounterMode
+    nodes           of the graph of the result, including leaves
+    saved_bytes     of distinct storages saved for backward, without parameters
+    peak_bytes      the most memory at one time of storages that the call created
+    live_bytes      of storages that the call created and that live after it, including the result
+    born_bytes      of all storages that the call created, as requested
+    value           the result of the function
+    backward        the same for backward; its live and peak bytes continue from those of the call
     """
 
     operators: int
@@ -40,7 +40,7 @@ class Counted:
 
 
 def count(f: Callable[..., Any], args: tuple[Any, ...], *, backward: bool) -> Counted:
-    """Call a function and count; with `backward` also the backward of the sum of the tensors that it returned."""
+    """Call a function and count; with `backward` also the backward of the sum of its results."""
     flops = _Flops()
     meter = Meter(seen=flops.add)
     with meter:
@@ -48,61 +48,72 @@ def count(f: Callable[..., Any], args: tuple[Any, ...], *, backward: bool) -> Co
         forward = _counted(meter, flops, value, _nodes(value))
         if not backward:
             return forward
-        meter.calls, meter.born_bytes, meter.saved_bytes, flops.total = Counter(), 0, 0, 0
+        meter.calls = Counter()
+        meter.born_bytes = 0
+        meter.saved_bytes = 0
+        flops.total = 0
         meter.peak_bytes = meter.live_bytes
         gradients = _gradients(meter, value)
         return replace(forward, backward=_counted(meter, flops, gradients, []))
 
 
 class _Flops:
-    """Adds up what torch's counter knows of each operator, without the hooks of modules that it would set beside."""
+    """Adds up FLOPs with the formulas of FlopCounterMode, without its hooks on modules."""
 
     def __init__(self) -> None:
-        from torch.utils.flop_counter import (
-            flop_registry,
-        )  # few lessons count, and every process would load it
+        from torch.utils.flop_counter import flop_registry  # slow to import, and rarely needed
 
         self._formulas = flop_registry
         self.total = 0
 
     def add(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        if formula := self._formulas.get(func.overloadpacket):
+        formula = self._formulas.get(func.overloadpacket)
+        if formula:
             self.total += int(formula(*args, **kwargs, out_val=result))
 
 
 def _counted(meter: Meter, flops: _Flops, value: Any, nodes: list[Any]) -> Counted:
     return Counted(
-        meter.operators, meter.calls, flops.total, len(nodes), meter.saved_bytes, meter.peak_bytes, meter.live_bytes,
-        meter.born_bytes, value,
-    )  # fmt: skip
+        operators=meter.operators,
+        calls=meter.calls,
+        flops=flops.total,
+        nodes=len(nodes),
+        saved_bytes=meter.saved_bytes,
+        peak_bytes=meter.peak_bytes,
+        live_bytes=meter.live_bytes,
+        born_bytes=meter.born_bytes,
+        value=value,
+    )
 
 
 def _gradients(meter: Meter, value: Any) -> Any:
-    """Return the gradients of the sum of some tensors in the leaves of their graph; what they have in `.grad` stays."""
-    outputs = [
-        leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor) and leaf.requires_grad
-    ]
+    """Return the gradients of the sum of some tensors for their leaves; `.grad` stays unchanged."""
+    tensors = [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+    outputs = [tensor for tensor in tensors if tensor.requires_grad]
     if not outputs:
         raise ValueError(
             "backward=True takes a function whose result requires a gradient, but f returned"
             f" {describe_value(value)}"
         )
-    leaves = [
-        node.variable for node in _nodes(outputs) if type(node).__name__ == "AccumulateGrad"
-    ] or outputs
+    leaves = []
+    for node in _nodes(outputs):
+        if type(node).__name__ == "AccumulateGrad":
+            leaves.append(node.variable)
+    ones = []  # the gradients of a sum
     with meter.paused():
-        ones = [
-            torch.ones((), dtype=out.dtype, device=out.device).expand_as(out) for out in outputs
-        ]  # as a sum has them
-    return torch.autograd.grad(outputs, leaves, ones, allow_unused=True)
+        for output in outputs:
+            one = torch.ones((), dtype=output.dtype, device=output.device)
+            ones.append(one.expand_as(output))
+    return torch.autograd.grad(outputs, leaves or outputs, ones, allow_unused=True)
 
 
 def _nodes(value: Any) -> list[Any]:
-    """Return the nodes of the graph behind the tensors in a value, each once, in an order that is always the same."""
+    """Return the nodes of the graph of the tensors in a value, each once, in a fixed order."""
     visited: dict[Any, None] = {}
     waiting = [leaf.grad_fn for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
     while waiting:
-        if (node := waiting.pop()) is not None and node not in visited:
+        node = waiting.pop()
+        if node is not None and node not in visited:
             visited[node] = None
             waiting += [parent for parent, _ in node.next_functions]
     return list(visited)

@@ -1,4 +1,4 @@
-"""A `with` block whose memory and operators are counted and recorded, and the GPU's own numbers where there is one."""
+"""Count and record the memory and operators of a `with` block, and the memory of a GPU."""
 
 from typing import Any
 
@@ -14,15 +14,15 @@ _OF_CUDA = ("cuda_before_bytes", "cuda_peak_bytes", "cuda_reserved_bytes", "cuda
 
 
 class Memory(Meter):
-    """What `Lab.memory` returns: counts as a Meter has them, and of the GPU
+    """The result of `Lab.memory`: the counts of a Meter, and the memory of CUDA's allocator.
 
-    cuda_before_bytes    what CUDA's allocator had given out when the block began
-    cuda_peak_bytes      what it had given out at most, that included
-    cuda_reserved_bytes  what it held at most, for itself as well
-    cuda_requested_bytes what it was asked for at most: the peak without what blocks are larger than that
+    cuda_before_bytes    allocated when the block began
+    cuda_peak_bytes      allocated at most, including that
+    cuda_reserved_bytes  reserved at most
+    cuda_requested_bytes requested at most: the peak without the rounding of blocks
 
-    These are those of one GPU: `device`, or else the current one. They are None where nothing lay on it, and the very
-    last where the allocator does not count it (only torch's own does).
+    They are those of one GPU: `device`, or else the current one. They are None if nothing was on
+    it, and the last one also if the allocator does not count it (only that of torch does).
     """
 
     def __init__(
@@ -62,34 +62,32 @@ class Memory(Meter):
     def __exit__(self, *problem: Any) -> None:
         super().__exit__(*problem)
         self._timeline = False
-        if (
-            problem[0] is None
-        ):  # else to ask a GPU that has failed would tell of that, and hide what failed first
+        if problem[0] is None:  # a question to a failed GPU would hide the first error
             self._ask(devices.in_use(self._device))
             self._event.values = self.values()
             self._lab.record(self._event)
 
     def values(self) -> dict[str, float]:
         """Return the counts so far."""
-        numbers = {
-            name: getattr(self, name)
-            for name in ("peak_bytes", "live_bytes", "saved_bytes", "operators", *_OF_CUDA)
-        }
-        return {name: float(value) for name, value in numbers.items() if value is not None}
+        values = {}
+        for name in ("peak_bytes", "live_bytes", "saved_bytes", "operators", *_OF_CUDA):
+            value = getattr(self, name)
+            if value is not None:
+                values[name] = float(value)
+        return values
 
     def reset_peak(self) -> None:
-        """Begin the peak anew from what lives now."""
+        """Reset the peak to the memory that is in use now."""
         self.peak_bytes = self.live_bytes
 
     def _ask(self, device: interface.Device) -> None:
         device.wait()
         held = device.held()
         if held and held.allocated_peak:
-            self.cuda_before_bytes, self.cuda_peak_bytes = self._before, held.allocated_peak
-            self.cuda_reserved_bytes, self.cuda_requested_bytes = (
-                held.reserved_peak,
-                held.requested_peak or None,
-            )
+            self.cuda_before_bytes = self._before
+            self.cuda_peak_bytes = held.allocated_peak
+            self.cuda_reserved_bytes = held.reserved_peak
+            self.cuda_requested_bytes = held.requested_peak or None
 
     def _log_change(self) -> None:
         if self._timeline:

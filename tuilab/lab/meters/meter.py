@@ -1,8 +1,10 @@
-"""Counts at the level of the dispatcher: the same exact numbers on every machine.
+"""Count memory and operators at the dispatcher.
 
-Every tensor storage that is born and dies (rounded to 512 bytes, as the CUDA allocator does), every storage that is saved for
-backward, every operator called. A storage that first shows up as an argument was there before: a view of it, such as the
-transpose of a weight, is no new memory.
+The numbers are exact and the same on every machine.
+
+Counted are storages from birth to death (rounded to 512 bytes, as in the CUDA allocator), storages
+that are saved for backward, and calls of operators. A storage that first appears as an argument
+existed before: a view of it, such as the transpose of a weight, is no new memory.
 """
 
 import sys
@@ -16,20 +18,21 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-_GRAIN = 512
+_GRAIN = 512  # bytes
 
-Seen = Callable[
-    [Any, Any, Any, Any], object
-]  # an operator, its arguments, those with names, and its result
+# Gets an operator, its positional arguments, its keyword arguments, and its result.
+Seen = Callable[[Any, Any, Any, Any], object]
 
 
 class Meter:
-    """What is counted between `__enter__` and `__exit__`; `seen` is told of every operator, `changed` of live bytes.
+    """Counts in a `with` block.
 
-    live_bytes      of storages born here that live at this moment
-    peak_bytes      the most that lived at once
-    born_bytes      of all storages born here, as they were asked for
-    saved_bytes     of distinct storages that autograd kept for backward, parameters not counted
+    `seen` is called for each operator, `changed` when live bytes change.
+
+    live_bytes      of storages that were created here and live now
+    peak_bytes      the most live bytes at one time
+    born_bytes      of all storages that were created here, as requested
+    saved_bytes     of distinct storages that autograd saved for backward, without parameters
     calls           of operators of the dispatcher, by name
     """
 
@@ -39,9 +42,10 @@ class Meter:
         self._known: set[int] = set()
         self._weights: set[int] = set()
         self._saved: set[int] = set()
-        self._mode = (
-            _MeterBesideDynamo(self) if "torch._dynamo" in sys.modules else _DispatchMeter(self)
-        )
+        if "torch._dynamo" in sys.modules:
+            self._mode: _DispatchMeter = _MeterBesideDynamo(self)
+        else:
+            self._mode = _DispatchMeter(self)
         self._hooks = torch.autograd.graph.saved_tensors_hooks(self._save, lambda tensor: tensor)
         self._seen = seen
         self._changed = changed
@@ -63,7 +67,7 @@ class Meter:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Count nothing meanwhile."""
+        """Count nothing in a `with` block."""
         was_counting, self._mode.is_counting = self._mode.is_counting, False
         try:
             yield
@@ -71,14 +75,14 @@ class Meter:
             self._mode.is_counting = was_counting
 
     def greet(self, values: Any) -> None:
-        """Know the storages of tensors that were there before, and which of them are weights."""
+        """Register storages that exist already, and which of them are weights."""
         for tensor, storage in _storages(values):
             self._meet(storage, is_born=False)
             if isinstance(tensor, torch.nn.Parameter):
                 self._weights.add(storage._cdata)
 
     def count(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        """Count a call of an operator, and the storages of its result from their birth to their death."""
+        """Count a call of an operator, and the new storages of its result."""
         self.calls[str(func.overloadpacket)] += 1
         for _, storage in _storages(result):
             self._meet(storage, is_born=True)
@@ -96,7 +100,7 @@ class Meter:
             weakref.finalize(storage, self._forget, key, size)
 
     def _forget(self, key: int, size: int) -> None:
-        """Forget a storage that died: its key is an address, which the next storage may get."""
+        """Forget a dead storage, because a new one may have the same address as its key."""
         for keys in (self._known, self._weights, self._saved):
             keys.discard(key)
         self._change(-size)
@@ -111,18 +115,17 @@ class Meter:
         for _, storage in _storages(tensor):
             self._meet(storage, is_born=False)
             key = storage._cdata
-            if not (
-                isinstance(tensor, torch.nn.Parameter) or key in self._weights or key in self._saved
-            ):
+            is_weight = isinstance(tensor, torch.nn.Parameter) or key in self._weights
+            if not is_weight and key not in self._saved:
                 self._saved.add(key)
                 self.saved_bytes += storage.nbytes()
-        # An alias, because the tensor itself would keep its own graph alive until the garbage collector finds the cycle.
+        # An alias, because the tensor itself would keep its graph alive in a reference cycle.
         with self.paused():
             return tensor.detach()
 
 
 class _DispatchMeter(TorchDispatchMode):
-    """Sees every operator below autograd."""
+    """Calls the meter for every operator below autograd."""
 
     def __init__(self, meter: Meter) -> None:
         super().__init__()
@@ -131,21 +134,18 @@ class _DispatchMeter(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Without this, torch wraps the method below in torch._dynamo.disable, and the first operator imports Dynamo: 2 s."""
+        """Avoid that torch imports Dynamo at the first operator, which takes 2 s."""
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if not self.is_counting:
             return func(*args, **(kwargs or {}))
-        if (
-            torch.is_inference_mode_enabled()
-        ):  # where operators that are made of others arrive whole
+        if torch.is_inference_mode_enabled():  # there, composite operators arrive undivided
             with self:
-                if (result := func.decompose(*args, **(kwargs or {}))) is not NotImplemented:
+                result = func.decompose(*args, **(kwargs or {}))
+                if result is not NotImplemented:
                     return result
-        if (
-            func is not torch.ops.aten.lift_fresh.default
-        ):  # its argument is the tensor that torch.tensor just made
+        if func is not torch.ops.aten.lift_fresh.default:  # its argument is new: from torch.tensor
             self._meter.greet((args, kwargs))
         result = func(*args, **(kwargs or {}))
         self._meter.count(func, args, kwargs or {}, result)
@@ -153,7 +153,7 @@ class _DispatchMeter(TorchDispatchMode):
 
 
 class _MeterBesideDynamo(_DispatchMeter):
-    """The same for a process that has Dynamo loaded, which must not compile the meter itself."""
+    """The same after Dynamo was imported, which must not compile the meter."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -164,11 +164,9 @@ class _MeterBesideDynamo(_DispatchMeter):
 
 
 def _storages(values: Any) -> Iterator[tuple[torch.Tensor, torch.UntypedStorage]]:
-    """Yield the tensors in nested values that have a storage with memory behind it."""
+    """Yield the tensors in nested values that have memory, with their storages."""
     for leaf in tree_leaves(values):
-        if (
-            isinstance(leaf, torch.Tensor)
-            and leaf.layout is torch.strided
-            and leaf.device.type != "meta"
-        ):
+        if not isinstance(leaf, torch.Tensor):
+            continue
+        if leaf.layout is torch.strided and leaf.device.type != "meta":
             yield leaf, leaf.untyped_storage()

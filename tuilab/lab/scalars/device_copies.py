@@ -1,4 +1,4 @@
-"""Where the numbers of a GPU arrive: memory of the host that it writes to by itself, while the scenario goes on."""
+"""Copy numbers of a GPU to pinned memory, without waiting for them."""
 
 import ctypes
 from typing import NamedTuple
@@ -7,25 +7,28 @@ import torch
 
 from tuilab.lab.device.cuda import Cuda, Event
 
-_BATCH = 256  # slots that are made at a time
+_BATCH = 256  # slots that are allocated at a time
 
 
 class _Kind(NamedTuple):
-    """How the host reads numbers of a dtype: their bits, their value, and the bits of a NaN that no computation yields."""
+    """How the host reads a dtype: its bits, its value, and a NaN that no computation produces."""
 
     bits: "type[ctypes.c_uint32 | ctypes.c_uint64]"
     value: "type[ctypes.c_float | ctypes.c_double]"
     empty: int
 
 
-_KINDS = {  # that a GPU copies as they are; of others it makes float64 first, which is a kernel more
+_KINDS = {  # other dtypes need one more kernel, which converts them to float64
     torch.float32: _Kind(ctypes.c_uint32, ctypes.c_float, 0xFFF7_5A5A),
     torch.float64: _Kind(ctypes.c_uint64, ctypes.c_double, 0xFFF7_5A5A_C3C3_1D1D),
 }
 
 
 class PinnedSlot:
-    """One number, which says whether it was written to: after an error a GPU does not tell any more what it has done."""
+    """One number in pinned memory, which knows whether the GPU has written it.
+
+    After an error, a GPU does not report any more which copies are done.
+    """
 
     __slots__ = ("_bits", "_empty", "_float", "number")
 
@@ -48,39 +51,41 @@ class PinnedSlot:
 
 
 class CopyInFlight(NamedTuple):
-    """Numbers that are on their way, and the event after them in their stream."""
+    """Copies that are not done yet, and the event after them in their stream."""
 
     slots: dict[str, PinnedSlot]
     event: Event
 
 
 class DeviceCopies:
-    """The slots and events of one GPU, used again and again; there are as many as it is ever behind."""
+    """The slots and events of one GPU, which are used again when their copies are done."""
 
     def __init__(self, gpu: Cuda) -> None:
         self.gpu = gpu
-        self.trouble = ""  # the error after which the GPU answers nothing any more
+        self.trouble = ""  # the error after which the GPU answers no question
         self._slots: dict[torch.dtype, list[PinnedSlot]] = {dtype: [] for dtype in _KINDS}
         self._events: list[Event] = []
 
     def send(self, values: dict[str, torch.Tensor]) -> CopyInFlight:
-        """Have values copied as they will be in the current stream after all that it was told so far."""
+        """Queue the copies of values on the current stream, after the work that is queued there."""
         slots = {}
         for name, value in values.items():
-            slots[name] = slot = self._take_slot(value.dtype)
+            slot = self._take_slot(value.dtype)
+            slots[name] = slot
             slot.empty()
             self._copy(name, value, slot)
-        return CopyInFlight(slots, self.gpu.flag(self._events.pop() if self._events else None))
+        used_event = self._events.pop() if self._events else None
+        return CopyInFlight(slots, self.gpu.flag(used_event))
 
     def is_capturing(self) -> bool:
-        """Say whether the GPU records a graph, which a question for an event would spoil."""
+        """Say whether the GPU captures a graph, which a query of an event would break."""
         try:
             return not self.trouble and self.gpu.is_capturing()
         except RuntimeError as problem:
             return self._note(problem)
 
     def has_landed(self, flight: CopyInFlight) -> bool:
-        """Say whether all is there, without waiting."""
+        """Say whether all copies are done, without waiting."""
         try:
             if not self.trouble and flight.event.query():
                 return True
@@ -89,14 +94,14 @@ class DeviceCopies:
         return bool(self.trouble) and all(slot.is_written for slot in flight.slots.values())
 
     def release(self, flight: CopyInFlight) -> None:
-        """Use the slots again of what has landed; a GPU that failed may still write to them."""
+        """Use slots and event again after their copies are done, unless the GPU has failed."""
         if not self.trouble:
             for slot in flight.slots.values():
                 self._slots[slot.number.dtype].append(slot)
             self._events.append(flight.event)
 
     def _note(self, problem: RuntimeError) -> bool:
-        """Ask no more, and leave the error to the scenario's own next call."""
+        """Stop asking the GPU; the next call of the scenario will raise the error."""
         self.trouble = str(problem).partition("\n")[0] or type(problem).__name__
         return False
 

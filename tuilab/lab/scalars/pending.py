@@ -1,7 +1,7 @@
-"""What was logged and is not written yet, because a GPU has still to compute it: no step waits for its own numbers.
+"""Records that are held back until a GPU has computed their values, so that no step waits.
 
-Each value is copied on the current stream of its GPU, so that it is what the stream will have made of it by then, whatever
-comes later. The time of a record is that of its `log`. Records are written in that order, as far as they have arrived.
+Each value is copied on the current stream of its GPU, so later work does not change it. The time of
+a record is that of its `log`. Records are written in the order of their `log`.
 """
 
 import os
@@ -19,8 +19,8 @@ from tuilab.lab.scalars.device_copies import CopyInFlight, DeviceCopies, PinnedS
 from tuilab.record.events import Logged
 from tuilab.record.held_back_records import Unwritten
 
-_FEW = 2  # more than come in with one call, so that nothing piles up and no call writes much
-_LOOK_S = 0.0005
+_FEW = 2  # records that one call writes at most: more than it adds, so the queue shrinks
+_POLL_S = 0.0005
 
 
 class _Held(NamedTuple):
@@ -33,14 +33,14 @@ class _Held(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Records whose values did not come, and why."""
+    """The number of records whose values did not arrive, and why."""
 
     records: int
     why: str
 
 
 class Pending:
-    """Records in the order in which they were logged; safe for threads and signal handlers."""
+    """The records that are held back, oldest first; safe for threads and signal handlers."""
 
     def __init__(
         self,
@@ -50,11 +50,11 @@ class Pending:
         now_ns: Callable[[], int],
     ) -> None:
         self.held: deque[_Held] = deque()
-        self._names: set[str] = set()  # that are held, or were since nothing was
-        self._askers: set[int] = (
-            set()
-        )  # threads that ask the GPUs: another one may record a graph, which a question spoils
-        self._landings: dict[int | None, DeviceCopies] = {}
+        self._names: set[str] = set()  # of records since the queue was last empty
+        # Threads that may query events: another thread may capture a graph, which a query would
+        # break.
+        self._askers: set[int] = set()
+        self._copies: dict[int | None, DeviceCopies] = {}
         self._place = run_dir, writer
         self._unwritten: Unwritten | None = None
         self._write = write
@@ -63,50 +63,51 @@ class Pending:
         self._is_writing = False
 
     def has_any(self, names: Iterable[str]) -> bool:
-        """Say whether one of the names is held: what is logged under it later is to be written later."""
+        """Say whether a record with one of these names is held back."""
         return not self._names.isdisjoint(names)
 
     def add(self, step: int, arm: str, values: dict[str, Any], x: float | None = None) -> None:
-        """Hold a record back: floats, and tensors on GPUs, of which each gets one order and one event."""
+        """Hold back a record of floats and GPU tensors, with one batch of copies for each GPU."""
         by_gpu: dict[int | None, dict[str, torch.Tensor]] = {}
         for name, value in values.items():
             if type(value) is not float:
                 _refuse(name, value)
                 by_gpu.setdefault(value.device.index, {})[name] = value
         with self._lock:
-            logged_ns = self._now_ns()  # before slots are made, which takes long
+            logged_ns = self._now_ns()  # before slots are allocated, which is slow
             for index, tensors in by_gpu.items():
                 if gpu(index).is_capturing():
                     raise ValueError(
                         f"{min(tensors)} cannot be logged while its GPU records a graph; log it"
                         " after a replay"
                     )
-            is_sure = by_gpu.keys() == self._landings.keys()  # that none of them records a graph
-            flights = [
-                (landing := self._landing(index), landing.send(tensors))
-                for index, tensors in by_gpu.items()
-            ]
+            # Whether all GPUs in use were just found to capture no graph.
+            is_not_capturing = by_gpu.keys() == self._copies.keys()
+            flights = []
+            values_or_slots: dict[str, float | PinnedSlot] = dict(values)
+            for index, tensors in by_gpu.items():
+                copies = self._copies_of(index)
+                flight = copies.send(tensors)
+                flights.append((copies, flight))
+                values_or_slots.update(flight.slots)
             if flights:
                 self._askers.add(threading.get_ident())
-            slots = {name: slot for _, flight in flights for name, slot in flight.slots.items()}
             self._names.update(values)
-            self.held.append(_Held(step, arm, logged_ns, {**values, **slots}, flights, x))
+            self.held.append(_Held(step, arm, logged_ns, values_or_slots, flights, x))
             self._count(1)
-            self.flush(_FEW, is_sure=is_sure)
+            self.flush(_FEW, is_not_capturing=is_not_capturing)
             self._tell()
 
-    def flush(self, most: int | None = None, *, is_sure: bool = False) -> int:
-        """Write what has arrived, the oldest first, and return how much; nothing waits.
+    def flush(self, most: int | None = None, *, is_not_capturing: bool = False) -> int:
+        """Write the oldest records that have arrived, without waiting; return their number.
 
-        Who `is_sure` has asked just now whether a graph is recorded.
+        `is_not_capturing` skips the check for a capture of a graph, if the caller has just made it.
         """
         written = 0
         with self._lock:
-            if (
-                self._is_writing
-                or threading.get_ident() not in self._askers
-                or (not is_sure and self._capturing())
-            ):
+            if self._is_writing or threading.get_ident() not in self._askers:
+                return 0
+            if not is_not_capturing and self._capturing():
                 return 0
             self._is_writing = True
             try:
@@ -121,26 +122,29 @@ class Pending:
         return written
 
     def bring_over(self, patience_s: float) -> Lost:
-        """Wait for what is on its way by now, as long as some of it comes now and then; of the rest write what is there."""
+        """Wait for all held records while some arrive; then write what there is of the rest."""
         lost = Lost(0, "")
-        count = len(self.held)  # a thread that goes on logging is not waited for
+        count = len(self.held)  # not for records that another thread adds meanwhile
         self._askers.add(threading.get_ident())
         deadline = time.monotonic() + patience_s
         while count > 0 and self.held:
-            if written := self.flush(count):
-                count, deadline = count - written, time.monotonic() + patience_s
+            written = self.flush(count)
+            if written:
+                count -= written
+                deadline = time.monotonic() + patience_s
             elif why := self._write_rest():
-                count, lost = count - 1, Lost(lost.records + 1, lost.why or why)
+                count -= 1
+                lost = Lost(lost.records + 1, lost.why or why)
             elif time.monotonic() > deadline:
                 self._give_up(patience_s)
                 deadline = time.monotonic() + patience_s
             else:
-                time.sleep(_LOOK_S)
+                time.sleep(_POLL_S)
         return lost
 
     def save(self, patience_s: float) -> bool:
-        """Do the same in a signal handler, which may have interrupted this; False where it has."""
-        if not self._lock.acquire(timeout=_LOOK_S):
+        """Call `bring_over` in a signal handler; return False if it interrupted a write."""
+        if not self._lock.acquire(timeout=_POLL_S):
             return False
         try:
             is_free = not self._is_writing
@@ -151,72 +155,75 @@ class Pending:
             self._lock.release()
 
     def _capturing(self) -> list[DeviceCopies]:
-        """Return where a graph is recorded, which a question for an event would spoil."""
-        return [landing for landing in self._landings.values() if landing.is_capturing()]
+        """Return the copies of GPUs that capture a graph, which a query of an event would break."""
+        return [copies for copies in self._copies.values() if copies.is_capturing()]
 
     def _give_up(self, patience_s: float) -> None:
-        """Ask the GPUs no more that what is held first waits for; one that still records a graph is not asked either."""
+        """Give up the GPUs for which the oldest record waits, and those that capture a graph."""
         with self._lock:
-            for landing in self._capturing():
-                landing.trouble = f"a GPU recorded a graph {patience_s:g} s later"
-            for landing, flight in self.held[0].flights if self.held else ():
-                if not landing.has_landed(flight):
-                    landing.trouble = (
-                        landing.trouble or f"a GPU had not computed them {patience_s:g} s later"
-                    )
+            for copies in self._capturing():
+                copies.trouble = f"a GPU recorded a graph {patience_s:g} s later"
+            if not self.held:
+                return
+            for copies, flight in self.held[0].flights:
+                if not copies.has_landed(flight) and not copies.trouble:
+                    copies.trouble = f"a GPU had not computed them {patience_s:g} s later"
 
     def _write_rest(self) -> str:
-        """Write what there is of the first record, if a GPU tells nothing more of it, and return why."""
+        """If a GPU of the oldest record has failed, write the other values; return the error."""
         with self._lock:
-            flights = self.held[0].flights if self.held else ()
-            why = next((landing.trouble for landing, _ in flights if landing.trouble), "")
-            if why:
-                self._is_writing = True
-                try:
-                    self._write_first(is_whole=False)
-                finally:
-                    self._is_writing = False
-            return why
+            troubles = []
+            if self.held:
+                troubles = [copies.trouble for copies, _ in self.held[0].flights if copies.trouble]
+            if not troubles:
+                return ""
+            self._is_writing = True
+            try:
+                self._write_first(is_whole=False)
+            finally:
+                self._is_writing = False
+            return troubles[0]
 
     def _write_first(self, *, is_whole: bool = True) -> None:
-        """Write what is held first; the slots of what has not come are not used again."""
+        """Write the oldest record; unless it `is_whole`, without values that have not arrived."""
         held = self.held[0]
-        values = {
-            name: value.value if isinstance(value, PinnedSlot) else value
-            for name, value in held.values.items()
-            if is_whole or not isinstance(value, PinnedSlot) or value.is_written
-        }
+        values = {}
+        for name, value in held.values.items():
+            if not isinstance(value, PinnedSlot):
+                values[name] = value
+            elif is_whole or value.is_written:
+                values[name] = value.value
         try:
             if values:
                 self._write(Logged(s=held.step, v=values, a=held.arm, at=held.at, x=held.x))
         finally:
-            self.held.popleft()  # not before: what another thread logs under its names meanwhile is to stand behind it
+            self.held.popleft()  # only now, so that records of other threads come after it
         if is_whole:
-            for landing, flight in held.flights:
-                landing.release(flight)
+            for copies, flight in held.flights:
+                copies.release(flight)
             self._count(-1)
         if not self.held:
             self._names.clear()
 
-    def _landing(self, index: int | None) -> DeviceCopies:
+    def _copies_of(self, index: int | None) -> DeviceCopies:
         if self._unwritten is None:
             self._unwritten = Unwritten(*self._place)
             os.register_at_fork(after_in_child=self._disown)
-        if index not in self._landings:
-            self._landings[index] = DeviceCopies(gpu(index))
-        return self._landings[index]
+        if index not in self._copies:
+            self._copies[index] = DeviceCopies(gpu(index))
+        return self._copies[index]
 
     def _count(self, change: int) -> None:
         if self._unwritten:
             self._unwritten.count += change
 
     def _tell(self) -> None:
-        """Have the count where a kill cannot take it away."""
+        """Store the count of held records, so that it survives a kill."""
         if self._unwritten:
             self._unwritten.tell()
 
     def _disown(self) -> None:
-        """Forget what the parent of a fork holds."""
+        """Forget the records of the parent, in a forked child."""
         self._lock = threading.RLock()
         self._is_writing = False
         self.held.clear()
@@ -225,7 +232,7 @@ class Pending:
 
 
 def _has_landed(held: _Held) -> bool:
-    return all(landing.has_landed(flight) for landing, flight in held.flights)
+    return all(copies.has_landed(flight) for copies, flight in held.flights)
 
 
 def _refuse(name: str, value: torch.Tensor) -> None:

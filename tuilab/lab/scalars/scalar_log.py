@@ -1,4 +1,4 @@
-"""Scalars of a step: written at once, but behind what was logged under the same name and is still on a GPU."""
+"""Record the scalars of a step: at once, or after earlier ones of the same name on a GPU."""
 
 import _thread
 import functools
@@ -21,21 +21,19 @@ from tuilab.record.encoding import encode_exactly, encode_finite
 from tuilab.record.events import Logged
 from tuilab.record.journal.writer import Writer
 
-_PATIENCE_S = 20.0  # with a GPU that computes nothing of what was logged
-_LAST_PATIENCE_S = 1.0  # the same, while a supervisor waits that stops the run
+_PATIENCE_S = 20.0  # for a GPU that does not compute the logged values
+_LAST_PATIENCE_S = 1.0  # the same, while the run is being stopped
 
 Scalar = float | int | torch.Tensor
 
 
 _AGAIN_S = 0.005
-_signals = import_module(
-    "_signal"
-)  # what `signal` asks, before it looks for a member of an enum: for a function in vain
+_signals = import_module("_signal")  # the module below `signal`, without its slow enums
 
 
 @functools.lru_cache(maxsize=256)
 def _check_room(arm: str, *names: str) -> None:
-    """Raise ValueError where a record of such names may be too long, whatever the values turn out to be."""
+    """Raise ValueError if a record with these names could be too long, whatever its values."""
     longest = dict.fromkeys(names, -sys.float_info.min)
     encode_exactly(
         Logged(n=MOST, t=MOST, s=LEAST, v=longest, a=arm, at=MOST, x=-sys.float_info.min)
@@ -43,7 +41,7 @@ def _check_room(arm: str, *names: str) -> None:
 
 
 class ScalarLog:
-    """What `lab.log` writes; `arm` is whose process this is, if it is one's."""
+    """Writes the records of `lab.log`; `arm` is the arm of this process, if it has one."""
 
     def __init__(
         self, journal: Writer, run_dir: Path, writer: str, arm: str, holdings: Holdings
@@ -51,8 +49,8 @@ class ScalarLog:
         self._journal = journal
         self._arm = arm
         self._holdings = holdings
-        self._gpus = holdings.gpus  # empty on the CPU: a log looks at nothing else then
-        self._placed = 0  # records that stand where no step does
+        self._gpus = holdings.gpus  # empty on a CPU, where a log checks nothing else
+        self._placed = 0  # records whose step is not a whole number
         self._pending = Pending(run_dir, writer, self._write, journal.now_ns)
         self._held = self._pending.held
 
@@ -80,16 +78,16 @@ class ScalarLog:
         return None
 
     def flush(self) -> None:
-        """Write what has arrived from a GPU; nothing waits."""
+        """Write the values that have arrived from a GPU, without waiting."""
         if self._held:
             self._pending.flush()
 
     def bring_over(self) -> None:
-        """Write what is still on a GPU; what does not come is counted as lost."""
+        """Wait for the values that are still on a GPU; those that do not arrive count as lost."""
         self._journal.miss(*self._pending.bring_over(_PATIENCE_S))
 
     def _place(self, step: Any) -> tuple[int, float | None]:
-        """Return the number of the record, and where it stands if that is not its number."""
+        """Return the number of a record, and its x if that is not a whole number."""
         checked_step = place("step", step)
         if isinstance(checked_step, int):
             return checked_step, None
@@ -97,7 +95,7 @@ class ScalarLog:
         return self._placed - 1, checked_step
 
     def _log_later(self, step: int, arm: str, values: dict[str, Scalar], x: float | None) -> None:
-        """Hold a record back until its values have arrived from the GPU; what cannot be recorded is refused at once."""
+        """Hold back a record until its values have arrived; invalid values raise at once."""
         for name, value in values.items():
             if not (isinstance(value, torch.Tensor) and value.device.type == "cuda"):
                 values[name] = number(name, value)
@@ -106,7 +104,7 @@ class ScalarLog:
         self._pending.add(step, arm or self._arm, values, x)
 
     def _log_behind(self, step: int, arm: str, values: dict[str, Scalar], x: float | None) -> None:
-        """Log while records are held back: behind these, if one of the names is among theirs."""
+        """Log while records are held back: after them, if they share a name."""
         if self._pending.has_any(values):
             self._pending.add(step, arm or self._arm, values, x)
         else:
@@ -118,15 +116,15 @@ class ScalarLog:
         self._journal.append(record, encode_finite if is_finite else encode_exactly)
 
     def _save(self) -> bool:
-        """Bring over what one can before SIGTERM ends the process; False where this interrupts the writing of a record."""
+        """Write held records before SIGTERM ends the process; False if this interrupts a write."""
         return not self._journal.is_busy and self._pending.save(_LAST_PATIENCE_S)
 
 
 def before_sigterm(act: Callable[[], bool]) -> None:
-    """Have `act` called before SIGTERM ends this process; where it returns False, it is called again in a moment.
+    """Call `act` before SIGTERM ends this process; if it returns False, call it again in a moment.
 
-    A scenario that handles the signal itself, from before or from now on, does. One that keeps its main thread in a call of C
-    is ended by the SIGKILL that follows.
+    A handler of the scenario takes precedence. If the main thread is in a call of C, the handler
+    does not run, and the SIGKILL that follows ends the process.
     """
     if (
         _signals.getsignal(signal.SIGTERM) != signal.SIG_DFL
