@@ -1,4 +1,4 @@
-"""Holds the marks of one process back until what was measured of them on a GPU has landed, so that all stay in order."""
+"""Hold back the marks of a process until their GPU times have arrived, so that all stay in order."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -14,33 +14,33 @@ from tuilab.commands.watcher._tuilab_watch.layout import (
     WORKED,
 )
 
-_LONGEST_NS = 2**62  # that work on a GPU can take
-_MOST_HELD = 2_000  # marks: what has not landed after so many others never does
+_LONGEST_NS = 2**62  # for work on a GPU
+_MOST_HELD = 2_000  # marks: a time that has not arrived after so many others is lost
 
 
 class DeferredMarks:
-    """Marks in order, the first of which waits."""
+    """The marks that are held back, oldest first."""
 
     def __init__(self) -> None:
         self._held: deque[Mark] = deque()
-        self._late: dict[int, Mark] = {}  # by the time of their end: as far as they are known
+        self._late: dict[int, Mark] = {}  # incomplete marks, by the time of their end
 
     def take(self, marks: list[Mark]) -> list[Mark]:
-        """Return the marks that are whole."""
+        """Take new marks, and return those that are complete."""
         for mark in marks:
             if mark.kind in (LANDED, WORKED):
-                self._land(mark)
+                self._complete(mark)
                 continue
             self._held.append(mark)
             if mark.flags & (LATE | TIMED):
                 self._late[mark.ended] = mark
-        return list(self._whole())
+        return list(self._ready())
 
     def finish(self) -> list[Mark]:
-        """Return those that still wait: what they lack is not known."""
-        return list(self._whole(most=0))
+        """Return the marks that are still held; their missing values stay unknown."""
+        return list(self._ready(most=0))
 
-    def _land(self, news: Mark) -> None:
+    def _complete(self, news: Mark) -> None:
         mark = self._late.get(news.began)
         if mark is None:
             return
@@ -56,7 +56,7 @@ class DeferredMarks:
             mark = mark._replace(flags=mark.flags & ~LATE | HAS_VALUE, value=news.value)
         self._late[news.began] = mark
 
-    def _whole(self, most: int = _MOST_HELD) -> Iterator[Mark]:
+    def _ready(self, most: int = _MOST_HELD) -> Iterator[Mark]:
         while self._held:
             mark = self._held[0]
             if mark.flags & (LATE | TIMED):

@@ -1,8 +1,9 @@
-"""Brings into the record what a worker that was killed had not read of its command's marks, and removes their folders.
+"""Record the marks of a command that a killed worker did not read, and remove their folders.
 
     python -P -m tuilab.commands.leftover_marks RUN_DIR
 
-Started by the supervisor, or by the sampler when that was killed, too; nobody else writes these streams any more.
+The supervisor starts this, or the sampler if the supervisor was killed, too. Nothing else writes
+into these streams any more.
 """
 
 import shutil
@@ -21,48 +22,48 @@ from tuilab.text.display import plural
 
 
 def main() -> None:
-    """Do so for each worker of a run that has left marks."""
+    """Record the leftover marks of each worker of a run."""
     run_dir = Path(sys.argv[1])
     for marks in sorted(run_dir.glob("marks-*")):
         stream = run_dir / "journal" / f"{marks.name.removeprefix('marks-')}.jsonl"
-        with suppress(
-            OSError
-        ):  # of an arm of a race there is no stream of its own: it has failed, and counts for nothing
+        # A failed arm of a race has no stream, and its marks count for nothing.
+        with suppress(OSError):
             bring(marks, stream)
         shutil.rmtree(marks, ignore_errors=True)
 
 
 def bring(marks: Path, stream: Path) -> int:
-    """Record the rest of the marks in a stream, and return how many steps that were."""
+    """Record the rest of the marks in a stream, and return the number of new steps."""
     recorded = recorded_in(stream)
     journal = Writer(stream, Hiding(), goes_on=True)
     watched = Watched(CommandOrder(words=[]), marks, NumberScanner([]), journal, recorded=recorded)
     watched.take_rest()
-    count = sum(lane.count for lane in watched.lanes.values()) - sum(
-        recorded[lane.arm].steps for lane in watched.lanes.values() if lane.arm in recorded
-    )
-    sentence = (
-        f"{plural(count, 'step')} were recorded after the end, because the watching process was"
-        " killed"
-    )
+    count = 0
+    for lane in watched.lanes.values():
+        count += lane.count
+        if lane.arm in recorded:
+            count -= recorded[lane.arm].steps
     if count:
+        sentence = f"{plural(count, 'step')} were recorded after the end, "
+        sentence += "because the watching process was killed"
         journal.append(events.TextShown(text=sentence, title="after the end"))
     journal.sync()
     return count
 
 
 def recorded_in(stream: Path) -> dict[str, Recorded]:
-    """Return by arm how many steps a stream has, and until when."""
+    """Return the number of recorded steps of each arm, and the time of the last one."""
     recorded: dict[str, Recorded] = {}
     with closing(Reader(stream)) as reader:
         for items in iter(reader.read, []):
             for item in items:
                 if isinstance(item, events.Logged):
                     previous = recorded.get(item.a, Recorded())
-                    is_step = any(
+                    count = previous.steps
+                    if any(
                         name.endswith("_ms") or name.startswith("backward root") for name in item.v
-                    )
-                    count = max(previous.steps, item.s + 1) if is_step else previous.steps
+                    ):
+                        count = max(count, item.s + 1)
                     recorded[item.a] = Recorded(count, max(previous.until_ns, item.at))
     return recorded
 

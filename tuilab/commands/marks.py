@@ -1,4 +1,4 @@
-"""Reads the marks that the processes of a command leave: what is new of each, in order, each file once."""
+"""Read the marks that the processes of a command write, in order, and each file once."""
 
 import json
 import os
@@ -16,14 +16,14 @@ from tuilab.storage.files import open_regular
 _MOST_PROCESSES = 10_000  # of one command
 _TEXT_LIMIT = 4_000
 _SAID_LIMIT = 1_000
-_LARGEST = 2**62  # that a fact may be
+_LARGEST = 2**62  # the largest number of a fact
 _MOST_GROUPS = 100  # of facts, such as those of a loader
 _NUMBER = re.compile(r"[0-9]{1,18}")  # of a process, or of a file
-_NO_WORD = "it could not write the reason; the disk of the run may be full"
+_NO_REASON = "it could not write the reason; the disk of the run may be full"
 
 
 class Mark(NamedTuple):
-    """One mark; see layout.py for what its fields hold."""
+    """One mark; layout.py describes its fields."""
 
     began: int
     ended: int
@@ -33,36 +33,32 @@ class Mark(NamedTuple):
     flags: int
     kind: int
     gpu_ns: int | None = None  # how long it took on a GPU
-    gpu_since_ns: int | None = None  # and how long it was there since the end of the one before
-    reading: CoreTimeReading | None = None  # of the CPU time, when an optimizer had stepped
+    gpu_since_ns: int | None = None  # on the GPU since the end of the previous mark
+    reading: CoreTimeReading | None = None  # of the CPU time, after a step of an optimizer
 
 
 @dataclass
 class MarkedProcess:
-    """A process that left marks: what it said of itself, what its ids mean, and how far it was read."""
+    """A process with marks: its facts, the names of its ids, and how far it was read."""
 
     pid: int
     hello: dict[str, Any] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
-    losses: dict[int, int] = field(
-        default_factory=dict
-    )  # marks without room, by the first file of a program
-    unnamed: int = 0  # values whose name had no room
-    trouble: str = ""  # why nothing is watched in it, or only a part
+    losses: dict[int, int] = field(default_factory=dict)  # lost marks, by first file of a program
+    unnamed: int = 0  # values whose name was lost
+    trouble: str = ""  # why it is not watched, or only in part
     file: int = 0
     slot: int = layout.FIRST
-    seen: int = (
-        layout.FIRST
-    )  # slots that were written when one looked last: what is in them is whole
+    seen: int = layout.FIRST  # slots that were written at the last read, so they are complete now
 
     @property
     def lost(self) -> int:
-        """Return how many marks had no room on the disk, of all programs that it executed."""
+        """The number of marks that were lost on a full disk, of all programs of the process."""
         return sum(self.losses.values())
 
     @property
     def has_torch(self) -> bool:
-        """Whether it has loaded torch: without it a script may still call `tuilab.log`."""
+        """Whether it has loaded torch; a script without torch may still call `tuilab.log`."""
         return bool(self.hello.get("torch"))
 
     @property
@@ -76,30 +72,36 @@ class MarkedProcess:
 
 
 class MarksFolder:
-    """The folder that the processes of a command leave marks in."""
+    """The folder with the marks of all processes of a command."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.processes: dict[int, MarkedProcess] = {}
-        self.is_gone = False  # nothing more can be read
+        self.is_gone = False  # the folder was removed
 
     def read(self, *, is_last: bool = False) -> Iterator[tuple[MarkedProcess, list[Mark]]]:
-        """Yield what is new of each process; what was written just now is left for the next time, but for the last."""
+        """Yield the new marks of each process.
+
+        The newest are left for the next read, unless it is the last.
+        """
         for pid, numbers in self._files(is_last=is_last).items():
             process = self.processes.setdefault(pid, MarkedProcess(pid))
             for number in sorted(numbers):
                 if number < process.file:
                     continue
                 if number > process.file:
-                    process.file, process.slot, process.seen = number, layout.FIRST, layout.FIRST
-                is_whole = number < max(numbers)  # its process writes into a later file
-                if marks := self._read_file(process, is_last=is_last or is_whole):
+                    process.file = number
+                    process.slot = layout.FIRST
+                    process.seen = layout.FIRST
+                is_finished = number < max(numbers)  # the process writes into a later file now
+                marks = self._read_file(process, is_last=is_last or is_finished)
+                if marks:
                     yield process, marks
-                if is_whole:
+                if is_finished:
                     self._remove(process)
 
     def _files(self, *, is_last: bool) -> dict[int, list[int]]:
-        """Return the numbers of the files of each process; note what kept a process from leaving any."""
+        """Return the files of each process by number; note why a process could not write any."""
         files: dict[int, list[int]] = {}
         for name in self._names():
             pid, _, number = name.partition(".")
@@ -110,14 +112,15 @@ class MarksFolder:
                     files.setdefault(int(pid), []).append(int(number))
             elif number == "trouble" and len(self.processes) < _MOST_PROCESSES:
                 process = self.processes.setdefault(int(pid), MarkedProcess(int(pid)))
+                reason = self.said(name)
                 if not process.trouble:
-                    process.trouble = self.said(name) or ""
-                if is_last and self.said(name) == "":
-                    process.trouble = _NO_WORD
+                    process.trouble = reason or ""
+                if is_last and reason == "":
+                    process.trouble = _NO_REASON
         return files
 
     def said(self, name: str) -> str | None:
-        """Return the beginning of a small file in the folder; None where there is none: a FIFO may stand in its place."""
+        """Return the beginning of a small regular file in the folder, or None."""
         try:
             with open(open_regular(self.folder / name), "rb") as file:
                 return file.read(_SAID_LIMIT).decode(errors="replace")
@@ -127,12 +130,12 @@ class MarksFolder:
     def _names(self) -> list[str]:
         try:
             return sorted(os.listdir(self.folder))
-        except OSError:  # somebody has removed it
+        except OSError:  # it was removed
             self.is_gone = True
             return []
 
     def _read_file(self, process: MarkedProcess, *, is_last: bool) -> list[Mark]:
-        """Return the next marks of a file."""
+        """Return the new marks of the current file of a process."""
         try:
             with open(open_regular(self._path(process)), "rb") as file:
                 file.seek(process.slot * layout.SLOT)
@@ -147,26 +150,29 @@ class MarksFolder:
 
     def _take(self, process: MarkedProcess, data: bytes, *, is_last: bool) -> list[Mark]:
         first = process.slot
-        slots = [
-            data[begin : begin + layout.SLOT]
-            for begin in range(0, len(data) - layout.SLOT + 1, layout.SLOT)
-        ]
-        written = first + (len(slots) if is_last else _written(data))
-        whole, process.seen = (written if is_last else min(process.seen, written)), written
+        slots = []
+        for begin in range(0, len(data) - layout.SLOT + 1, layout.SLOT):
+            slots.append(data[begin : begin + layout.SLOT])
+        if is_last:
+            whole = written = first + len(slots)
+        else:
+            written = first + _written(data)
+            whole = min(process.seen, written)
+        process.seen = written
         marks: list[Mark] = []
         while process.slot < whole:
             mark = Mark(*layout.MARK.unpack(slots[process.slot - first]))
-            behind = process.slot + 1
+            next_slot = process.slot + 1
             if mark.kind in (layout.HELLO, layout.NAME):
-                behind += layout.slots_for(min(mark.number, _TEXT_LIMIT))
-                if behind > whole and not is_last:
+                text_slot = next_slot
+                next_slot += layout.slots_for(min(mark.number, _TEXT_LIMIT))
+                if next_slot > whole and not is_last:
                     break
-                self._take_text(
-                    process, mark, b"".join(slots[process.slot + 1 - first : behind - first])
-                )
+                text = b"".join(slots[text_slot - first : next_slot - first])
+                self._take_text(process, mark, text)
             elif 0 < mark.kind < layout.TEXT:
                 marks.append(mark)
-            process.slot = behind
+            process.slot = next_slot
         return marks
 
     def _take_text(self, process: MarkedProcess, mark: Mark, data: bytes) -> None:
@@ -191,10 +197,10 @@ class MarksFolder:
             return
 
 
-def _plain_facts(said: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts that a record can hold: a script may have written anything in the place of a hello."""
+def _plain_facts(hello: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts that a record can hold; a script may have changed them to anything."""
     facts: dict[str, Any] = {}
-    for name, value in said.items():
+    for name, value in hello.items():
         if isinstance(value, str):
             facts[name] = value.encode(errors="replace").decode()
         elif isinstance(value, int) and abs(value) < _LARGEST:
@@ -206,7 +212,7 @@ def _plain_facts(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _written(data: bytes) -> int:
-    """Return how many slots were written, without gaps."""
+    """Return the number of written slots before the first empty one."""
     kinds = data[layout.SLOT - 1 :: layout.SLOT]
     end = kinds.find(0)
     return len(kinds) if end < 0 else end

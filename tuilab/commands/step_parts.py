@@ -1,7 +1,7 @@
-"""Where the time of a step goes: waiting for data, forward, backward, the optimizer, logging, and all the rest.
+"""The parts of a step: waiting for data, forward, backward, optimizer, logging, and the rest.
 
-Logging is the time in loggers that are known. Where none is called, it is no part.
-The forward is told where a library calls it in one place; elsewhere it is in the rest, whose name says so.
+Logging is the time in known loggers; without one it is no part. The forward is a part if a library
+calls it in one place; otherwise it is in the rest, whose name then says so.
 """
 
 from collections.abc import Collection, Sequence
@@ -9,68 +9,62 @@ from statistics import median
 
 from tuilab.commands.steps import Step, Steps
 
-DATA, FORWARD, BACKWARD, OPTIMIZER, REST = (
-    "waits for data",
-    "forward",
-    "backward",
-    "optimizer",
-    "rest",
-)
+DATA = "waits for data"
+FORWARD = "forward"
+BACKWARD = "backward"
+OPTIMIZER = "optimizer"
 LOGGING = "logging"
+REST = "rest"
 PARTS = (DATA, FORWARD, BACKWARD, OPTIMIZER, LOGGING, REST)
-UNTOLD = (FORWARD, LOGGING)  # parts of which nothing is said where none was seen
+UNTOLD = (FORWARD, LOGGING)  # parts that are not mentioned if they were not seen
 WITH_FORWARD = "forward + rest"
 STEP = "step_ms"  # the curve of whole steps
-CPU = "cpu_ms"  # that of their CPU time
-CURVES = dict(
-    zip(
-        PARTS,
-        ("data_ms", "forward_ms", "backward_ms", "optimizer_ms", "logging_ms", "rest_ms"),
-        strict=True,
-    )
-)  # named with their unit
+CPU = "cpu_ms"  # the curve of their CPU time
+CURVES = {
+    DATA: "data_ms",
+    FORWARD: "forward_ms",
+    BACKWARD: "backward_ms",
+    OPTIMIZER: "optimizer_ms",
+    LOGGING: "logging_ms",
+    REST: "rest_ms",
+}
 SEVERAL_THREADS = "several threads work on a step at once"
-_LONG = 2  # times as long as most: torch still warms up
+_LONG = 2  # times the median: a step during the warm-up of torch
 
 
 def parts_of(step: Step) -> dict[str, int]:
-    """Return the nanoseconds of each part of a step; nothing of one whose begin is not known."""
+    """Return the nanoseconds of each part of a step; nothing if its length is unknown."""
     if step.took_ns is None or step.rest_ns is None:
         return {}
-    found = (
-        step.waited_ns,
-        step.forward_ns,
-        step.backward_ns,
-        step.optimizer_ns,
-        step.logging_ns,
-        step.rest_ns,
-    )
-    return dict(zip(PARTS, found, strict=True))
+    return {
+        DATA: step.waited_ns,
+        FORWARD: step.forward_ns,
+        BACKWARD: step.backward_ns,
+        OPTIMIZER: step.optimizer_ns,
+        LOGGING: step.logging_ns,
+        REST: step.rest_ns,
+    }
 
 
 def lacking(steps: Steps) -> dict[str, str]:
-    """Return which parts were not measured, and why: their time is in the rest; of steps that are watched alone all are."""
+    """Return the parts that were not measured, each with the reason; their time is in the rest."""
     if steps.is_parallel:
         return dict.fromkeys(PARTS, SEVERAL_THREADS)
     if not (steps.waits or steps.backwards):
         return dict.fromkeys(PARTS, "only steps were seen")
-    waits = steps.training_waits()
-    if (
-        waits <= steps.waits_elsewhere
-    ):  # before the first step it is not known which thread makes steps
-        waits = 0
-    has_part = {
-        DATA: waits,
-        FORWARD: steps.forwards,
-        BACKWARD: steps.backwards,
-        OPTIMIZER: sum(steps.counts.values()),
-    }
-    has_part[LOGGING] = steps.loggings
-    why = dict.fromkeys(PARTS, "none was seen") | {
-        DATA: _why_no_waits(steps),
-        OPTIMIZER: "no optimizer step was seen",
-    }
-    return {part: why[part] for part, count in has_part.items() if not count}
+    reasons = {}
+    # Before the first step it is unknown which thread makes steps, so waits may count for both.
+    if steps.training_waits() <= steps.waits_elsewhere:
+        reasons[DATA] = _why_no_waits(steps)
+    if not steps.forwards:
+        reasons[FORWARD] = "none was seen"
+    if not steps.backwards:
+        reasons[BACKWARD] = "none was seen"
+    if not steps.counts.total():
+        reasons[OPTIMIZER] = "no optimizer step was seen"
+    if not steps.loggings:
+        reasons[LOGGING] = "none was seen"
+    return reasons
 
 
 def _why_no_waits(steps: Steps) -> str:
@@ -82,7 +76,7 @@ def _why_no_waits(steps: Steps) -> str:
 
 
 def curves_of(step: Step, lacks: Collection[str] = ()) -> dict[str, float]:
-    """Return what is drawn of the times of a step, but for the parts that were not measured."""
+    """Return the points of the curves for a step, without the parts that were not measured."""
     if step.took_ns is None:
         return {}
     curves = {STEP: step.took_ns / 1e6}
@@ -95,7 +89,7 @@ def curves_of(step: Step, lacks: Collection[str] = ()) -> dict[str, float]:
 
 
 def steady(steps: Collection[Step]) -> list[Step]:
-    """Return the steps that are timed, without the first ones, in which torch warms up."""
+    """Return the steps with a known length after the warm-up of torch."""
     timed = [step for step in steps if step.took_ns]
     if not timed:
         return []
@@ -103,7 +97,7 @@ def steady(steps: Collection[Step]) -> list[Step]:
 
 
 def first_usual(times: Sequence[float]) -> int:
-    """Return the place of the first step that takes no longer than others do: torch has warmed up."""
+    """Return the index of the first step that is not much longer than the median."""
     usual = median(times)
     first = 0
     while times[first] >= _LONG * usual:
@@ -112,15 +106,16 @@ def first_usual(times: Sequence[float]) -> int:
 
 
 def shares_of(steps: Collection[Step], lacks: Collection[str] = ()) -> dict[str, float]:
-    """Return the share of the time that each part takes, in percent, but for the parts that were not measured."""
+    """Return the share of each measured part in percent of the time."""
     timed = steady(steps)
-    total = sum(step.took_ns or 0 for step in timed)
-    measured = [name for name in PARTS if name not in lacks]
-    shares = (
-        {name: 100 * sum(parts_of(step)[name] for step in timed) / total for name in measured}
-        if total
-        else {}
-    )
+    total_ns = sum(step.took_ns or 0 for step in timed)
+    if not total_ns:
+        return {}
+    shares = {}
+    for name in PARTS:
+        if name not in lacks:
+            part_ns = sum(parts_of(step)[name] for step in timed)
+            shares[name] = 100 * part_ns / total_ns
     if FORWARD in lacks and REST in shares:
         shares[WITH_FORWARD] = shares.pop(REST)
     return shares
