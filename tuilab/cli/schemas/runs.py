@@ -1,4 +1,4 @@
-"""The documents about runs."""
+"""The types of the documents about runs."""
 
 from typing import Any, Literal, NotRequired, TypedDict
 
