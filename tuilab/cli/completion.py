@@ -16,24 +16,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _WITH_COMMAND = ("exec", "ab", "sweep")  # subcommands that take a command behind --
+_ALTERNATIVES = "|".join(_WITH_COMMAND)
 
 _BASH = f"""
     local at begun=${{COMP_WORDS[COMP_CWORD]}}
     for ((at = 2; at < COMP_CWORD; at++)); do
-        if [[ ${{COMP_WORDS[at]}} == -- && ${{COMP_WORDS[1]}} == @({"|".join(_WITH_COMMAND)}) ]]; then
+        if [[ ${{COMP_WORDS[at]}} == -- && ${{COMP_WORDS[1]}} == @({_ALTERNATIVES}) ]]; then
             if declare -F _command_offset >/dev/null; then
                 _command_offset $((at + 1))
                 return
             fi
             compopt -o default
-            [[ $at == $((COMP_CWORD - 1)) && $begun != */* ]] && mapfile -t COMPREPLY < <(compgen -c -- "$begun")
+            [[ $at == $((COMP_CWORD - 1)) && $begun != */* ]] && \
+mapfile -t COMPREPLY < <(compgen -c -- "$begun")
             return 0
         fi
     done
 """
 _ZSH = f"""
     local at=${{words[(ie)--]}}
-    if (( at < CURRENT )) && [[ ${{words[2]}} == ({"|".join(_WITH_COMMAND)}) ]]; then
+    if (( at < CURRENT )) && [[ ${{words[2]}} == ({_ALTERNATIVES}) ]]; then
         shift $at words
         (( CURRENT -= at ))
         _normal

@@ -1,4 +1,4 @@
-"""Define the options that several subcommands share, their types, and the checks of their values."""
+"""Define the options that several subcommands share, their types and their checks."""
 
 import os
 import sys

@@ -26,7 +26,7 @@ def run_remotely(
     arguments: Mapping[str, Any],
     printer: ResultPrinter,
 ) -> None:
-    """Run the orders on an engine and keep their results; each is printed when its run has ended."""
+    """Run the orders on an engine and keep their results; print each when its run has ended."""
     style = style_of(sys.stderr)
 
     def print_engine_progress(line: str) -> None:

@@ -138,7 +138,7 @@ def _describe_result(entry: RunEntry, style: Style) -> str:
 
 
 def _describe_changes(entry: RunEntry, style: Style) -> str:
-    """Return the parameters that differ from the defaults, and the sweep that the run is part of."""
+    """Return the parameters that differ from the defaults, and the sweep of the run."""
     changes = changed_words(entry)
     if entry.sweep:
         changes += f"  {style.dim(show(entry.sweep, 40))}"

@@ -77,12 +77,12 @@ def _with_this_process(orders: Sequence[RunOrder]) -> list[RunOrder]:
     this_process = None
     with contextlib.suppress(OSError):  # /proc is not readable; the first point reports that
         this_process = presence.identify(os.getpid())
-    signed = []
+    points = []
     for order in orders:
         if order.sweep:
             sweep = structs.replace(order.sweep, front=this_process)
-            signed.append(structs.replace(order, sweep=sweep))
-    return signed
+            points.append(structs.replace(order, sweep=sweep))
+    return points
 
 
 def follow_sweep(reference: str, root: Path, printer: ResultPrinter) -> ExitCode:

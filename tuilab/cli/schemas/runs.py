@@ -65,7 +65,8 @@ class Verify(Run):
     is_over: bool
     wrong: list[str]
     taken_out: int | None
-    """number of words that were removed from the source as secrets; null: the source is unchanged"""
+    """number of words that were removed from the source as secrets;
+    null: the source is unchanged"""
     rules: list[str]
     """rules of the recorded verdicts"""
     rule: str

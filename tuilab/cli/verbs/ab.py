@@ -31,8 +31,8 @@ _OPTIONS: list[click.Parameter] = [
         ["--arm", "arms"],
         multiple=True,
         metavar="'NAME: ...'",
-        help="Add an arm: NAME alone is the unchanged command; after 'NAME:' write variables, a prefix, "
-        "or more arguments after --. May be repeated.",
+        help="Add an arm: NAME alone is the unchanged command; after 'NAME:' write variables, "
+        "a prefix, or more arguments after --. May be repeated.",
     ),
     click.Option(
         ["--claim", "claims"],
@@ -46,7 +46,8 @@ _OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--measure"],
         metavar="WHAT",
-        help="Compare memory, or the last value of a curve such as acc (default: the time of a step).",
+        help="Compare memory, or the last value of a curve such as acc "
+        "(default: the time of a step).",
     ),
     options.shared("--metric"),
     click.Option(

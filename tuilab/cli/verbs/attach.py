@@ -1,8 +1,8 @@
 """Show a run on the screens, live or after its end.
 
-RUN is an id, the unique start of one, or `last` (the default). With --headless, or without a terminal,
-tuilab follows the run to its end and prints its result. Ctrl-C ends only the output here; the
-run continues. A sweep is always followed like this, until all its running and queued points are
+RUN is an id, the unique start of one, or `last` (the default). With --headless, or without a
+terminal, tuilab follows the run to its end and prints its result. Ctrl-C ends only the output here;
+the run continues. A sweep is always followed like this, until all its running and queued points are
 finished.
 """
 

@@ -1,8 +1,8 @@
 """Measure how reliable verdicts about time are on this machine, or on one of its GPUs.
 
 tuilab compares the same work with itself, where every difference is false, and with itself plus a
-delay of 5 %, which should be detected. The calibration is saved for this machine (or for that GPU), and
-shown next to verdicts about runs on it.
+delay of 5 %, which should be detected. The calibration is saved for this machine (or for that GPU),
+and shown next to verdicts about runs on it.
 """
 
 import shutil

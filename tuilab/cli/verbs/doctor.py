@@ -1,8 +1,8 @@
 """Check this machine for anything that disturbs, slows or ends a run, and show how to fix it.
 
 Without --all, tuilab prints warnings and failures, and a summary of all checks. With --all, it
-prints every check, and the facts about the machine. A check takes 3 s at most. A check that hangs or
-crashes is n/a, with the reason. Most checks run at the same time.
+prints every check, and the facts about the machine. A check takes 3 s at most. A check that hangs
+or crashes is n/a, with the reason. Most checks run at the same time.
 
 \b
 Exit codes:
@@ -51,7 +51,8 @@ from tuilab.text.display import show
             is_flag=False,
             flag_value="cuda",
             metavar="[cuda:N]",
-            help="Measure one GPU instead, for about 10 s (default: the GPU with the most free memory).",
+            help="Measure one GPU instead, for about 10 s "
+            "(default: the GPU with the most free memory).",
         ),
         options.ROOT,
     ],

@@ -1,7 +1,7 @@
 """Replay a run on the screens, as they would have shown it live.
 
-RUN is an id, the unique start of one, or `last` (the default). Keys: space plays and pauses, `,` and
-`.` seek, `[` and `]` change the speed.
+RUN is an id, the unique start of one, or `last` (the default). Keys: space plays and pauses, `,`
+and `.` seek, `[` and `]` change the speed.
 """
 
 import click

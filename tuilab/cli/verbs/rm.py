@@ -119,11 +119,11 @@ def _delete_old(
     ]
     if as_json:
         deleted = []
-        kept = []
+        reasons = []
         for result in results:
             deleted += [store.fields(result.root / entry.run) for entry in result.deleted]
-            kept += result.failed + result.spared
-        options.print_document("tuilab.rm/1", is_done=is_confirmed, runs=deleted, kept=kept)
+            reasons += result.failed + result.spared
+        options.print_document("tuilab.rm/1", is_done=is_confirmed, runs=deleted, kept=reasons)
     else:
         for result in results:
             _print_deletion(result, is_confirmed=is_confirmed)

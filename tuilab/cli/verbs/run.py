@@ -192,11 +192,11 @@ def _find_scenarios(ctx: click.Context, args: list[str]) -> tuple[list[str], lis
         options.refuse_empty("--scenarios", folder)  # click checks it only later
     listed = catalog.load(folders)
     if ctx.resilient_parsing:  # a shell completes the line, which may be wrong
-        meant: list[Scenario] = []
+        matches: list[Scenario] = []
         for name in names:
             if _is_known(listed, name):
-                meant += catalog.find(listed, name, folders)
-        return [], meant
+                matches += catalog.find(listed, name, folders)
+        return [], matches
     if not names:
         known_names = [word for word in possible_names if _is_known(listed, word)]
         names = known_names[:1] or possible_names[:1]

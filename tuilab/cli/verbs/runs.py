@@ -127,7 +127,7 @@ def command(
     run_list = LazyRunList(options.root_names(roots))
     run_filter = _parse_filter(words, run_list)
     selection = RunSelection(scenario, states, since, verdicts, tags, run_filter)
-    # One row more than is shown tells whether there are more.
+    # One row more than is shown: then it is known whether there are more.
     rows = list(islice(_select_rows(run_list, selection), limit + 1))
     if run_filter.odd and not rows:
         click.echo(

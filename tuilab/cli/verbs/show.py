@@ -34,13 +34,13 @@ _ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
     ],
 )
 def command(name: str, source: bool, as_json: bool, scenarios: Sequence[str]) -> None:
-    meant = catalog.find(catalog.load(scenarios), name, scenarios)
+    matches = catalog.find(catalog.load(scenarios), name, scenarios)
     if as_json:
-        documents = [_describe(scenario, has_source=source) for scenario in meant]
+        documents = [_describe(scenario, has_source=source) for scenario in matches]
         options.print_document("tuilab.show/1", scenarios=documents)
         return
-    shown = [translated(scenario) for scenario in meant]
-    if chosen() != ENGLISH and shown == meant:
+    shown = [translated(scenario) for scenario in matches]
+    if chosen() != ENGLISH and shown == matches:
         click.echo(f"tuilab: no translation into {show(chosen(), 40)}; showing English", err=True)
     width = min(shutil.get_terminal_size().columns, 100)
     parts = []

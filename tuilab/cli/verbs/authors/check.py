@@ -36,10 +36,10 @@ def command(names: Sequence[str], as_json: bool, scenarios: Sequence[str]) -> in
     chosen: dict[str, Scenario] = {}
     named_paths: set[str] = set()  # of scenarios that are named one by one
     for name in names or ["all"]:
-        meant = catalog.find(listed, name, scenarios)
-        chosen |= {scenario.path: scenario for scenario in meant}
-        if len(meant) == 1:
-            named_paths.add(meant[0].path)
+        matches = catalog.find(listed, name, scenarios)
+        chosen |= {scenario.path: scenario for scenario in matches}
+        if len(matches) == 1:
+            named_paths.add(matches[0].path)
     findings: list[_Located] = []
     warnings: list[_Located] = []
     for path, scenario in chosen.items():

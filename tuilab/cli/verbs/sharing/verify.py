@@ -100,12 +100,12 @@ def _describe_conclusion(findings: Findings) -> str:
 def _list_both_verdicts(findings: Findings) -> Iterator[str]:
     """Yield each claim with its recorded verdict and the one of this version."""
     recorded = {verdict.claim_id: verdict for verdict in findings.recorded}
-    again = {verdict.claim_id: verdict for verdict in findings.again}
-    verdicts = recorded | again
+    rejudged = {verdict.claim_id: verdict for verdict in findings.again}
+    verdicts = recorded | rejudged
     changes = 0
     for claim_id, verdict in verdicts.items():
         old = recorded.get(claim_id)
-        new = again.get(claim_id)
+        new = rejudged.get(claim_id)
         if old is None or new is None or old.verdict != new.verdict:
             changes += 1
         new_words = _describe_verdict(new)
