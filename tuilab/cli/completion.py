@@ -188,20 +188,17 @@ def _read_recorded_claims(ctx: click.Context, name: str | None) -> dict[str, str
 
 # ---- runs
 
+_LATEST = {"last": "the newest run", "last~1": "the second newest run"}
+
 
 def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer the newest runs."""
-    words = {"last": "the newest run", "last~1": "the second newest run"}
-    return _offer_runs(ctx, incomplete, words)
+    return _offer_runs(ctx, incomplete, _LATEST)
 
 
 def runs_or_all(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer the newest runs, and `all`."""
-    words = {
-        "all": "the newest successful run of every scenario",
-        "last": "the newest run",
-        "last~1": "the second newest run",
-    }
+    words = {"all": "the newest successful run of every scenario", **_LATEST}
     return _offer_runs(ctx, incomplete, words)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from tuilab.cli import headless, options
 from tuilab.cli.exit_codes import exit_code_of_run, exit_code_of_runs
@@ -34,6 +34,9 @@ from tuilab.reports.several_text import Finished, line_of, overview
 from tuilab.runs import earlier_verdicts, queue, store
 from tuilab.runs.command_line import hint
 from tuilab.text.display import show
+
+if TYPE_CHECKING:
+    from tuilab.reports.reported_run import ReportedRun
 
 _MAX_SPARES = 4  # processes that load torch ahead of their turn; each takes 150 MB for itself
 
@@ -74,7 +77,7 @@ class ResultPrinter:
             state,
             watch.run_dir,
             style,
-            _terminal_width(),
+            terminal_width(),
             has_chart=self.has_chart,
             trust=calibration.describe_trust(watch.summary),
             before=earlier_verdicts.record_earlier_verdicts(watch.run_dir, watch.summary),
@@ -90,15 +93,17 @@ class ResultPrinter:
             print_result(for_programs(results_of(triples, code)))
         elif len(runs) > 1 and not self.as_jsonl:
             style = style_of(sys.stdout)
-            print_result(style.fit(overview(runs, style, _terminal_width())))
+            print_result(style.fit(overview(runs, style, terminal_width())))
         if self.report and runs:
-            self._write_report()
+            from tuilab.reports.write_report import read_subjects
+
+            self.write_report(read_subjects([run.run_dir for run in runs]))
         return code
 
-    def _write_report(self) -> None:
-        from tuilab.reports.write_report import format_of, read_subjects, write
+    def write_report(self, subjects: "list[ReportedRun]") -> None:
+        """Write the report that the user asked for, and print its name."""
+        from tuilab.reports.write_report import format_of, write
 
-        subjects = read_subjects([watch.run_dir for watch, _ in self.finished])
         write(subjects, self.report, format_of(self.report))
         if self.report != "-" and not self.is_quiet:
             print_progress(f"report: {show(self.report, 500)}")
@@ -249,7 +254,7 @@ def _has_live_line() -> bool:
 # ---- printing
 
 
-def _terminal_width() -> int:
+def terminal_width() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 

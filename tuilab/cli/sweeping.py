@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +11,14 @@ from pathlib import Path
 from msgspec import structs
 
 from tuilab.cli.exit_codes import exit_code_of_run, exit_code_of_runs
-from tuilab.cli.follow import ResultPrinter, follow_one, print_progress, print_result, run_each
+from tuilab.cli.follow import (
+    ResultPrinter,
+    follow_one,
+    print_progress,
+    print_result,
+    run_each,
+    terminal_width,
+)
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
@@ -25,12 +31,12 @@ from tuilab.reports.sweeps.document import sweep_document
 from tuilab.reports.sweeps.points import point_words, varied_in
 from tuilab.reports.sweeps.swept import speakers, sweep_of, swept
 from tuilab.reports.sweeps.text import render
-from tuilab.reports.write_report import format_of, read_subjects, write
+from tuilab.reports.write_report import read_subjects
 from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint
 from tuilab.runs.entry import RunEntry
 from tuilab.scrub import words_for_record
-from tuilab.text.display import GONE, plural, show
+from tuilab.text.display import GONE, plural
 
 _POLL_S = 0.2
 _NEXT_POINT_S = 3.0  # a sweep that runs starts its next point within this time
@@ -72,7 +78,7 @@ def run_points(
 def _with_this_process(orders: Sequence[RunOrder]) -> list[RunOrder]:
     """Return the orders with the identity of this process, which starts one point after another.
 
-    Whoever stops the sweep stops this process as well.
+    `tuilab stop SWEEP` stops this process as well.
     """
     this_process = None
     with contextlib.suppress(OSError):  # /proc is not readable; the first point reports that
@@ -169,17 +175,14 @@ def print_sweep_result(
         print_result(for_programs(sweep_document(result, subjects, code)))
     else:
         style = style_of(sys.stdout)
-        width = shutil.get_terminal_size((100, 24)).columns
-        text = render(result, style, width, has_chart=printer.has_chart)
+        text = render(result, style, terminal_width(), has_chart=printer.has_chart)
         print_result(style.fit(text))
         if result.missing:
             points = plural(len(result.missing), "point")
             step = _describe_resume(result.sweep, root, "run the missing points")
             print_progress(f"tuilab: {points} without a result; {step}")
     if printer.report:
-        write(subjects, printer.report, format_of(printer.report))
-        if printer.report != "-" and not printer.is_quiet:
-            print_progress(f"report: {show(printer.report, 500)}")
+        printer.write_report(subjects)
     return code
 
 
