@@ -118,9 +118,7 @@ def command(
     code = ExitCode.REFUTED if failures else ExitCode.DONE
     document = ""
     if as_json or format_name == "json":
-        comparisons = []
-        for compared in all_compared:
-            comparisons.append(compared_runs(compared.runs, compared.comparison))
+        comparisons = [compared_runs(runs, comparison) for runs, comparison in all_compared]
         failure_sentences = [failure.sentence for failure in failures]
         undecided_sentences = [finding.sentence for finding in undecided]
         document = for_programs(
@@ -181,6 +179,8 @@ def _print_comparisons(
 
 
 class _GateFinding(NamedTuple):
+    """A sentence about runs that fail a gate, or may fail it."""
+
     gate: Gate
     sentence: str
 
