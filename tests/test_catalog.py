@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from tuilab.catalogue import catalog, lesson, source
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.source import read as read_scenario
-from tuilab.cli.listing import render
-from tuilab.cli.verbs.list import listed
+from tuilab.cli.verbs.list import describe_scenarios, render
 from tuilab.errors import UsageError
 from tuilab.storage import places
 from tuilab.storage.files import sealed, unsealed
@@ -538,7 +537,7 @@ def test_hostile_titles_cannot_steer_the_terminal() -> None:
 
 
 def test_the_list_as_json_has_what_a_program_may_know(mine: Path) -> None:
-    first, *_ = json.loads(json.dumps(listed(load(mine), {"good": "SUPPORTED"})))
+    first, *_ = json.loads(json.dumps(describe_scenarios(load(mine), {"good": "SUPPORTED"})))
 
     assert (
         " ".join(sorted(first))

@@ -441,7 +441,7 @@ def test_show_has_lesson_form_claims_arms_and_source(tmp_path: Path) -> None:
 def test_show_wraps_paragraphs_and_items_and_keeps_what_is_indented() -> None:
     lesson = "one two three\nfour\n\n- five six\n  seven eight\n- nine\n## Heading on its line\nten\n\n    code   as it is"
 
-    assert show_verb.wrap(lesson, 12) == (
+    assert show_verb.wrap_text(lesson, 12) == (
         "one two\nthree four\n\n- five six\n  seven\n  eight\n- nine\n## Heading on its line\nten\n\n    code   as it is"
     )
 
@@ -449,7 +449,7 @@ def test_show_wraps_paragraphs_and_items_and_keeps_what_is_indented() -> None:
 def test_show_has_what_a_change_refutes_on_a_line_of_its_own() -> None:
     lesson = "`--rows 5`: few,\nso slow; refutes: sum,\nspread\n`--cols 9`: wide\nrefutes: sum\nall"
 
-    assert show_verb.wrap(notes_apart(lesson), 60).splitlines() == [
+    assert show_verb.wrap_text(notes_apart(lesson), 60).splitlines() == [
         "`--rows 5`: few, so slow",
         "refutes: sum, spread",
         "`--cols 9`: wide",

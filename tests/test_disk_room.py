@@ -12,7 +12,7 @@ from tests.engine import until
 from tests.tui.made_up import make_run, started
 from tests.tui.screens import app_on, open_run, opened, shown, text
 from tuilab.cli import subcommands
-from tuilab.cli.headless import Plain
+from tuilab.cli.headless import PlainProgress
 from tuilab.drawings.glyphs import Style
 from tuilab.record.events import Identity, StateChanged
 from tuilab.record.live_run import Watch
@@ -118,7 +118,7 @@ def test_headless_talk_tells_it_once_and_again_when_the_disk_is_full_again(
 ) -> None:
     watch = Watch(going(root))
     watch.catch_up()
-    talk = Plain(Style())
+    talk = PlainProgress(Style())
     for warning in ("", "no room", "no room", "", "no room"):
         talk.update(watch, warning)
     watch.close()

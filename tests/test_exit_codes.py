@@ -6,7 +6,8 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.tui.made_up import make_run, started
-from tuilab.cli.headless import exit_code, news
+from tuilab.cli.exit_codes import exit_code_of_run
+from tuilab.cli.headless import list_news
 from tuilab.cli.verbs.authors import new
 from tuilab.drawings.glyphs import Style
 from tuilab.errors import CannotRecord, ExitCode
@@ -57,8 +58,8 @@ def test_a_verdict_amounts_to_the_same_everywhere(
 ) -> None:
     subject = judged(tmp_path, verdict, bound)
 
-    assert exit_code(subject.summary, subject.state) == code
-    assert exit_code(subject.summary, subject.state, is_strict=True) == strictly
+    assert exit_code_of_run(subject.summary, subject.state) == code
+    assert exit_code_of_run(subject.summary, subject.state, is_strict=True) == strictly
     assert ElementTree.fromstring(junit.render([subject])).find(f".//testcase/{case}") is not None
     assert [group.heading for group in opening_of([subject]).groups] == [heading]
 
@@ -69,8 +70,8 @@ def test_a_box_that_lacks_something_is_told_only_where_nothing_could_be_run(tmp_
     nothing = judged(tmp_path / "nothing", "NOT TESTABLE HERE", 2.0, lacked)
     something = judged(tmp_path / "something", "SUPPORTED", 2.0, lacked)
 
-    assert exit_code(nothing.summary, nothing.state) == ExitCode.BOX_LACKS
-    assert exit_code(something.summary, something.state) == ExitCode.DONE
+    assert exit_code_of_run(nothing.summary, nothing.state) == ExitCode.BOX_LACKS
+    assert exit_code_of_run(something.summary, something.state) == ExitCode.DONE
 
 
 def test_what_a_box_lacks_is_told_to_programs_and_to_readers_of_a_report(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_an_option_that_a_claim_needs_is_no_lack_of_the_box_in_any_view(tmp_path
         tmp_path / "over", started(), needing, reached, events.StateChanged(state="succeeded")
     )
 
-    assert ("claim", "– compiled, it is one kernel  needs: --compile") in news(
+    assert ("claim", "– compiled, it is one kernel  needs: --compile") in list_news(
         read_subject(goes_on).summary, Style()
     )
     (group,) = opening_of([read_subject(over)]).groups

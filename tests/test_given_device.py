@@ -11,7 +11,7 @@ import torch
 from tests.engine import read_stream
 from tests.tui.made_up import make_run, started
 from tuilab import Lab
-from tuilab.cli.headless import news
+from tuilab.cli.headless import list_news
 from tuilab.drawings.glyphs import Style
 from tuilab.engine import messages
 from tuilab.engine.messages import ArmOrder, WorkerOrder
@@ -160,7 +160,7 @@ def test_what_is_to_be_known_of_a_device_is_told_once_and_harmless() -> None:
 
     (notice,) = device_notices(summary)
     assert notice.startswith("ran on the ") and "\x1b" not in notice
-    assert news(summary, Style())[0] == ("notice", f"notice: {notice}")
+    assert list_news(summary, Style())[0] == ("notice", f"notice: {notice}")
     assert device_words(summary) == ""
 
 

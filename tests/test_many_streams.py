@@ -14,7 +14,7 @@ from tests.test_archive import make_run
 from tests.tui.made_up import finished, started
 from tests.tui.made_up import make_run as make_up
 from tests.tui.screens import opened
-from tuilab.cli.headless import Quiet, follow
+from tuilab.cli.headless import NoProgress, follow
 from tuilab.errors import UsageError
 from tuilab.record.events import StageEntered
 from tuilab.record.journal.follower import Follower, Portion
@@ -231,7 +231,7 @@ def test_what_a_supervisor_writes_just_before_it_goes_is_passed_on(root: Path) -
     def note(items: Portion) -> None:
         passed_on.extend(item.name for _, item in items if isinstance(item, StageEntered))
 
-    assert follow(Late(run_dir), Quiet(), note, is_ours=False) == "lost"
+    assert follow(Late(run_dir), NoProgress(), note, is_ours=False) == "lost"
     assert passed_on == ["last words"]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.engine import until, write_scenario
 from tests.test_verdict import LOOKS, race, recorded
-from tuilab.cli.headless import standing_lines
+from tuilab.cli.headless import interim_lines
 from tuilab.drawings.glyphs import Style
 from tuilab.judging.interim_results import (
     InterimJudge,
@@ -196,7 +196,7 @@ def test_the_lines_end_when_only_the_verdict_is_left_to_come() -> None:
     known, five = InterimJudge(), planned(recorded(5, 3.0), 6)
     until(lambda: known.results(five))
     open_, ended = (
-        standing_lines(planned(recorded(count, 3.0), 6), known, plain) for count in (5, 6)
+        interim_lines(planned(recorded(count, 3.0), 6), known, plain) for count in (5, 6)
     )
 
     assert open_ == ["? c: so far a/b 3 [3, 3] after 5 of 6 repeats"]

@@ -37,7 +37,7 @@ def load() -> None:
 
 def main() -> None:
     """Do what `tuilab run NAME... --headless --json --quiet` does, and end as it does."""
-    from tuilab.cli.headless import exit_code
+    from tuilab.cli.exit_codes import exit_code_of_run
     from tuilab.engine.create_run import open_run
     from tuilab.judging.judge_run import judge
     from tuilab.record.events import StateChanged
@@ -55,7 +55,7 @@ def main() -> None:
     for verdict in judge(read_run(opened.run_dir)):
         verdicts.append(verdict)
     summary = read_run(opened.run_dir)
-    code = exit_code(summary, state)
+    code = exit_code_of_run(summary, state)
     print(json.dumps(document(results_of([(summary, state, opened.run_dir)], code))), flush=True)
     os._exit(code)
 

@@ -1,34 +1,41 @@
-"""What a shell offers when tab is pressed: scenarios, runs, tags, files and folders; nothing that a terminal would obey.
+"""Complete words of the command line when tab is pressed: scenarios, runs, tags, files and folders.
 
-What stands behind `--` is the user's own command: there each shell completes by itself, without asking tuilab.
+No offered word contains anything that a terminal or the shell would obey. The words behind `--` are
+the user's own command: each shell completes those itself, without asking tuilab.
 """
 
 import os
-from collections.abc import Iterable
-from itertools import islice
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-_VERBS = ("exec", "ab", "sweep")  # that take one
+# Every subcommand imports this module, and few runs of it complete anything. So the functions
+# import what they need.
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_WITH_COMMAND = ("exec", "ab", "sweep")  # subcommands that take a command behind --
+_ALTERNATIVES = "|".join(_WITH_COMMAND)
 
 _BASH = f"""
     local at begun=${{COMP_WORDS[COMP_CWORD]}}
     for ((at = 2; at < COMP_CWORD; at++)); do
-        if [[ ${{COMP_WORDS[at]}} == -- && ${{COMP_WORDS[1]}} == @({"|".join(_VERBS)}) ]]; then
+        if [[ ${{COMP_WORDS[at]}} == -- && ${{COMP_WORDS[1]}} == @({_ALTERNATIVES}) ]]; then
             if declare -F _command_offset >/dev/null; then
                 _command_offset $((at + 1))
                 return
             fi
             compopt -o default
-            [[ $at == $((COMP_CWORD - 1)) && $begun != */* ]] && mapfile -t COMPREPLY < <(compgen -c -- "$begun")
+            [[ $at == $((COMP_CWORD - 1)) && $begun != */* ]] && \
+mapfile -t COMPREPLY < <(compgen -c -- "$begun")
             return 0
         fi
     done
 """
 _ZSH = f"""
     local at=${{words[(ie)--]}}
-    if (( at < CURRENT )) && [[ ${{words[2]}} == ({"|".join(_VERBS)}) ]]; then
+    if (( at < CURRENT )) && [[ ${{words[2]}} == ({_ALTERNATIVES}) ]]; then
         shift $at words
         (( CURRENT -= at ))
         _normal
@@ -37,252 +44,285 @@ _ZSH = f"""
 """
 _FISH = f"""
     set -l words (commandline -cpo);
-    if contains -- -- $words; and contains -- "$words[2]" {" ".join(_VERBS)};
+    if contains -- -- $words; and contains -- "$words[2]" {" ".join(_WITH_COMMAND)};
         complete -C (commandline -cp | string replace -r '^.*?\\s--\\s+' '');
         return;
     end;
 """
-_OF = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
-_BEGINS = (
+_OWN_PARTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+# The start of the function of click that asks tuilab: in bash and zsh, and in fish.
+_FUNCTION_STARTS = (
     "%(complete_func)s() {\n",
     "function %(complete_func)s;\n",
-)  # the function of click's that asks us
+)
 
-
-_MOST = 50  # runs
+_MOST_RUNS = 50
 _SAFE_IN_BASH = "_@%+=:,./~-"  # besides letters and digits
 
 
-def with_own(template: str, shell: str) -> str:
-    """Return click's function for a shell, with what that does by itself before it asks."""
-    for begin in _BEGINS:
-        template = template.replace(begin, begin + _OF[shell].lstrip("\n"), 1)
+# ---- the shells
+
+
+def add_own_part(template: str, shell: str) -> str:
+    """Return click's script for a shell with the part that completes a command behind `--`."""
+    own_part = _OWN_PARTS[shell].lstrip("\n")
+    for start in _FUNCTION_STARTS:
+        template = template.replace(start, start + own_part, 1)
     return template
 
 
-def guard() -> None:
-    """Have every shell be offered words without what a terminal, or the shell, would obey, wherever they come from."""
-    from click import shell_completion as click_has
+def guard_shells() -> None:
+    """Make click offer every shell only words that neither a terminal nor the shell would obey."""
+    from click import shell_completion
 
-    for kind in (click_has.BashComplete, click_has.ZshComplete, click_has.FishComplete):
-        click_has.add_completion_class(_guarded(kind), kind.name)
+    for shell_class in (
+        shell_completion.BashComplete,
+        shell_completion.ZshComplete,
+        shell_completion.FishComplete,
+    ):
+        shell_completion.add_completion_class(_make_guarded(shell_class), shell_class.name)
 
 
-def _guarded(kind: type[Any]) -> type[Any]:
+def _make_guarded(shell_class: type[Any]) -> type[Any]:
     from tuilab.text.display import show
 
-    class Guarded(kind):  # type: ignore[misc]
-        source_template = with_own(kind.source_template, kind.name)
+    class GuardedCompletion(shell_class):  # type: ignore[misc]
+        source_template = add_own_part(shell_class.source_template, shell_class.name)
 
         def get_completions(self, args: list[str], incomplete: str) -> list[Any]:
-            items = [
-                item
-                for item in super().get_completions(args, incomplete)
-                if _is_offered(item, kind.name)
-            ]
-            for item in items:
-                item.help = show(item.help, 200) if item.help else None
+            items = []
+            for item in super().get_completions(args, incomplete):
+                if _is_safe(item, shell_class.name):
+                    item.help = show(item.help, 200) if item.help else None
+                    items.append(item)
             return items
 
-    return Guarded
+    return GuardedCompletion
 
 
-def _is_offered(item: Any, shell: str) -> bool:
-    """Return whether a shell can show a word and put it on the line; it knows the names of files and folders itself.
+def _is_safe(item: Any, shell: str) -> bool:
+    """Return whether a shell can show a word and put it on the command line.
 
-    bash puts a word on the line without quotes: blanks and `$(...)` would be executed.
+    The names of files and folders come from the shell itself. bash puts a word on the line without
+    quotes, so that blanks and `$(...)` would be executed.
     """
     if item.type != "plain":
         return True
     word = str(item.value)
     if shell != "bash":
         return word.isprintable()
-    is_safe = all(character.isalnum() or character in _SAFE_IN_BASH for character in word)
-    return bool(word) and word[0] != "~" and word.isprintable() and is_safe
+    has_safe_characters = all(
+        character.isalnum() or character in _SAFE_IN_BASH for character in word
+    )
+    return bool(word) and word[0] != "~" and word.isprintable() and has_safe_characters
 
 
-def _is_path(incomplete: str) -> bool:
-    """Return whether the word that is typed is a path, not a name."""
-    return incomplete.startswith((".", "/", "~")) or os.sep in incomplete
-
-
-def scenarios(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Offer topics and scenarios; where a path is begun, files."""
-    from click.shell_completion import CompletionItem
-
-    if _is_path(incomplete):
-        return files(ctx, param, incomplete)
-    from tuilab.catalogue import (
-        catalog,
-    )  # imported here: every subcommand imports this module, and most need no scenario
-
-    names = {"all": "every scenario"}
-    found = catalog.load(ctx.params.get("scenarios") or [])
-    names |= {scenario.topic: "a topic" for scenario in found}
-    names |= {scenario.id: scenario.title for scenario in found}
-    return [
-        CompletionItem(name, help=text)
-        for name, text in names.items()
-        if name.startswith(incomplete)
-    ]
+# ---- files and folders
 
 
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Have the shell offer files."""
+    """Let the shell offer files."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="file")]
 
 
 def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Let the shell offer folders."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="dir")]
 
 
+def _is_path(incomplete: str) -> bool:
+    """Return whether the typed word is a path and not a name."""
+    return incomplete.startswith((".", "/", "~")) or os.sep in incomplete
+
+
+# ---- scenarios and claims
+
+
+def scenarios(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer topics and scenarios; if the typed word is a path, offer files."""
+    if _is_path(incomplete):
+        return files(ctx, param, incomplete)
+    from tuilab.catalogue import catalog
+
+    listed = catalog.load(ctx.params.get("scenarios") or [])
+    words = {"all": "every scenario"}
+    for scenario in listed:
+        words[scenario.topic] = "a topic"
+    for scenario in listed:
+        words[scenario.id] = scenario.title
+    return _make_items(words, incomplete)
+
+
+def claims(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer the keys of the claims of `--scenario`, which may be a topic, or of all scenarios."""
+    from tuilab.catalogue import catalog
+
+    name = ctx.params.get("scenario")
+    texts: dict[str, str] = {}
+    has_scenario = False
+    for scenario in catalog.load([]):
+        if not name or name in (scenario.id, scenario.topic):
+            has_scenario = True
+            texts |= {claim.key: claim.text for claim in scenario.claims}
+    if not has_scenario:
+        texts = _read_recorded_claims(ctx, name)
+    texts.pop("", None)  # claims without a key
+    return _make_items(texts, incomplete)
+
+
+def _read_recorded_claims(ctx: click.Context, name: str | None) -> dict[str, str]:
+    """Return the claims by key of a scenario of the user's own, as it was in its newest run."""
+    from tuilab.catalogue.source import read_recorded
+    from tuilab.runs.run_name import RunName
+
+    for run_dir in _newest_runs(ctx):
+        if RunName(run_dir.name).scenario == name:
+            scenario = read_recorded(run_dir / "scenario.py", "", name or "")[0]
+            return {claim.key: claim.text for claim in scenario.claims}
+    return {}
+
+
+# ---- runs
+
+_LATEST = {"last": "the newest run", "last~1": "the second newest run"}
+
+
 def runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer the newest runs."""
-    return _offer(ctx, incomplete, {"last": "the newest run", "last~1": "the second newest run"})
+    return _offer_runs(ctx, incomplete, _LATEST)
 
 
-def runs_and_all(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Offer the newest runs, and the one of every scenario that speaks for it."""
-    more = {
-        "all": "the newest successful run of every scenario",
-        "last": "the newest run",
-        "last~1": "the second newest run",
-    }
-    return _offer(ctx, incomplete, more)
-
-
-def runs_and_all_or_sweeps(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[Any]:
-    return [*runs_and_all(ctx, param, incomplete), *_sweeps_begun(ctx, incomplete)]
-
-
-def runs_or_sweeps(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    return [*runs(ctx, param, incomplete), *_sweeps_begun(ctx, incomplete)]
-
-
-def sweeps(ctx: click.Context, param: click.Parameter | None, incomplete: str) -> list[Any]:
-    """Offer the sweeps that the newest runs are of."""
-    from click.shell_completion import CompletionItem
-
-    from tuilab.runs.index import Index
-
-    indexes: dict[str, Index] = {}
-    found = {"sweep-last": "the newest sweep"}
-    for run_dir in _newest(ctx):
-        entry = indexes.setdefault(str(run_dir.parent), Index(run_dir.parent)).entry(run_dir.name)
-        found |= {entry.sweep: entry.name} if entry.sweep else {}
-    return [
-        CompletionItem(name, help=about)
-        for name, about in found.items()
-        if name.startswith(incomplete)
-    ]
-
-
-def _sweeps_begun(ctx: click.Context, incomplete: str) -> list[Any]:
-    """Offer sweeps where the name of one is begun: for others nothing is read of the runs."""
-    begun = incomplete and "sweep-".startswith(incomplete[:6])
-    return sweeps(ctx, None, incomplete) if begun else []
-
-
-def going_on(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Offer the runs that go on, or wait."""
-    return _offer(ctx, incomplete, {}, is_running=True)
-
-
-def going_on_or_sweeps(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    return [*going_on(ctx, param, incomplete), *_sweeps_begun(ctx, incomplete)]
-
-
-def over(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Offer the newest runs that are over."""
-    return _offer(ctx, incomplete, {}, is_running=False)
+def runs_or_all(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer the newest runs, and `all`."""
+    words = {"all": "the newest successful run of every scenario", **_LATEST}
+    return _offer_runs(ctx, incomplete, words)
 
 
 def runs_or_folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Offer runs; where a path is begun, or no run begins so, folders of runs."""
-    found = [] if _is_path(incomplete) else runs(ctx, param, incomplete)
-    return found or folders(ctx, param, incomplete)
+    """Offer runs; if the typed word is a path, or no run starts with it, offer folders of runs."""
+    items = [] if _is_path(incomplete) else runs(ctx, param, incomplete)
+    return items or folders(ctx, param, incomplete)
 
 
-def tag_option(name: str, what: str) -> click.Option:
+def unfinished_runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer the newest runs that are running or queued."""
+    return _offer_runs(ctx, incomplete, {}, is_running=True)
+
+
+def finished_runs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer the newest finished runs."""
+    return _offer_runs(ctx, incomplete, {}, is_running=False)
+
+
+def _offer_runs(
+    ctx: click.Context, incomplete: str, words: dict[str, str], *, is_running: bool | None = None
+) -> list[Any]:
+    """Offer `words`, and the newest runs that the command line does not name yet.
+
+    With `is_running`, the record of each run is read. Without it, names are enough.
+    """
+    from click.shell_completion import CompletionItem
+
+    from tuilab.runs.index import Index
+    from tuilab.runs.run_name import RunName
+
+    named = set()
+    for value in ctx.params.values():
+        if isinstance(value, list | tuple):
+            named |= set(value)
+    items = _make_items(words, incomplete)
+    indexes: dict[str, Index] = {}
+    for run_dir in _newest_runs(ctx):
+        name = RunName(run_dir.name)
+        if not name.id.startswith(incomplete) or name.id in named:
+            continue
+        index = indexes.setdefault(str(run_dir.parent), Index(run_dir.parent))
+        if is_running is None or index.entry(run_dir.name).is_running is is_running:
+            about = f"{name.scenario or name.text}, {name.started}"
+            items.append(CompletionItem(name.id, help=about))
+    return items
+
+
+def _newest_runs(ctx: click.Context) -> "Sequence[Path]":
+    from tuilab.cli import options
+    from tuilab.runs import store
+
+    roots = ctx.params.get("roots")
+    if not roots:
+        # The subcommands of `queue` take --root, and so does `queue` before them.
+        root_before = ctx.parent.params.get("root") if ctx.parent else None
+        root = ctx.params.get("root") or root_before
+        roots = [root] if root else []
+    return store.newest(options.root_paths(roots))[:_MOST_RUNS]
+
+
+# ---- sweeps
+
+
+def sweeps(ctx: click.Context, param: click.Parameter | None, incomplete: str) -> list[Any]:
+    """Offer the sweeps of the newest runs."""
+    from tuilab.runs.index import Index
+
+    indexes: dict[str, Index] = {}
+    words = {"sweep-last": "the newest sweep"}
+    for run_dir in _newest_runs(ctx):
+        index = indexes.setdefault(str(run_dir.parent), Index(run_dir.parent))
+        entry = index.entry(run_dir.name)
+        if entry.sweep:
+            words[entry.sweep] = entry.name
+    return _make_items(words, incomplete)
+
+
+def runs_or_sweeps(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    return runs(ctx, param, incomplete) + _sweeps_if_typed(ctx, incomplete)
+
+
+def runs_or_all_or_sweeps(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    return runs_or_all(ctx, param, incomplete) + _sweeps_if_typed(ctx, incomplete)
+
+
+def unfinished_runs_or_sweeps(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[Any]:
+    return unfinished_runs(ctx, param, incomplete) + _sweeps_if_typed(ctx, incomplete)
+
+
+def _sweeps_if_typed(ctx: click.Context, incomplete: str) -> list[Any]:
+    """Offer sweeps if the typed word starts like one: only then are the runs read for them."""
+    is_typed = incomplete and "sweep-".startswith(incomplete[:6])
+    return sweeps(ctx, None, incomplete) if is_typed else []
+
+
+# ---- tags
+
+
+def tag_option(name: str, help: str) -> click.Option:
     """Return an option that takes tags."""
     return click.Option(
-        [name, f"{name[2:]}s"], multiple=True, metavar="WORD", help=what, shell_complete=_tags
+        [name, f"{name[2:]}s"], multiple=True, metavar="WORD", help=help, shell_complete=_tags
     )
 
 
 def _tags(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Offer the tags that the newest runs have."""
-    from click.shell_completion import CompletionItem
-
+    """Offer the tags of the newest runs."""
     from tuilab.runs import notes
 
-    found = (tag for run_dir in _newest(ctx) for tag in notes.read(run_dir).tags)
-    return [
-        CompletionItem(tag) for tag in sorted({tag for tag in found if tag.startswith(incomplete)})
-    ]
+    tags: set[str] = set()
+    for run_dir in _newest_runs(ctx):
+        tags |= set(notes.read(run_dir).tags)
+    return _make_items(dict.fromkeys(sorted(tags)), incomplete)
 
 
-def claims(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    """Offer the keys of the claims of a scenario, or of all."""
+def _make_items(words: Mapping[str, str | None], incomplete: str) -> list[Any]:
+    """Return the words that start with the typed word, each with its help."""
     from click.shell_completion import CompletionItem
 
-    from tuilab.catalogue import catalog
-    from tuilab.catalogue.source import read_recorded
-    from tuilab.runs.run_name import RunName
-
-    wanted = ctx.params.get("scenario")
-    listed = [one for one in catalog.load([]) if not wanted or wanted in (one.id, one.topic)]
-    if not listed:  # one of the user's own, as it was when it last ran
-        runs = (run for run in _newest(ctx) if RunName(run.name).scenario == wanted)
-        listed = [
-            read_recorded(run / "scenario.py", "", wanted or "")[0] for run in islice(runs, 1)
-        ]
-    keys = {claim.key: claim.text for one in listed for claim in one.claims}
     return [
-        CompletionItem(key, help=text)
-        for key, text in keys.items()
-        if key and key.startswith(incomplete)
+        CompletionItem(word, help=text)
+        for word, text in words.items()
+        if word.startswith(incomplete)
     ]
-
-
-def _offer(
-    ctx: click.Context, incomplete: str, more: dict[str, str], *, is_running: bool | None = None
-) -> list[Any]:
-    """Offer the newest runs, or those of them that go on, or that do not: only for these anything is read but names."""
-    from click.shell_completion import CompletionItem
-
-    from tuilab.runs.index import Index
-    from tuilab.runs.run_name import RunName
-
-    given = {
-        word for value in ctx.params.values() if isinstance(value, list | tuple) for word in value
-    }
-    items = [CompletionItem(name, help=about) for name, about in more.items()]
-    indexes: dict[str, Index] = {}
-    for run_dir in _newest(ctx):
-        name = RunName(run_dir.name)
-        if not name.id.startswith(incomplete) or name.id in given:
-            continue
-        index = indexes.setdefault(str(run_dir.parent), Index(run_dir.parent))
-        if is_running is None or index.entry(run_dir.name).is_running is is_running:
-            items.append(
-                CompletionItem(name.id, help=f"{name.scenario or name.text}, {name.started}")
-            )
-    return [item for item in items if item.value.startswith(incomplete)]
-
-
-def _newest(ctx: click.Context) -> Iterable[Any]:
-    from tuilab.cli import options
-    from tuilab.runs import store
-
-    before = (
-        ctx.parent.params.get("root") if ctx.parent else None
-    )  # of `queue`, before its commands
-    given = ctx.params.get("roots") or [one for one in [ctx.params.get("root") or before] if one]
-    return store.newest(options.roots(given))[:_MOST]

@@ -1,8 +1,8 @@
-"""What `compare --fail-on` asks for: a gate that a change has to pass, as in CI."""
+"""Check the gates of `compare --fail-on`, which a change has to pass, for example in CI."""
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
@@ -25,14 +25,18 @@ from tuilab.runs.comparing.differences import facts_of
 from tuilab.text.display import plural, show
 
 _SLOWER = re.compile(r"slower:(\d{1,4}(?:\.\d{1,3})?)%?")
-_BOX = ("environment", "model"), ("environment", "usable cores"), ("environment", "GPU of the run")
+_HARDWARE = (
+    ("environment", "model"),
+    ("environment", "usable cores"),
+    ("environment", "GPU of the run"),
+)
 
 
 class Gate(NamedTuple):
-    """One thing that must not be."""
+    """A kind of change that must not happen: `regression`, `difference` or `slower`."""
 
     kind: str
-    share: float = 0.0  # by which a call may be slower
+    share: float = 0.0  # of `slower`: the share by which a call may take longer
 
     @property
     def name(self) -> str:
@@ -40,7 +44,7 @@ class Gate(NamedTuple):
 
 
 class GateType(ParamType):
-    """A gate, as it is written on the line."""
+    """A gate, as it is written on the command line."""
 
     name = "gate"
 
@@ -49,140 +53,182 @@ class GateType(ParamType):
             return value
         if value in ("regression", "difference"):
             return Gate(value)
-        if not (found := _SLOWER.fullmatch(value)):
-            self.fail(
-                f"'{show(value, 60)}' is not a gate; use regression, difference or slower:5%",
-                param,
-                ctx,
-            )
-        return Gate("slower", float(found[1]) / 100)
+        match = _SLOWER.fullmatch(value)
+        if match is None:
+            gates = "regression, difference or slower:5%"
+            self.fail(f"'{show(value, 60)}' is not a gate; use {gates}", param, ctx)
+        return Gate("slower", float(match[1]) / 100)
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[Any]:
         from click.shell_completion import CompletionItem
 
-        return [
-            CompletionItem(word)
-            for word in ("regression", "difference", "slower:5%")
-            if word.startswith(incomplete)
-        ]
+        gates = ("regression", "difference", "slower:5%")
+        return [CompletionItem(gate) for gate in gates if gate.startswith(incomplete)]
 
 
-def stopped_by(gate: Gate, looks: Sequence[ReportedRun], result: Comparison) -> list[str]:
-    """Return a sentence for each thing that a gate stops."""
-    first, *others = looks
-    names = f"{plural(len(looks), 'run')} of {' and '.join(dict.fromkeys(result.names))}"
-    ended = [
-        f"run {at} {look.state}, the first run {first.state}"
-        for at, look in enumerate(others, 2)
-        if look.state != first.state
-        and (gate.kind == "difference" or first.state == RunState.SUCCEEDED)
-    ]
-    if gate.kind == "slower" and is_watched(first):
-        worse = _slower_steps(gate, looks)
+def find_failures(gate: Gate, runs: Sequence[ReportedRun], comparison: Comparison) -> list[str]:
+    """Return a sentence for each reason why compared runs do not pass a gate."""
+    sentences = _find_worse_ends(gate, runs)
+    if gate.kind == "slower" and is_watched(runs[0]):
+        sentences += _find_slower_steps(gate, runs)
     elif gate.kind == "slower":
-        _check_times(looks)
-        worse = slower(result, gate.share)
+        _check_call_times(runs)
+        sentences += slower(comparison, gate.share)
     elif gate.kind == "difference":
-        pairs = [pair for pair in result.claims if verdict_words(pair) or None in pair.sides]
-        worse = [
-            f"{pair.text}: {verdict_words(pair) or 'not claimed in every run'}" for pair in pairs
-        ]
+        sentences += _find_differences(comparison)
     else:
-        worse = regressions(result)
-    return [f"{names}: {sentence}" for sentence in [*ended, *worse]]
+        sentences += regressions(comparison)
+    names = f"{plural(len(runs), 'run')} of {' and '.join(dict.fromkeys(comparison.names))}"
+    return [f"{names}: {sentence}" for sentence in sentences]
 
 
-def undecided_by(gate: Gate, looks: Sequence[ReportedRun]) -> list[str]:
-    """Return a sentence for each process of a watched command that may be slower than a gate allows, but not surely."""
-    if gate.kind != "slower" or not is_watched(looks[0]):
+def _find_worse_ends(gate: Gate, runs: Sequence[ReportedRun]) -> list[str]:
+    """Return a sentence for each later run that ended in another state than the first run.
+
+    If the first run did not succeed, only the gate `difference` minds.
+    """
+    first, *later_runs = runs
+    if gate.kind != "difference" and first.state != RunState.SUCCEEDED:
         return []
     sentences = []
-    for name, at, shift in _step_shifts(looks):
-        if shift.low <= 1 + gate.share < shift.high:
-            others = about_others({1: looks[0], at: looks[at - 1]})
-            reason = f", as {others}" if others else ""
-            told = f"run {at}: {name} takes {shift.words} as long: not decided{reason}"
-            sentences.append(f"{told}; compare both commands with `tuilab ab`")
+    for number, run in enumerate(later_runs, 2):
+        if run.state != first.state:
+            sentences.append(f"run {number} {run.state}, the first run {first.state}")
     return sentences
 
 
-def _slower_steps(gate: Gate, looks: Sequence[ReportedRun]) -> list[str]:
-    """Return a sentence for each process of a watched command whose steps surely take longer by more than a share."""
-    _check_steps(looks)
-    _check_box(looks)
+def _find_differences(comparison: Comparison) -> list[str]:
     sentences = []
-    for name, at, shift in _step_shifts(looks):
-        if shift.low > 1 + gate.share:
-            others = about_others({1: looks[0], at: looks[at - 1]})
-            behind = f"; {others}" if others else ""
-            sentences.append(f"run {at}: {name} takes {shift.words} as long{behind}")
+    for pair in comparison.claims:
+        change = verdict_words(pair)
+        if change:
+            sentences.append(f"{pair.text}: {change}")
+        elif None in pair.sides:
+            sentences.append(f"{pair.text}: not claimed in every run")
     return sentences
 
 
-def _step_shifts(looks: Sequence[ReportedRun]) -> Iterator[tuple[str, int, Shift]]:
-    """Yield how the steps of later runs differ from those of the first: of which process, of which run, by how much."""
-    every = [times_of_steps(look) for look in looks]
-    for arm in every[0]:
-        for at, shift in enumerate(shifts_of_steps(looks, every, arm), 2):
+# ---- steps of watched commands
+
+
+def find_undecided(gate: Gate, runs: Sequence[ReportedRun]) -> list[str]:
+    """Return a sentence for each process of a watched command that may fail a gate, but not surely.
+
+    Only the gate `slower` leaves something undecided.
+    """
+    if gate.kind != "slower" or not is_watched(runs[0]):
+        return []
+    sentences = []
+    for step in _list_step_shifts(runs):
+        if step.shift.low <= 1 + gate.share < step.shift.high:
+            disturbances = _describe_disturbances(step, runs)
+            reason = f", as {disturbances}" if disturbances else ""
+            finding = f"{step.takes_as_long}: not decided{reason}"
+            sentences.append(f"{finding}; compare both commands with `tuilab ab`")
+    return sentences
+
+
+def _find_slower_steps(gate: Gate, runs: Sequence[ReportedRun]) -> list[str]:
+    """Return a sentence for each process whose steps surely take longer than the gate allows."""
+    _check_steps(runs)
+    _check_hardware(runs)
+    sentences = []
+    for step in _list_step_shifts(runs):
+        if step.shift.low > 1 + gate.share:
+            disturbances = _describe_disturbances(step, runs)
+            addition = f"; {disturbances}" if disturbances else ""
+            sentences.append(f"{step.takes_as_long}{addition}")
+    return sentences
+
+
+class _StepShift(NamedTuple):
+    """How much longer a step of one process takes in a later run than in the first run."""
+
+    run_number: int  # from 2
+    process: str  # empty if the command has only one
+    shift: Shift
+
+    @property
+    def takes_as_long(self) -> str:
+        name = f"a step of {show(self.process, 60)}" if self.process else "a step"
+        return f"run {self.run_number}: {name} takes {self.shift.words} as long"
+
+
+def _list_step_shifts(runs: Sequence[ReportedRun]) -> Iterator[_StepShift]:
+    """Yield the shifts of all processes that have one, run after run for each process."""
+    times = [times_of_steps(run) for run in runs]
+    for process in times[0]:
+        for number, shift in enumerate(shifts_of_steps(runs, times, process), 2):
             if shift:
-                yield f"a step of {show(arm, 60)}" if arm else "a step", at, shift
+                yield _StepShift(number, process, shift)
 
 
-def _check_steps(looks: Sequence[ReportedRun]) -> None:
-    """Refuse to hold the steps of commands against each other where there are too few."""
-    names = set(times_of_steps(looks[0]))
-    for look in looks:
-        if not is_watched(look):
-            raise UsageError(
-                f"--fail-on slower: {show(look.id)} is not a run of `tuilab exec`, but the first one is; "
+def _describe_disturbances(step: _StepShift, runs: Sequence[ReportedRun]) -> str:
+    """Return what disturbed the first or the later run, or an empty string."""
+    return about_others({1: runs[0], step.run_number: runs[step.run_number - 1]})
+
+
+# ---- checks that times can be compared
+
+
+def _check_steps(runs: Sequence[ReportedRun]) -> None:
+    """Refuse to compare the steps of commands of different kinds, or of too few steps."""
+    processes = set(times_of_steps(runs[0]))
+    for run in runs:
+        if not is_watched(run):
+            _refuse(
+                f"{show(run.id)} is not a run of `tuilab exec`, but the first one is; "
                 "compare runs of the same kind"
             )
-        times = times_of_steps(look)
+        times = times_of_steps(run)
         if not times:
-            why = look.summary.unavailable.get("steps")
-            raise UsageError(
-                f"--fail-on slower: no step of {show(look.id)} was timed{f' ({show(why, 200)})' if why else ''}"
-            )
-        if set(times) != names:
-            raise UsageError(
-                f"--fail-on slower: {show(look.id)} has steps of other processes than the first run; "
+            reason = run.summary.unavailable.get("steps")
+            behind = f" ({show(reason, 200)})" if reason else ""
+            _refuse(f"no step of {show(run.id)} was timed{behind}")
+        if set(times) != processes:
+            _refuse(
+                f"{show(run.id)} has steps of other processes than the first run; "
                 "compare runs of the same command"
             )
-        if few := [one.count for one in times.values() if one.count < LEAST]:
-            raise UsageError(
-                f"--fail-on slower: {show(look.id)} has {plural(few[0], 'step')} after its first ones, but {LEAST} are needed; "
-                "let it run for more steps"
-            )
+        for steps in times.values():
+            if steps.count < LEAST:
+                _refuse(
+                    f"{show(run.id)} has {plural(steps.count, 'step')} after its first ones, "
+                    f"but {LEAST} are needed; let it run for more steps"
+                )
 
 
-def _check_times(looks: Sequence[ReportedRun]) -> None:
-    """Refuse to hold times against each other that say nothing about a change."""
-    _check_box(looks)
-    for at, look in enumerate(looks, 1):
-        times = times_of_processes(look.summary)
-        if at == 1 and not times:
-            raise UsageError(
-                f"--fail-on slower: {show(look.id)} has no timed calls; drop --fail-on slower"
-            )
-        if alone := [arm for arm, found in times.items() if len(found) < 2]:
-            raise UsageError(
-                f"--fail-on slower: {show(look.id)} timed {show(alone[0], 60)} in only one process, so the variation between "
-                f"processes is unknown; run it again with --repeat {REPEATS}"
-            )
+def _check_call_times(runs: Sequence[ReportedRun]) -> None:
+    """Refuse to compare call times that say nothing about a change."""
+    _check_hardware(runs)
+    for number, run in enumerate(runs, 1):
+        times = times_of_processes(run.summary)
+        if number == 1 and not times:
+            _refuse(f"{show(run.id)} has no timed calls; drop --fail-on slower")
+        for arm, process_times in times.items():
+            if len(process_times) < 2:
+                _refuse(
+                    f"{show(run.id)} timed {show(arm, 60)} in only one process, so the variation "
+                    f"between processes is unknown; run it again with --repeat {REPEATS}"
+                )
 
 
-def _check_box(looks: Sequence[ReportedRun]) -> None:
-    """Refuse to hold times of other hardware against each other."""
-    boxes = []
-    for look in looks:
-        facts = facts_of(look.summary)
-        boxes.append([facts.get(name, "") for name in _BOX])
-        if other := next(
-            (pair for pair in zip(boxes[0], boxes[-1], strict=True) if pair[0] != pair[1]), None
-        ):
-            raise UsageError(
-                f"--fail-on slower: {show(look.id)} ran on other hardware ({show(other[1], 60)}, not {show(other[0], 60)}); "
-                "compare runs of the same machine"
-            )
+def _check_hardware(runs: Sequence[ReportedRun]) -> None:
+    """Refuse to compare times that were measured on different hardware."""
+    first_facts = facts_of(runs[0].summary)
+    for run in runs:
+        facts = facts_of(run.summary)
+        for name in _HARDWARE:
+            first_fact = first_facts.get(name, "")
+            fact = facts.get(name, "")
+            if fact != first_fact:
+                _refuse(
+                    f"{show(run.id)} ran on other hardware ({show(fact, 60)}, "
+                    f"not {show(first_fact, 60)}); compare runs of the same machine"
+                )
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise UsageError(f"--fail-on slower: {reason}")

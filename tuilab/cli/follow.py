@@ -1,4 +1,7 @@
-"""What `run` and `attach` share: follow runs one after another, and print what came of them once, at the end."""
+"""Run orders without the screens or follow a run, and print the results.
+
+`run`, `exec`, `ab`, `sweep`, `attach` and `calibrate` share this.
+"""
 
 import contextlib
 import os
@@ -8,11 +11,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count, takewhile
+from itertools import takewhile
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from tuilab.cli import headless, options
+from tuilab.cli.exit_codes import exit_code_of_run, exit_code_of_runs
 from tuilab.drawings.glyphs import style_of
 from tuilab.engine import launch
 from tuilab.engine.messages import RunOrder
@@ -31,212 +35,237 @@ from tuilab.runs import earlier_verdicts, queue, store
 from tuilab.runs.command_line import hint
 from tuilab.text.display import show
 
-_AHEAD = (
-    4  # runs that torch is loaded for ahead of their turn, at most: each takes 150 MB for itself
-)
+if TYPE_CHECKING:
+    from tuilab.reports.reported_run import ReportedRun
+
+_MAX_SPARES = 4  # processes that load torch ahead of their turn; each takes 150 MB for itself
 
 
 @dataclass
-class Outcome:
-    """How results are wanted, and those that came."""
+class ResultPrinter:
+    """Collects the results of runs, and prints them as the options of the subcommand ask."""
 
     as_json: bool = False
     as_jsonl: bool = False
     is_strict: bool = False
-    is_quiet: bool = False
+    is_quiet: bool = False  # no progress
+    is_silent: bool = False  # no result of each run: the caller prints the results
+    is_verbose: bool = False  # of several runs, print each whole result, not only the summary
     has_chart: bool = False
-    is_silent: bool = False  # whoever asked prints what came of it
-    is_verbose: bool = False  # of several runs each whole result is wanted, not only the summary
-    tells_alerts: bool = False  # and nothing else, while a run goes on
+    has_alerts: bool = False  # of a quiet run, print the alerts
     report: str = ""  # a file that is written at the end
-    where: str = ""  # in a sweep: stands before all that is told of the run
-    left: str = ""  # what is told to be left by an interrupt; empty: the run that is followed
-    pass_on: Callable[[RunSummary], object] | None = (
-        None  # called again and again while a run goes on
-    )
-    result: TextIO | None = None  # where a result is printed; None: stdout
-    watched: list[tuple[Watch, str]] = field(
-        default_factory=list
-    )  # the runs as they were read, and their states
+    label: str = ""  # of a point of a sweep: stands before each line of its progress
+    followed_name: str = ""  # printed when Ctrl-C ends the following; empty: the id of the run
+    on_summary: Callable[[RunSummary], object] | None = None  # called at each poll of a run
+    stream: TextIO | None = None  # results are printed there; None: stdout
+    finished: list[tuple[Watch, str]] = field(default_factory=list)  # runs with their states
     codes: list[ExitCode] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         options.refuse_both_json(as_json=self.as_json, as_jsonl=self.as_jsonl)
 
-    def take(self, watch: Watch, state: str) -> None:
-        """Keep the result of a run that is over, and print it if each is printed by itself."""
-        code = headless.exit_code(watch.summary, state, is_strict=self.is_strict)
+    def add(self, watch: Watch, state: str) -> None:
+        """Keep the result of a finished run, and print it if each result is printed."""
+        code = exit_code_of_run(watch.summary, state, is_strict=self.is_strict)
         self.codes.append(ExitCode.INTERRUPTED if watch.was_interrupted else code)
-        self.watched.append((watch, state))
-        if not (self.as_json or self.as_jsonl or self.is_silent):
-            width = _terminal_width()
-            style = style_of(self.result or sys.stdout)
-            trust = calibration.describe_trust(watch.summary)
-            before = earlier_verdicts.record_earlier_verdicts(watch.run_dir, watch.summary)
-            has_chart = self.has_chart
-            shown = render(
-                watch.summary,
-                state,
-                watch.run_dir,
-                style,
-                width,
-                has_chart=has_chart,
-                trust=trust,
-                before=before,
-            )
-            print_result(style.fit(shown), self.result)
+        self.finished.append((watch, state))
+        if self.as_json or self.as_jsonl or self.is_silent:
+            return
+        style = style_of(self.stream or sys.stdout)
+        text = render(
+            watch.summary,
+            state,
+            watch.run_dir,
+            style,
+            terminal_width(),
+            has_chart=self.has_chart,
+            trust=calibration.describe_trust(watch.summary),
+            before=earlier_verdicts.record_earlier_verdicts(watch.run_dir, watch.summary),
+        )
+        print_result(style.fit(text), self.stream)
 
     def finish(self) -> ExitCode:
-        """Print what is printed once, at the end, and return the exit code."""
-        code = headless.worst(self.codes)
-        runs = [Finished(watch.summary, state, watch.run_dir) for watch, state in self.watched]
+        """Print the parts that come once, at the end; return the exit code."""
+        code = exit_code_of_runs(self.codes)
+        runs = [Finished(watch.summary, state, watch.run_dir) for watch, state in self.finished]
         if self.as_json:
-            finished = [(run.summary, run.state, run.run_dir) for run in runs]
-            print_result(for_programs(results_of(finished, code)))
+            triples = [(run.summary, run.state, run.run_dir) for run in runs]
+            print_result(for_programs(results_of(triples, code)))
         elif len(runs) > 1 and not self.as_jsonl:
             style = style_of(sys.stdout)
-            print_result(style.fit(overview(runs, style, _terminal_width())))
+            print_result(style.fit(overview(runs, style, terminal_width())))
         if self.report and runs:
-            self._write_report()
+            from tuilab.reports.write_report import read_subjects
+
+            self.write_report(read_subjects([run.run_dir for run in runs]))
         return code
 
-    def _write_report(self) -> None:
-        from tuilab.reports.write_report import format_of, read_subjects, write
+    def write_report(self, subjects: "list[ReportedRun]") -> None:
+        """Write the report that the user asked for, and print its name."""
+        from tuilab.reports.write_report import format_of, write
 
-        write(
-            read_subjects([watch.run_dir for watch, _ in self.watched]),
-            self.report,
-            format_of(self.report),
-        )
+        write(subjects, self.report, format_of(self.report))
         if self.report != "-" and not self.is_quiet:
-            _say(f"report: {show(self.report, 500)}")
+            print_progress(f"report: {show(self.report, 500)}")
 
 
-def run_all(orders: list[RunOrder], outcome: Outcome, first: Spare | None = None) -> ExitCode:
-    """Run orders of scenarios one after another, the first in a spare if there is one; an interrupt ends the line.
+# ---- running orders
 
-    Several of them get a summary at the end. Their whole results are printed only if that is wanted.
+
+def run_all(orders: list[RunOrder], printer: ResultPrinter, first: Spare | None = None) -> ExitCode:
+    """Run orders one after another, print the results and return the exit code.
+
+    `first` is a process that has loaded torch for the first order. Of several runs only a summary
+    is printed, unless `printer.is_verbose`. Ctrl-C skips the orders that have not started.
     """
-    has_summary_only = len(orders) > 1 and not outcome.is_verbose
-    outcome.is_silent |= has_summary_only
-    numbers = count(1)
+    has_summary_only = len(orders) > 1 and not printer.is_verbose
+    if has_summary_only:
+        printer.is_silent = True
+    number = 0
 
-    def tell(order: RunOrder) -> None:
-        if not outcome.is_quiet:
-            _tell_others(order)
+    def announce(order: RunOrder) -> None:
+        nonlocal number
+        number += 1
+        if not printer.is_quiet:
+            _warn_of_other_runs(order)
         if has_summary_only:
-            outcome.where = f"{next(numbers)} of {len(orders)}: {show(order.scenario)}"
+            printer.label = f"{number} of {len(orders)}: {show(order.scenario)}"
 
-    for _ in run_each(orders, outcome, tell, first):
-        if has_summary_only and not outcome.is_quiet and not _is_live() and outcome.watched:
-            watch, state = outcome.watched[-1]
+    has_lines = has_summary_only and not printer.is_quiet and not _has_live_line()
+    for _ in run_each(orders, printer, announce, first):
+        if has_lines and printer.finished:
+            watch, state = printer.finished[-1]
             style = style_of(sys.stderr)
-            _say(
-                style.fit(
-                    f"{outcome.where}: {line_of(Finished(watch.summary, state, watch.run_dir), style)}"
-                )
-            )
-    return outcome.finish()
+            result = line_of(Finished(watch.summary, state, watch.run_dir), style)
+            print_progress(style.fit(f"{printer.label}: {result}"))
+    return printer.finish()
 
 
 def run_each(
     orders: Sequence[RunOrder],
-    outcome: Outcome,
-    tell: Callable[[RunOrder], object],
+    printer: ResultPrinter,
+    announce: Callable[[RunOrder], object],
     first: Spare | None = None,
 ) -> Iterator[RunOrder]:
-    """Run orders one after another, each told before, and keep their results; yield each that is over. An interrupt ends it."""
+    """Run orders one after another and keep their results; yield each order when its run is over.
+
+    `announce` is called before each run. Ctrl-C skips the orders that have not started.
+    """
     spares = {0: first}
     for number, order in enumerate(orders):
-        tell(order)
+        announce(order)
         with OneByOne():
             run_dir, supervisor = launch.start(order, spares.pop(number, None))
-            spares.update(
-                (later, prepare(is_timed=orders[later].wants_quiet))
-                for later in _next(orders, number)
-                if later not in spares
-            )
-            follow_one(run_dir, outcome, is_ours=True, pause=headless.pause_beside(supervisor.pid))
-        with contextlib.suppress(
-            subprocess.TimeoutExpired
-        ):  # the record of its end is there; all that is left is its exit
+            for later in _find_orders_to_prepare(orders, number):
+                if later not in spares:
+                    spares[later] = prepare(is_timed=orders[later].wants_quiet)
+            pause = headless.make_pause(supervisor.pid)
+            follow_one(run_dir, printer, is_ours=True, pause=pause)
+        # The end of the run is recorded by now, so only the exit of its supervisor is left.
+        with contextlib.suppress(subprocess.TimeoutExpired):
             supervisor.wait(10)
         yield order
-        if outcome.codes[-1] == ExitCode.INTERRUPTED:
+        if printer.codes[-1] == ExitCode.INTERRUPTED:
             break
-    for spare in filter(None, spares.values()):
-        spare.dismiss()
+    for spare in spares.values():
+        if spare:
+            spare.dismiss()
 
 
-def _next(orders: Sequence[RunOrder], number: int) -> list[int]:
-    """Return the runs behind one that begins for which torch may be loaded now: one a core, none beside what wants quiet."""
-    loud = [*takewhile(lambda order: not order.wants_quiet, orders[number:])]
-    most = min(len(loud), len(os.sched_getaffinity(0)), _AHEAD)
-    behind = range(number + 1, min(number + 1 + most, len(orders)))
-    return [later for later in behind if orders[later].imports and orders[later].repeats == 1]
+def _find_orders_to_prepare(orders: Sequence[RunOrder], number: int) -> list[int]:
+    """Return the positions of later orders for which torch may be loaded during order `number`.
+
+    There is at most one for each core, and none while a run needs a quiet machine.
+    """
+    loud_orders = list(takewhile(lambda order: not order.wants_quiet, orders[number:]))
+    most = min(len(loud_orders), len(os.sched_getaffinity(0)), _MAX_SPARES)
+    candidates = range(number + 1, min(number + 1 + most, len(orders)))
+    positions = []
+    for position in candidates:
+        if orders[position].imports and orders[position].repeats == 1:
+            positions.append(position)
+    return positions
 
 
-def _tell_others(order: RunOrder) -> None:
-    """Say who else times something on the device of a run that starts without waiting for it."""
-    others = [
-        one for one in queue.running(Path(order.root)) if queue.share(one.devices, order.devices)
-    ]
-    if others:
-        names = ", ".join(f"{show(one.name)} {store.short_id(one.run)}" for one in others)
+def _warn_of_other_runs(order: RunOrder) -> None:
+    """Print which runs already use the device of a run that starts without waiting for them."""
+    names = []
+    for run in queue.running(Path(order.root)):
+        if queue.share(run.devices, order.devices):
+            names.append(f"{show(run.name)} {store.short_id(run.run)}")
+    if names:
         step = hint(Path(order.root), "queue")
-        _say(
-            f"also running on this device: {names}; all will be slower, and their times less reliable; see all runs: {step}"
+        print_progress(
+            f"also running on this device: {', '.join(names)}; all will be slower, "
+            f"and their times less reliable; see all runs: {step}"
         )
+
+
+# ---- following one run
 
 
 def follow_one(
-    run_dir: Path, outcome: Outcome, *, is_ours: bool, pause: headless.Pause = time.sleep
+    run_dir: Path, printer: ResultPrinter, *, is_ours: bool, pause: headless.Pause = time.sleep
 ) -> None:
-    """Follow a run to its end and keep its result; leave one that is not ours when interrupted."""
-    watch = Watch(run_dir, may_be_folded=not outcome.as_jsonl)
-    talk: headless.Talk = (
-        headless.Alerts(style_of(sys.stderr)) if outcome.tells_alerts else headless.Quiet()
-    )
-    if not outcome.is_quiet:
-        talk = (headless.Live if _is_live() else headless.Plain)(
-            style_of(sys.stderr), outcome.where
-        )
+    """Follow a run to its end and keep its result; Ctrl-C leaves a run alone that is not ours."""
+    watch = Watch(run_dir, may_be_folded=not printer.as_jsonl)
 
-    def pass_on(items: Portion) -> None:
-        if outcome.as_jsonl:
-            print_result(
-                "\n".join(headless.json_line(run_dir, stream, item) for stream, item in items)
-            )
+    def print_items(items: Portion) -> None:
+        if printer.as_jsonl:
+            lines = [headless.json_line(run_dir, stream, item) for stream, item in items]
+            print_result("\n".join(lines))
 
     state = headless.follow(
-        watch, talk, pass_on, is_ours=is_ours, on_summary=outcome.pass_on, pause=pause
+        watch,
+        _choose_progress(printer),
+        print_items,
+        is_ours=is_ours,
+        on_summary=printer.on_summary,
+        pause=pause,
     )
     if watch.was_interrupted and not is_ours:
-        name = outcome.left or store.short_id(run_dir.name)
-        back, end = (hint(run_dir.parent, verb, name) for verb in ("attach", "stop"))
-        _say(f"\n{name} continues in the background; follow it again: {back}   stop it: {end}")
-        outcome.codes.append(ExitCode.INTERRUPTED)
+        name = printer.followed_name or store.short_id(run_dir.name)
+        attach = hint(run_dir.parent, "attach", name)
+        stop = hint(run_dir.parent, "stop", name)
+        continues = f"{name} continues in the background"
+        print_progress(f"\n{continues}; follow it again: {attach}   stop it: {stop}")
+        printer.codes.append(ExitCode.INTERRUPTED)
     else:
-        outcome.take(watch, state)
+        printer.add(watch, state)
     watch.close()
 
 
-def _is_live() -> bool:
+def _choose_progress(printer: ResultPrinter) -> headless.Progress:
+    style = style_of(sys.stderr)
+    if not printer.is_quiet:
+        if _has_live_line():
+            return headless.LiveProgress(style, printer.label)
+        return headless.PlainProgress(style, printer.label)
+    if printer.has_alerts:
+        return headless.AlertLines(style)
+    return headless.NoProgress()
+
+
+def _has_live_line() -> bool:
     """Return whether progress is a line that changes in place."""
     return sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "")
 
 
-def _terminal_width() -> int:
+# ---- printing
+
+
+def terminal_width() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
-def print_result(text: str, where: TextIO | None = None) -> None:
-    """Print a result; a reader that has gone (`| head`) never ends a run."""
+def print_result(text: str, stream: TextIO | None = None) -> None:
+    """Print a result to `stream` or stdout; a reader that has gone (`| head`) never ends a run."""
     try:
-        print(text, file=where, flush=True)
+        print(text, file=stream, flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), (where or sys.stdout).fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
-def _say(sentence: str) -> None:
-    print(sentence, file=sys.stderr)
+def print_progress(sentence: str) -> None:
+    """Print a sentence to stderr at once, where progress and warnings go."""
+    print(sentence, file=sys.stderr, flush=True)

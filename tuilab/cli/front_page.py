@@ -1,14 +1,14 @@
-"""What `tuilab --help` prints: the subcommands, the options of the screens, the exit codes.
+"""Write the page of `tuilab --help`: the subcommands, the options of the screens, the exit codes.
 
-The page names all subcommands without loading them: to load them all would take a second.
+The page names all subcommands without loading their modules, which would take a second.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from tuilab.errors import MEANINGS
 from tuilab.text.wrapping import terminal_width, wrap
 
-# The subcommands of `tuilab --help` by heading, each with its summary; the file of one is loaded only when it is used.
+# The subcommands by heading, each with its summary.
 GROUPS = {
     "Run and measure": {
         "run": "Run a scenario, a topic or all scenarios.",
@@ -51,9 +51,18 @@ GROUPS = {
 VERBS = {verb: summary for group in GROUPS.values() for verb, summary in group.items()}
 READ_ONLY = "Open the screens read-only: nothing can be started, stopped, changed or written."
 LANG = "Language of the lessons, for example zh (default: TUILAB_LANG, else English)."
-SCENARIOS = "Folder with your own scenarios; may be repeated (default: TUILAB_SCENARIOS, else the config file)."
-ROOT = "Folder of runs (default: TUILAB_ROOT, else the config file, else your state folder; `tuilab config` shows it)."
-FPS = "Redraw the screens this many times a second (default: TUILAB_FPS, else the config file, else 2)."
+SCENARIOS = (
+    "Folder with your own scenarios; may be repeated "
+    "(default: TUILAB_SCENARIOS, else the config file)."
+)
+ROOT = (
+    "Folder of runs (default: TUILAB_ROOT, else the config file, else your state folder; "
+    "`tuilab config` shows it)."
+)
+FPS = (
+    "Redraw the screens this many times a second "
+    "(default: TUILAB_FPS, else the config file, else 2)."
+)
 _OPTIONS = {
     "--read-only": READ_ONLY,
     "--lang CODE": LANG,
@@ -71,40 +80,25 @@ _MOST_COLUMNS = 80
 def page() -> str:
     """Return the page, as wide as the terminal is."""
     width = max(min(terminal_width(), _MOST_COLUMNS), 50) - 2
-    return "\n".join(
-        [
-            "Usage: tuilab [OPTIONS] [SUBCOMMAND] [ARGS]...",
-            *_paragraph(_ABOUT, width),
-            *_paragraph(_START, width),
-            *_subcommands(width),
-            *_table("Options (without a subcommand)", _OPTIONS.items(), width),
-            *_table(
-                "Exit codes", ((str(int(code)), when) for code, when in MEANINGS.items()), width
-            ),
-        ]
-    )
+    exit_codes = {str(int(code)): meaning for code, meaning in MEANINGS.items()}
+    lines = ["Usage: tuilab [OPTIONS] [SUBCOMMAND] [ARGS]..."]
+    for paragraph in (_ABOUT, _START):
+        lines.append("")
+        lines += [f"  {line}" for line in wrap(paragraph, width - 2)]
+    verb_width = max(map(len, VERBS))
+    for heading, group in GROUPS.items():
+        lines += _table(heading, group, width, verb_width)
+    lines += _table("Options (without a subcommand)", _OPTIONS, width)
+    lines += _table("Exit codes", exit_codes, width)
+    return "\n".join(lines)
 
 
-def _paragraph(text: str, width: int) -> list[str]:
-    return ["", *(f"  {line}" for line in wrap(text, width - 2))]
-
-
-def _subcommands(width: int) -> list[str]:
-    """Return a table for each group of subcommands, all with the same first column."""
-    column = max(map(len, VERBS))
-    return [
-        line
-        for heading, group in GROUPS.items()
-        for line in _table(heading, group.items(), width, column)
-    ]
-
-
-def _table(heading: str, rows: Iterable[tuple[str, str]], width: int, column: int = 0) -> list[str]:
-    """Return the rows below their heading: each term with its meaning next to it."""
-    listed = list(rows)
-    column = column or max(len(words) for words, _ in listed)
+def _table(heading: str, meanings: Mapping[str, str], width: int, term_width: int = 0) -> list[str]:
+    """Return the terms below their heading, each with its meaning next to it."""
+    term_width = term_width or max(map(len, meanings))
     lines = ["", f"{heading}:"]
-    for words, meaning in listed:
-        first, *rest = wrap(meaning, width - column - 4)
-        lines += [f"  {words:{column}}  {first}", *(" " * (column + 4) + line for line in rest)]
+    for term, meaning in meanings.items():
+        first, *rest = wrap(meaning, width - term_width - 4)
+        lines.append(f"  {term:{term_width}}  {first}")
+        lines += [" " * (term_width + 4) + line for line in rest]
     return lines

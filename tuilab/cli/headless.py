@@ -1,4 +1,4 @@
-"""Follows a run without a screen: talk on stderr while it goes on, and the code that it ends in."""
+"""Follow a run without the screens: wait for its end, and print progress to stderr meanwhile."""
 
 import gc
 import os
@@ -16,7 +16,6 @@ import msgspec
 
 from tuilab.drawings.glyphs import Style
 from tuilab.engine import launch
-from tuilab.errors import ExitCode
 from tuilab.interrupts import OneByOne
 from tuilab.judging.interim_results import InterimJudge, InterimResult, describe_interim_result
 from tuilab.judging.judge_run import judge_without_times
@@ -35,7 +34,6 @@ from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.verdicts import Verdict
 from tuilab.runs import store
 from tuilab.runs.command_line import hint
 from tuilab.runs.disk_room import DiskRoom
@@ -43,336 +41,133 @@ from tuilab.runs.run_name import RunName
 from tuilab.text.display import show
 
 OnSummary = Callable[[RunSummary], object]
-Pause = Callable[[float], object]
+Pause = Callable[[float], object]  # waits for so many seconds, or less
 
 _POLL_S = 0.1
-_PLAIN_PERIOD_S = 10.0
-_NOTICES = ("notice", "alert")  # kinds of news
+_PROGRESS_PERIOD_S = 10.0  # between two lines of progress in a pipe or log
+_NOTICES = ("notice", "alert")  # kinds of news that a point of a sweep prints as well
+_RED = 31  # SGR code
+_SHOW_CURSOR = "\x1b[?25h"  # the live line hides the cursor
 
 
-_SHOW_CURSOR = "\x1b[?25h"  # the live line hides it
-
-
-class Talk(Protocol):
-    """Somebody who says what goes on."""
+class Progress(Protocol):
+    """Prints the progress of a run that is followed."""
 
     def update(self, watch: Watch, warning: str = "") -> None: ...
 
     def close(self) -> None: ...
 
 
-def pause_beside(pid: int) -> Pause:
-    """Return what waits for so many seconds, or until a process ends, if that comes before."""
-    try:
-        handle = os.pidfd_open(pid)
-    except OSError:  # an old kernel, a sandbox, or it has ended
-        return time.sleep
-    end = select.poll()
-    end.register(handle, select.POLLIN)
-
-    def pause(seconds: float) -> None:
-        if end.poll(1000 * seconds):
-            end.unregister(handle)  # once: from here on it would not wait at all
-            os.close(handle)
-
-    return pause
+# ---- following a run
 
 
 def follow(
     watch: Watch,
-    talk: Talk,
+    progress: Progress,
     on_items: Callable[[Portion], None],
     *,
     is_ours: bool,
     on_summary: OnSummary | None = None,
     pause: Pause = time.sleep,
 ) -> str:
-    """Follow a run to its end and return its state; `on_summary` gets what is known of it at each look.
+    """Follow a run to its end and return its state; `on_summary` gets the summary at each poll.
 
-    Ctrl-C stops a run of ours in order, a second one at once; of another's run it only ends the following.
+    If the run is ours, Ctrl-C stops it cleanly, and a second Ctrl-C kills it. Otherwise Ctrl-C ends
+    only the following.
     """
-    gc.enable()  # off while modules load; a long run wants it
-    with OneByOne() as turns, says_that_it_continues(watch.run_dir):
-        return _follow(
-            watch, talk, on_items, turns, is_ours=is_ours, on_summary=on_summary, pause=pause
+    gc.enable()  # it is off while modules load, and a long run needs it
+    with OneByOne() as interrupts, announce_continuation(watch.run_dir):
+        return _follow_to_end(
+            watch,
+            progress,
+            on_items,
+            interrupts,
+            is_ours=is_ours,
+            on_summary=on_summary,
+            pause=pause,
         )
 
 
-def _follow(
+def _follow_to_end(
     watch: Watch,
-    talk: Talk,
+    progress: Progress,
     on_items: Callable[[Portion], None],
-    turns: OneByOne,
+    interrupts: OneByOne,
     *,
     is_ours: bool,
     on_summary: OnSummary | None,
     pause: Pause,
 ) -> str:
     stops = 0
-    is_news = False  # of a run that is over already there is nothing to tell but its result
+    has_polled = False  # a run that is over at the first poll has no progress, only a result
     disk = DiskRoom(watch.run_dir)
     while True:
         try:
-            turns.be_ready()
+            interrupts.be_ready()
             watch.catch_up(on_items)
             if on_summary is not None:
                 on_summary(watch.summary)
             state = watch.state(on_items)
             is_over = watch.summary.is_over or state == RunState.LOST
-            if is_news or not is_over:
-                talk.update(watch, disk.warning(watch))
+            if has_polled or not is_over:
+                progress.update(watch, disk.warning(watch))
             if is_over:
-                talk.close()
+                progress.close()
                 return state
-            is_news = True
+            has_polled = True
             pause(_POLL_S)
         except KeyboardInterrupt:
             watch.was_interrupted = True
             if not is_ours:
-                talk.close()
+                progress.close()
                 return watch.summary.state
             stops += 1
             launch.stop(watch.run_dir, at_once=stops > 1)
-            print(
-                "\nstopping; Ctrl-C again stops at once" if stops == 1 else "\nstopping at once",
-                file=sys.stderr,
-            )
+            if stops == 1:
+                print("\nstopping; Ctrl-C again stops at once", file=sys.stderr)
+            else:
+                print("\nstopping at once", file=sys.stderr)
 
 
-def exit_code(summary: RunSummary, state: str, *, is_strict: bool = False) -> ExitCode:
-    """Return the exit code that a run amounts to."""
-    if state != RunState.SUCCEEDED:
-        return ExitCode.FAILED
-    claims = summary.claims.values()
-    verdicts = {claim.verdict.verdict if claim.verdict else "" for claim in claims}
-    if any(claim.is_contradicted for claim in claims) or (
-        is_strict and verdicts & {Verdict.INCONCLUSIVE, ""}
-    ):
-        return ExitCode.REFUTED
-    if summary.box_lacks and verdicts <= {Verdict.NOT_TESTABLE, ""}:
-        return ExitCode.BOX_LACKS
-    return ExitCode.DONE
+def make_pause(pid: int) -> Pause:
+    """Return a function that waits for so many seconds, or until a process ends before that."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:  # an old kernel, a sandbox, or the process has ended
+        return time.sleep
+    end = select.poll()
+    end.register(handle, select.POLLIN)
 
+    def pause(seconds: float) -> None:
+        if end.poll(1000 * seconds):
+            end.unregister(handle)  # only once: a handle that stays ready would end every wait
+            os.close(handle)
 
-def worst(codes: list[ExitCode]) -> ExitCode:
-    """Return the one code for several runs: lacking something counts only when every run lacks it."""
-    for code in (
-        ExitCode.INTERRUPTED,
-        ExitCode.CANNOT_RECORD,
-        ExitCode.FAILED,
-        ExitCode.REFUTED,
-        ExitCode.USAGE,
-    ):
-        if code in codes:
-            return code
-    return ExitCode.BOX_LACKS if codes and set(codes) == {ExitCode.BOX_LACKS} else ExitCode.DONE
-
-
-def json_line(run_dir: Path, stream: str, item: Item) -> str:
-    """Return a record as one line of JSON for `--jsonl`."""
-    fields: dict[str, Any] = (
-        {"k": type(item).__name__.lower(), **item._asdict()}
-        if isinstance(item, tuple)
-        else msgspec.to_builtins(item)
-    )
-    return for_programs({"run": run_dir.name, **fields, "stream": stream}, indent=None)
-
-
-class Quiet:
-    """Says nothing."""
-
-    def update(self, watch: Watch, warning: str = "") -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-class Alerts:
-    """Tells what a run is alerted of, as it happens, and nothing else: the rest of the talk is the command's own."""
-
-    def __init__(self, style: Style) -> None:
-        self._style = style
-        self._told = 0
-        self._warning = ""
-
-    def update(self, watch: Watch, warning: str = "") -> None:
-        for alert in watch.summary.alerts[self._told :]:
-            print(self._style.fit(f"tuilab: {alert_words(alert)}"), file=sys.stderr, flush=True)
-        self._told = len(watch.summary.alerts)
-        if warning and warning != self._warning:
-            print(self._style.fit(f"tuilab: {warning}"), file=sys.stderr, flush=True)
-        self._warning = warning
-
-    def close(self) -> None:
-        pass
-
-
-class Plain:
-    """One line for each stage, claim and change of state, and now and then how far it is: for pipes and logs.
-
-    After each repeat, one for each claim about a ratio: how it stands. A warning is told when it comes.
-    """
-
-    def __init__(self, style: Style, where: str = "") -> None:
-        self._style = style
-        self._where = where
-        self._standings = InterimJudge()
-        self._said: set[tuple[str, str]] = set()
-        self._warning = ""
-        self._progress = ""
-        self._last = time.monotonic()
-
-    def update(self, watch: Watch, warning: str = "") -> None:
-        name = self._where or (
-            show(watch.summary.run.scenario) if watch.summary.run else watch.run_dir.name
-        )
-        standing = [
-            ("standing", line)
-            for line in standing_lines(watch.summary, self._standings, self._style)
-        ]
-        for kind, line in news(watch.summary, self._style) + standing:
-            if (kind, line) not in self._said:
-                self._said.add((kind, line))
-                if (
-                    not self._where or kind in _NOTICES
-                ):  # of a point of a sweep, the result tells the rest
-                    self._say(f"{name}: {line}")
-        if warning and warning != self._warning:
-            self._say(f"{name}: {warning}")
-        self._warning = warning
-        if time.monotonic() - self._last > _PLAIN_PERIOD_S and watch.summary.progress:
-            words = [repeat_words(watch.summary), progress_words(watch.summary)]
-            progress = "  ".join(filter(None, words))
-            if progress != self._progress:
-                self._progress = progress
-                self._say(f"{name}: {progress}")
-
-    def close(self) -> None:
-        pass
-
-    def _say(self, line: str) -> None:
-        self._last = time.monotonic()
-        print(self._style.fit(line), file=sys.stderr, flush=True)
-
-
-class Live:
-    """A live line with stage, step, rate, time left and last values, and above it how the claims about ratios stand.
-
-    Other claims scroll by as they come. A warning stands there as long as it holds.
-    """
-
-    def __init__(self, style: Style, where: str = "") -> None:
-        from rich.console import Console, Group
-        from rich.live import Live as RichLive
-        from rich.text import Text
-
-        self._text = Text
-        self._group = Group
-        self._style = style
-        self._where = where
-        self._standings = InterimJudge()
-        self._said: set[tuple[str, str]] = set()
-        self._console = Console(stderr=True, highlight=False)
-        self._live = RichLive(console=self._console, refresh_per_second=4, transient=True)
-        self._live.start()
-
-    def update(self, watch: Watch, warning: str = "") -> None:
-        for kind, line in news(watch.summary, self._style):
-            if (kind, line) not in self._said:
-                self._said.add((kind, line))
-                if kind in _NOTICES or not (self._where or kind == "state"):
-                    self._live.console.print(self._text.from_ansi(self._style.fit(line)))
-        standing = standing_lines(watch.summary, self._standings, self._style)
-        shown = [self._text.from_ansi(self._style.fit(line)) for line in standing]
-        shown += (
-            [self._text.from_ansi(self._style.fit(self._style.paint(warning, 31)))]
-            if warning
-            else []
-        )
-        line = "  ".join(filter(None, (self._where, live_line(watch))))
-        last = self._text(self._style.fit(line), overflow="ellipsis", no_wrap=True)
-        self._live.update(self._group(*shown, last))
-
-    def close(self) -> None:
-        self._live.stop()
-
-
-def news(summary: RunSummary, style: Style) -> list[tuple[str, str]]:
-    """Return everything worth a line so far, as (kind, line)."""
-    lines = [("state", _state_words(event)) for event in summary.states]
-    lines += [("notice", f"notice: {words}") for words in device_notices(summary)]
-    lines += [("alert", f"notice: {alert_words(alert)}") for alert in summary.alerts]
-    lines += [("stage", f"{style.dot} {show(stage.name)}") for stage in summary.stages]
-    for claim in summary.claims.values():
-        if claim.measured or claim.needs:
-            found = judge_without_times(claim, summary)
-            if found is not None:
-                why = show(reason_words(found.verdict, found.why))
-                lines.append(
-                    ("claim", f"{style.mark(found.verdict)} {show(claim.text)}  {style.dim(why)}")
-                )
-    return lines
-
-
-def _state_words(event: StateChanged) -> str:
-    """Return a new state and its reason. A run that lacks something ends as succeeded: then the reason is enough."""
-    if event.state == RunState.SUCCEEDED and event.reason:
-        return show(event.reason)
-    return show(f"{event.state}: {event.reason}" if event.reason else event.state)
-
-
-def standing_lines(summary: RunSummary, known: InterimJudge, style: Style) -> list[str]:
-    """Return a line for each claim about a ratio that is still open; none once only the verdict is left to come."""
-    found = [] if summary.is_over else known.results(summary)
-    return [_standing_line(one, style) for one in found if one.repeats < one.planned_repeats]
-
-
-def _standing_line(one: InterimResult, style: Style) -> str:
-    return f"{style.mark(one.judgement.verdict)} {show(one.claim.text)}: {style.dim(show(describe_interim_result(one)))}"
-
-
-def live_line(watch: Watch) -> str:
-    """Return the one line that says where a run is."""
-    summary = watch.summary
-    run = summary.run
-    parts = [
-        f"{show(run.topic)}/{show(run.scenario)}" if run else watch.run_dir.name,
-        summary.state,
-    ]
-    parts.append("" if summary.state == RunState.QUEUED else show(summary.reason, 60))
-    parts.append(repeat_words(summary))
-    if summary.stages:
-        parts.append(show(summary.stages[-1].name, 40))
-    if summary.progress:
-        parts.append(progress_words(summary))
-    parts += last_values(summary)
-    parts.append(f"{max(watch.now_ns - summary.first_t, 0) / 1e9:.0f} s" if summary.first_t else "")
-    return "  ".join(part for part in parts if part)
+    return pause
 
 
 @contextmanager
-def says_that_it_continues(run_dir: Path) -> Iterator[None]:
-    """Within, a signal that ends this process also prints how to come back to the run.
+def announce_continuation(run_dir: Path) -> Iterator[None]:
+    """Within, a signal that ends this process first prints how to come back to the run.
 
-    Signals that are ignored (nohup) or handled otherwise (exec passes SIGTERM on, in a container they stop the run) stay so.
+    Only signals with the default action are replaced. nohup ignores SIGHUP, `tuilab exec` passes
+    SIGTERM on, and in a container both stop the run: those stay so.
     """
     name = RunName(run_dir.name)
     command = hint(run_dir.parent, "attach", store.short_id(run_dir.name))
-    words = f"tuilab: {show(name.scenario or name.text)} continues; show it again: {command}\n"
+    message = f"tuilab: {show(name.scenario or name.text)} continues; show it again: {command}\n"
 
     def leave(number: int, frame: FrameType | None) -> None:
         with suppress(OSError):  # the terminal may be gone
             start = f"{_SHOW_CURSOR}\n" if sys.stderr.isatty() else ""
-            os.write(sys.stderr.fileno(), f"{start}{words}".encode())
+            os.write(sys.stderr.fileno(), f"{start}{message}".encode())
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
 
-    replaced = [
-        number
-        for number in (signal.SIGTERM, signal.SIGHUP)
-        if signal.getsignal(number) is signal.SIG_DFL
-    ]
+    replaced = []
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            replaced.append(number)
     for number in replaced:
         signal.signal(number, leave)
     try:
@@ -380,3 +175,221 @@ def says_that_it_continues(run_dir: Path) -> Iterator[None]:
     finally:
         for number in replaced:
             signal.signal(number, signal.SIG_DFL)
+
+
+def json_line(run_dir: Path, stream: str, item: Item) -> str:
+    """Return a record as one line of JSON for `--jsonl`."""
+    fields: dict[str, Any]
+    if isinstance(item, tuple):  # a gap, or a line that cannot be read
+        fields = {"k": type(item).__name__.lower(), **item._asdict()}
+    else:
+        fields = msgspec.to_builtins(item)
+    return for_programs({"run": run_dir.name, **fields, "stream": stream}, indent=None)
+
+
+# ---- ways to print progress
+
+
+class NoProgress:
+    """Prints nothing."""
+
+    def update(self, watch: Watch, warning: str = "") -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class AlertLines:
+    """Prints only the alerts and warnings of a run, as they happen.
+
+    `tuilab exec` uses it, because the rest of the terminal belongs to the command.
+    """
+
+    def __init__(self, style: Style) -> None:
+        self._style = style
+        self._printed_alerts = 0
+        self._warning = ""
+
+    def update(self, watch: Watch, warning: str = "") -> None:
+        for alert in watch.summary.alerts[self._printed_alerts :]:
+            self._print(alert_words(alert))
+        self._printed_alerts = len(watch.summary.alerts)
+        if warning and warning != self._warning:
+            self._print(warning)
+        self._warning = warning
+
+    def close(self) -> None:
+        pass
+
+    def _print(self, sentence: str) -> None:
+        print(self._style.fit(f"tuilab: {sentence}"), file=sys.stderr, flush=True)
+
+
+class PlainProgress:
+    """Prints progress for pipes and logs.
+
+    A stage, a claim, a change of state and a warning are one line each. Each repeat adds one line
+    for each open claim about a ratio. Every ten seconds a line shows how far the run is. With a
+    `label`, as for a point of a sweep, only notices and progress are printed.
+    """
+
+    def __init__(self, style: Style, label: str = "") -> None:
+        self._style = style
+        self._label = label
+        self._interim_judge = InterimJudge()
+        self._printed: set[tuple[str, str]] = set()
+        self._warning = ""
+        self._progress = ""
+        self._last_print_s = time.monotonic()
+
+    def update(self, watch: Watch, warning: str = "") -> None:
+        summary = watch.summary
+        name = self._label
+        if not name:
+            name = show(summary.run.scenario) if summary.run else watch.run_dir.name
+        news = list_news(summary, self._style)
+        for line in interim_lines(summary, self._interim_judge, self._style):
+            news.append(("standing", line))
+        for kind, line in news:
+            if (kind, line) in self._printed:
+                continue
+            self._printed.add((kind, line))
+            if not self._label or kind in _NOTICES:
+                self._print(f"{name}: {line}")
+        if warning and warning != self._warning:
+            self._print(f"{name}: {warning}")
+        self._warning = warning
+        if time.monotonic() - self._last_print_s > _PROGRESS_PERIOD_S and summary.progress:
+            self._print_progress(name, summary)
+
+    def close(self) -> None:
+        pass
+
+    def _print_progress(self, name: str, summary: RunSummary) -> None:
+        parts = [repeat_words(summary), progress_words(summary)]
+        progress = "  ".join(part for part in parts if part)
+        if progress != self._progress:
+            self._progress = progress
+            self._print(f"{name}: {progress}")
+
+    def _print(self, line: str) -> None:
+        self._last_print_s = time.monotonic()
+        print(self._style.fit(line), file=sys.stderr, flush=True)
+
+
+class LiveProgress:
+    """Shows a line that changes in place: stage, step, rate, time left and last values.
+
+    Above it stand the open claims about ratios, and a warning as long as it holds. Other claims and
+    notices scroll by.
+    """
+
+    def __init__(self, style: Style, label: str = "") -> None:
+        from rich.console import Console, Group
+        from rich.live import Live
+        from rich.text import Text
+
+        self._text = Text
+        self._group = Group
+        self._style = style
+        self._label = label
+        self._interim_judge = InterimJudge()
+        self._printed: set[tuple[str, str]] = set()
+        self._console = Console(stderr=True, highlight=False)
+        self._live = Live(console=self._console, refresh_per_second=4, transient=True)
+        self._live.start()
+
+    def update(self, watch: Watch, warning: str = "") -> None:
+        for kind, line in list_news(watch.summary, self._style):
+            if (kind, line) in self._printed:
+                continue
+            self._printed.add((kind, line))
+            is_hidden = bool(self._label) or kind == "state"
+            if kind in _NOTICES or not is_hidden:
+                self._live.console.print(self._text.from_ansi(self._style.fit(line)))
+        lines = interim_lines(watch.summary, self._interim_judge, self._style)
+        if warning:
+            lines.append(self._style.paint(warning, _RED))
+        shown = [self._text.from_ansi(self._style.fit(line)) for line in lines]
+        line = live_line(watch)
+        if self._label:
+            line = f"{self._label}  {line}"
+        shown.append(self._text(self._style.fit(line), overflow="ellipsis", no_wrap=True))
+        self._live.update(self._group(*shown))
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+# ---- lines of progress
+
+
+def list_news(summary: RunSummary, style: Style) -> list[tuple[str, str]]:
+    """Return everything so far that is worth a line, as pairs of its kind and the line."""
+    lines = [("state", _describe_state(event)) for event in summary.states]
+    lines += [("notice", f"notice: {sentence}") for sentence in device_notices(summary)]
+    lines += [("alert", f"notice: {alert_words(alert)}") for alert in summary.alerts]
+    lines += [("stage", f"{style.dot} {show(stage.name)}") for stage in summary.stages]
+    for claim in summary.claims.values():
+        if not (claim.measured or claim.needs):
+            continue
+        judgement = judge_without_times(claim, summary)
+        if judgement is None:
+            continue
+        mark = style.mark(judgement.verdict)
+        reason = style.dim(show(reason_words(judgement.verdict, judgement.why)))
+        lines.append(("claim", f"{mark} {show(claim.text)}  {reason}"))
+    return lines
+
+
+def _describe_state(event: StateChanged) -> str:
+    """Return a new state and its reason.
+
+    A run that cannot be tested here ends as succeeded with a reason: then the reason is enough.
+    """
+    if not event.reason:
+        return show(event.state)
+    if event.state == RunState.SUCCEEDED:
+        return show(event.reason)
+    return show(f"{event.state}: {event.reason}")
+
+
+def interim_lines(summary: RunSummary, interim_judge: InterimJudge, style: Style) -> list[str]:
+    """Return a line for each claim about a ratio that is still open.
+
+    There is none once all repeats are done: then the verdict follows.
+    """
+    if summary.is_over:
+        return []
+    lines = []
+    for result in interim_judge.results(summary):
+        if result.repeats < result.planned_repeats:
+            lines.append(_interim_line(result, style))
+    return lines
+
+
+def _interim_line(result: InterimResult, style: Style) -> str:
+    mark = style.mark(result.judgement.verdict)
+    description = style.dim(show(describe_interim_result(result)))
+    return f"{mark} {show(result.claim.text)}: {description}"
+
+
+def live_line(watch: Watch) -> str:
+    """Return one line that says where a run is."""
+    summary = watch.summary
+    run = summary.run
+    parts = [f"{show(run.topic)}/{show(run.scenario)}" if run else watch.run_dir.name]
+    parts.append(summary.state)
+    if summary.state != RunState.QUEUED:
+        parts.append(show(summary.reason, 60))
+    parts.append(repeat_words(summary))
+    if summary.stages:
+        parts.append(show(summary.stages[-1].name, 40))
+    if summary.progress:
+        parts.append(progress_words(summary))
+    parts += last_values(summary)
+    if summary.first_t:
+        elapsed_s = max(watch.now_ns - summary.first_t, 0) / 1e9
+        parts.append(f"{elapsed_s:.0f} s")
+    return "  ".join(part for part in parts if part)

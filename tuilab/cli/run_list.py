@@ -1,4 +1,4 @@
-"""The runs as `tuilab runs` prints them."""
+"""List runs, as `tuilab runs` prints them."""
 
 import os
 import sys
@@ -16,12 +16,12 @@ from tuilab.runs.run_name import RunName, by_time
 from tuilab.text.display import plural, show
 from tuilab.text.words import size
 
-LIMIT = 20  # runs, where nobody says how many
-_READ_MISSING_S = 0.05  # seconds in which a list reads runs for the next one
+LIMIT = 20  # runs, without --limit
+_READ_MISSING_S = 0.05  # a list spends this time on runs that it does not show, for the next list
 
 
 class RunRow(NamedTuple):
-    """A run that is shown."""
+    """A listed run."""
 
     root: str
     entry: RunEntry
@@ -33,113 +33,144 @@ class RunRow(NamedTuple):
 
 
 class LazyRunList:
-    """The runs of some folders, newest first; a run is read only when it is asked for."""
+    """The runs of some folders, newest first. A run is read only when its entry is asked for."""
 
     def __init__(self, roots: Sequence[str]) -> None:
         self.roots = roots
         self._indexes = {root: Index(root) for root in roots}
-        self.runs: list[tuple[str, str]] = []  # folder and name
-        self.passed_over: list[str] = []  # the folders that have the name of a run and are none
+        self.runs: list[tuple[str, str]] = []  # folder of runs, and name of the run
+        self.passed_over: list[str] = []  # folders with the name of a run that hold no run
         for root, index in self._indexes.items():
-            names, others = folders.list_folders(root, index.kept)
-            self.runs += [(root, name) for name in names]
-            self.passed_over += [f"{root}/{name}" for name in others]
+            run_names, other_names = folders.list_folders(root, index.kept)
+            self.runs += [(root, name) for name in run_names]
+            self.passed_over += [f"{root}/{name}" for name in other_names]
         if len(roots) > 1:
             self.runs.sort(key=lambda run: by_time(run[1]), reverse=True)
 
     def count(self, limit: int) -> str:
-        """Return how many there are, of which so many are shown, and `{}` for what they take."""
-        total = len(self.runs)
-        return f"{f'… and {total - limit} more: --limit {total}' if total > limit else plural(total, 'run')}, {{}}"
+        """Return how many runs there are, with `{}` where their size belongs.
 
-    def is_there(self, root: str, run: str) -> bool:
-        """Return whether a run has its journal: that of a run in the index may have been damaged since."""
-        is_there = run not in self._indexes[root].kept or folders.has_journal(root, run)
-        if not is_there:
+        `limit` is how many of them are shown.
+        """
+        total = len(self.runs)
+        if total > limit:
+            return f"… and {total - limit} more: --limit {total}, {{}}"
+        return f"{plural(total, 'run')}, {{}}"
+
+    def has_journal(self, root: str, run: str) -> bool:
+        """Return whether a run still has its journal, as a run in the index may be damaged since.
+
+        A run without one is added to `passed_over`.
+        """
+        is_in_index = run in self._indexes[root].kept
+        if is_in_index and not folders.has_journal(root, run):
             self.passed_over.append(f"{root}/{run}")
-        return is_there
+            return False
+        return True
 
     def entry(self, root: str, run: str) -> RunEntry:
         return self._indexes[root].entry(run)
 
-    def used(self) -> tuple[int, bool]:
-        """Return the bytes of all runs on disk as far as they are known, and whether that is all; save the indexes."""
-        total, is_complete = 0, True
+    def count_bytes(self) -> tuple[int, bool]:
+        """Return the size of all runs on disk as far as it is known, and whether it is complete.
+
+        The indexes are saved, so that the next list knows more.
+        """
+        total_bytes = 0
+        is_complete = True
         for root, index in self._indexes.items():
             runs = [run for folder, run in self.runs if folder == root]
             index.read_missing(runs, _READ_MISSING_S)
             index.save()
-            used, is_known = index.bytes_of(runs)
-            total += used
-            is_complete &= is_known
-        return total, is_complete
+            used_bytes, is_known = index.bytes_of(runs)
+            total_bytes += used_bytes
+            is_complete = is_complete and is_known
+        return total_bytes, is_complete
 
 
-def describe_list(found: LazyRunList, rows: Sequence[RunRow], count: str) -> str:
-    """Return rows as text, below them how many there are (`count`, with `{}` for what they take), and what is to be minded."""
+def describe_list(run_list: LazyRunList, rows: Sequence[RunRow], count: str) -> str:
+    """Return rows as text; below them their number, folders without a run, and full disks.
+
+    `count` has `{}` where the size of all runs belongs.
+    """
     style = style_of(sys.stdout)
     hosts = {row.entry.host for row in rows if row.entry.host}
     has_host = bool(hosts - {os.uname().nodename})
-    lines = [_line(row, style, has_root=len(found.roots) > 1, has_host=has_host) for row in rows]
-    used, is_all = found.used()
-    not_listed = folders.why_not_listed(found.passed_over, found.roots)
-    if found.runs:
-        lines.append(count.format(f"{'' if is_all else 'more than '}{size(used)} on disk"))
+    has_root = len(run_list.roots) > 1
+    lines = [_line(row, style, has_root=has_root, has_host=has_host) for row in rows]
+    used_bytes, is_complete = run_list.count_bytes()
+    not_listed = folders.why_not_listed(run_list.passed_over, run_list.roots)
+    if run_list.runs:
+        at_least = "" if is_complete else "more than "
+        lines.append(count.format(f"{at_least}{size(used_bytes)} on disk"))
     elif not not_listed:
-        lines.append(f"no runs yet; start one: {_hint(found.roots[0])}")
-    return style.fit("\n".join([*lines, *not_listed, *_full_disks(found.roots, rows)]))
+        lines.append(f"no runs yet; start one: {_hint(run_list.roots[0])}")
+    lines += not_listed
+    lines += _describe_full_disks(run_list.roots, rows)
+    return style.fit("\n".join(lines))
 
 
 def _line(row: RunRow, style: Style, *, has_root: bool, has_host: bool) -> str:
-    name, entry = RunName(row.entry.run), row.entry
+    entry = row.entry
+    name = RunName(entry.run)
+    columns = f"{name.id}  {name.started:17}  {show(entry.name):32} {entry.state:10}"
+    remarks = [_describe_result(entry, style), _describe_changes(entry, style)]
+    if entry.gpus:
+        remarks.append(style.dim(f"on {show(', '.join(entry.gpus), 120)}"))
+    if has_host and entry.host:
+        remarks.append(style.dim(f"@{show(entry.host, 40)}"))
+    remarks.append(" ".join(f"#{tag}" for tag in row.notes.tags))
+    if row.notes.texts:
+        _, latest_note = row.notes.texts[-1]
+        remarks.append(style.dim(latest_note[:60]))
+    if has_root:
+        remarks.append(style.dim(show(row.root)))
+    remarks_text = "  ".join(remark for remark in remarks if remark)
+    return f"{columns} {_describe_duration(entry):>9}  {remarks_text}".rstrip()
+
+
+def _describe_result(entry: RunEntry, style: Style) -> str:
+    """Return the verdicts as marks; for a command the command, for an unreadable run the reason."""
+    if entry.state == RunState.UNREADABLE:
+        return show(entry.reason, 200)
     marks = "".join(style.mark(verdict) for _, verdict in entry.claims)
-    describe_list = (
-        show(entry.reason, 200)
-        if entry.state == RunState.UNREADABLE
-        else marks or show(own_words(entry), 60)
-    )
-    tags = " ".join(f"#{tag}" for tag in row.notes.tags)
-    last = style.dim(row.notes.texts[-1][1][:60]) if row.notes.texts else ""
-    root = style.dim(show(row.root)) if has_root else ""
-    host = style.dim(f"@{show(entry.host, 40)}") if has_host and entry.host else ""
-    gpus = style.dim(f"on {show(', '.join(entry.gpus), 120)}") if entry.gpus else ""
-    more = "  ".join(
-        part
-        for part in (describe_list, _changes(entry, style), gpus, host, tags, last, root)
-        if part
-    )
-    return f"{name.id}  {name.started:17}  {show(entry.name):32} {entry.state:10} {_lasting(entry):>9}  {more}".rstrip()
+    return marks or show(own_words(entry), 60)
 
 
-def _changes(entry: RunEntry, style: Style) -> str:
-    """Return the parameters that differ from the defaults, and the id of the sweep that the run is a point of."""
+def _describe_changes(entry: RunEntry, style: Style) -> str:
+    """Return the parameters that differ from the defaults, and the sweep of the run."""
     changes = changed_words(entry)
     if entry.sweep:
         changes += f"  {style.dim(show(entry.sweep, 40))}"
     return changes
 
 
-def _lasting(entry: RunEntry) -> str:
+def _describe_duration(entry: RunEntry) -> str:
     if entry.elapsed_s is not None:
         return f"{entry.elapsed_s:.1f} s"
+    if entry.is_waiting:
+        return WAITS
     since_s = entry.elapsed_at(time.time())
-    return WAITS if entry.is_waiting else "n/a" if since_s is None else f"{since_s:.0f} s +"
+    return "n/a" if since_s is None else f"{since_s:.0f} s +"
 
 
-def _full_disks(roots: Sequence[str], rows: Sequence[RunRow]) -> list[str]:
-    """Return a sentence for each folder that has no room, where a run goes on in it that may be one of this box."""
-    recording = {row.root for row in rows if row.entry.is_running and row.entry.is_of_this_box}
-    if not recording:
+def _describe_full_disks(roots: Sequence[str], rows: Sequence[RunRow]) -> list[str]:
+    """Return a sentence for each full disk that a running run of this machine may be writing to."""
+    recording_roots = set()
+    for row in rows:
+        if row.entry.is_running and row.entry.is_of_this_box:
+            recording_roots.add(row.root)
+    if not recording_roots:
         return []
     from pathlib import Path
 
     from tuilab.runs import disk_room
 
-    return [
-        disk_room.describe_room(root)
-        for root in map(Path, roots)
-        if str(root) in recording and disk_room.is_full(root)
-    ]
+    sentences = []
+    for root in map(Path, roots):
+        if str(root) in recording_roots and disk_room.is_full(root):
+            sentences.append(disk_room.describe_room(root))
+    return sentences
 
 
 def _hint(root: str) -> str:

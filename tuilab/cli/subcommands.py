@@ -1,4 +1,4 @@
-"""The verbs as click has them: one file each, loaded when it is asked for."""
+"""Define `tuilab` for click. The module of a subcommand is loaded only when it is used."""
 
 import sys
 from collections.abc import Sequence
@@ -16,65 +16,60 @@ from tuilab.text.display import did_you_mean
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+# The modules of subcommands that do not have the name of the subcommand.
 _MODULES = {
     "export": "sharing.export",
     "import": "sharing.import_",
     "verify": "sharing.verify",
     "check": "authors.check",
     "new": "authors.new",
-}  # where they are not called as the verb is
+}
 
 
 class Subcommands(click.Group):
-    """A group that names its subcommands if it does not know one."""
+    """A group that suggests a subcommand if it does not know the typed one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if (
-            not (name.startswith("-") or ctx.resilient_parsing)
-            and self.get_command(ctx, name) is None
-        ):
-            raise click.UsageError(
-                f"no subcommand {name}{did_you_mean(name, self.list_commands(ctx))}", ctx
-            )
+        is_option = name.startswith("-")
+        if not (is_option or ctx.resilient_parsing) and self.get_command(ctx, name) is None:
+            suggestion = did_you_mean(name, self.list_commands(ctx))
+            raise click.UsageError(f"no subcommand {name}{suggestion}", ctx)
         return super().resolve_command(ctx, args)
 
 
-class _Verbs(Subcommands):
-    """A group that knows the names of its subcommands and loads their files late."""
+class _LazySubcommands(Subcommands):
+    """A group that knows the names of its subcommands, and loads their modules late."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*VERBS]  # `list` is a verb's module here, once that is loaded
+        return [*VERBS]  # not list(VERBS): within this package, `list` may be the module
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
         module = _MODULES.get(cmd_name, cmd_name)
         command: click.Command = import_module(f"tuilab.cli.verbs.{module}").command
-        options.take_no_empty_words(command)
+        options.refuse_empty_options(command)
         return command
 
     def get_help(self, ctx: click.Context) -> str:
         return front_page.page()
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        """Offer the verbs without loading them, and the options where one is begun."""
-        from click.shell_completion import (
-            CompletionItem,
-        )  # imported here: only the completion of a shell needs it
+        """Offer the subcommands without loading them; if none starts so, offer the options."""
+        from click.shell_completion import CompletionItem  # only completion needs it
 
-        verbs = [
-            CompletionItem(verb, help=line)
-            for verb, line in VERBS.items()
-            if verb.startswith(incomplete)
-        ]
-        return verbs or click.Command.shell_complete(self, ctx, incomplete)
+        items = []
+        for name, summary in VERBS.items():
+            if name.startswith(incomplete):
+                items.append(CompletionItem(name, help=summary))
+        return items or click.Command.shell_complete(self, ctx, incomplete)
 
 
 @click.group(
-    cls=_Verbs,
+    cls=_LazySubcommands,
     context_settings={"help_option_names": ["-h", "--help"]},
     invoke_without_command=True,
     subcommand_metavar="[SUBCOMMAND] [ARGS]...",
@@ -98,17 +93,19 @@ def tuilab(
     """
     if ctx.invoked_subcommand is None:
         ctx.exit(_open_screens(scenarios, root, fps, is_read_only=read_only))
-    elif read_only:
+    if read_only:
         raise UsageError(
-            "--read-only works only with the screens: tuilab --read-only, or tuilab attach RUN --read-only"
+            "--read-only works only with the screens: tuilab --read-only, "
+            "or tuilab attach RUN --read-only"
         )
-    elif scenarios or root is not None:
+    if scenarios or root is not None:
         raise UsageError(
-            f"--scenarios and --root belong after the subcommand: tuilab {ctx.invoked_subcommand} --root DIR ..."
+            "--scenarios and --root belong after the subcommand: "
+            f"tuilab {ctx.invoked_subcommand} --root DIR ..."
         )
 
 
-options.take_no_empty_words(tuilab)
+options.refuse_empty_options(tuilab)
 
 
 def _open_screens(
@@ -116,41 +113,23 @@ def _open_screens(
 ) -> int:
     from tuilab import tui
 
-    if why := tui.why_not():
+    reason = tui.why_not()
+    if reason:
         from tuilab.runs.command_line import hint
 
-        step = hint(options.root(root), "run", "stability", "--headless")
+        step = hint(options.root_path(root), "run", "stability", "--headless")
         raise UsageError(
-            f"cannot open the screens: {why}; print results instead, for example {step}, or see `tuilab --help`"
+            f"cannot open the screens: {reason}; print results instead, for example {step}, "
+            "or see `tuilab --help`"
         )
     from tuilab import config
 
-    return tui.start(
-        options.root(root), scenarios, fps=fps or config.fps(), is_read_only=is_read_only
-    )
-
-
-def _command_path(words: Sequence[str]) -> str:
-    """Return the subcommand of a command line as its user typed it: `tuilab run`."""
-    return f"tuilab {words[0]}" if words and words[0] in VERBS else "tuilab"
-
-
-def _describe(problem: click.ClickException) -> str:
-    """Return what is wrong with a command line; like all errors of tuilab, without a capital letter and a full stop."""
-    if isinstance(problem, click.NoSuchOption):
-        close = " or ".join(problem.possibilities or ())
-        return f"no option {problem.option_name}" + (f"; did you mean {close}?" if close else "")
-    param = problem.param if isinstance(problem, click.BadParameter) else None
-    if isinstance(problem, click.MissingParameter) and param:
-        name = param.get_error_hint(problem.ctx).strip("'")
-        return f"missing {param.param_type_name} {name}"
-    sentence = problem.message.removesuffix(".")
-    sentence = sentence[:1].lower() + sentence[1:]
-    return f"{param.opts[0]}: {sentence}" if isinstance(param, click.Option) else sentence
+    folder = options.root_path(root)
+    return tui.start(folder, scenarios, fps=fps or config.fps(), is_read_only=is_read_only)
 
 
 def run() -> int:
-    """Do what the command line asks for, and return the exit code."""
+    """Run the subcommand of the command line, and return its exit code."""
     try:
         return int(tuilab.main(prog_name="tuilab", standalone_mode=False) or 0)
     except click.ClickException as problem:
@@ -161,3 +140,23 @@ def run() -> int:
         raise UsageError(f"{reason}{step} `{command} --help`") from problem
     except click.Abort:
         return ExitCode.INTERRUPTED
+
+
+def _command_path(words: Sequence[str]) -> str:
+    """Return the subcommand of a command line as its user typed it: `tuilab run`."""
+    return f"tuilab {words[0]}" if words and words[0] in VERBS else "tuilab"
+
+
+def _describe(problem: click.ClickException) -> str:
+    """Return a mistake on the command line, like all errors without a capital and a full stop."""
+    if isinstance(problem, click.NoSuchOption):
+        similar = " or ".join(problem.possibilities or ())
+        suggestion = f"; did you mean {similar}?" if similar else ""
+        return f"no option {problem.option_name}{suggestion}"
+    param = problem.param if isinstance(problem, click.BadParameter) else None
+    if isinstance(problem, click.MissingParameter) and param:
+        name = param.get_error_hint(problem.ctx).strip("'")
+        return f"missing {param.param_type_name} {name}"
+    sentence = problem.message.removesuffix(".")
+    sentence = sentence[:1].lower() + sentence[1:]
+    return f"{param.opts[0]}: {sentence}" if isinstance(param, click.Option) else sentence

@@ -1,4 +1,4 @@
-"""The sweeps of a folder, as `tuilab sweep` prints them where it is given nothing to go through."""
+"""List the sweeps of a folder, as `tuilab sweep` prints them without a scenario or command."""
 
 import sys
 from pathlib import Path
@@ -14,65 +14,58 @@ from tuilab.text.display import plural, shorten, show
 from tuilab.text.wrapping import terminal_width, wrap
 
 _MOST = 20
+_UNBOUNDED = 1000  # columns: in a pipe, each sweep is one line
 
 
 def print_sweeps(root: Path, *, as_json: bool) -> None:
-    """Print the newest sweeps, what each goes through, and how far it is."""
-    found, total = sweeps.newest(root, _MOST)
+    """Print the newest sweeps: what each one runs, its values and its progress."""
+    newest, total = sweeps.newest(root, _MOST)
     if as_json:
-        options.print_document(
-            "tuilab.sweeps/1", total=total, sweeps=[_fields(one) for one in found]
-        )
+        documents = [_describe(begun) for begun in newest]
+        options.print_document("tuilab.sweeps/1", total=total, sweeps=documents)
         return
     style = style_of(sys.stdout)
-    width = terminal_width() if sys.stdout.isatty() else 1000  # in a pipe a sweep is a line
-    print(
-        style.fit(
-            "\n".join(
-                [
-                    *(line for one in found for line in _lines(one, style, width)),
-                    _end(len(found), total, root),
-                ]
-            )
-        )
-    )
+    width = terminal_width() if sys.stdout.isatty() else _UNBOUNDED
+    lines = []
+    for begun in newest:
+        lines += _lines(begun, style, width)
+    lines.append(_describe_count(len(newest), total, root))
+    print(style.fit("\n".join(lines)))
 
 
 def _lines(begun: Begun, style: Style, width: int) -> list[str]:
-    began = RunName(begun.entries[0].run).started
-    what = f"{_name(begun)}: {shorten('; '.join(settings_of(begun.sweep)), 200)}"
-    first, *rest = wrap(
-        f"{begun.sweep.id}  {began}  {sweeps.describe_counts(begun.counts)}  {what}",
-        max(width, 30),
-        hang="  ",
-    )
-    return [style.bold(begun.sweep.id) + first.removeprefix(begun.sweep.id), *rest]
+    sweep_id = begun.sweep.id
+    started = RunName(begun.entries[0].run).started
+    counts = sweeps.describe_counts(begun.counts)
+    settings = shorten("; ".join(settings_of(begun.sweep)), 200)
+    text = f"{sweep_id}  {started}  {counts}  {_name_of(begun)}: {settings}"
+    first, *rest = wrap(text, max(width, 30), hang="  ")
+    return [style.bold(sweep_id) + first.removeprefix(sweep_id), *rest]
 
 
-def _end(shown: int, total: int, root: Path) -> str:
+def _describe_count(shown: int, total: int, root: Path) -> str:
     if not total:
-        return (
-            f"no sweeps yet; start one: {hint(root, 'sweep', 'row-reduce', '--set', 'rows=20,200')}"
-        )
-    return (
-        plural(total, "sweep")
-        if shown == total
-        else f"the newest {shown} of {plural(total, 'sweep')}"
-    )
+        step = hint(root, "sweep", "row-reduce", "--set", "rows=20,200")
+        return f"no sweeps yet; start one: {step}"
+    count = plural(total, "sweep")
+    return count if shown == total else f"the newest {shown} of {count}"
 
 
-def _name(begun: Begun) -> str:
-    """Return what a sweep runs: a scenario, or a command of the user's as it was typed, with names in braces."""
+def _name_of(begun: Begun) -> str:
+    """Return what a sweep runs: a scenario, or a command with the names of settings in braces."""
     words = begun.sweep.argv
-    return shorten(
-        show(short(words[words.index("--") + 1 :]) if "--" in words else begun.entries[0].name), 80
-    )
+    if "--" in words:
+        name = short(words[words.index("--") + 1 :])
+    else:
+        name = begun.entries[0].name
+    return shorten(show(name), 80)
 
 
-def _fields(begun: Begun) -> dict[str, object]:
+def _describe(begun: Begun) -> dict[str, object]:
+    """Return a sweep for `--json`."""
     return {
         "sweep": begun.sweep.id,
-        "name": _name(begun),
+        "name": _name_of(begun),
         "values": begun.sweep.values,
         "points": begun.counts,
         "runs": [store.fields(run_dir) for run_dir in begun.runs],

@@ -1,4 +1,4 @@
-"""The orders of the points of a sweep: a scenario with other values, or a command with other words."""
+"""Make the orders of a sweep: a scenario with other values, or a command with other words."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,139 +19,162 @@ from tuilab.runs.command_line import option_words
 from tuilab.scrub import is_secret_value, words_for_record
 from tuilab.text.display import GONE, did_you_mean, show
 
-Given = Mapping[str, Any]
+Arguments = Mapping[str, Any]  # of `tuilab sweep`, by the names that click gives them
+_Point = dict[str, Value]  # the value of each setting
 
 
-def of_scenario(given: Given, root: Path, argv: Sequence[str]) -> list[RunOrder]:
+def orders_of_scenario(arguments: Arguments, root: Path, argv: Sequence[str]) -> list[RunOrder]:
     """Return the order of each point of a sweep over the parameters of a scenario."""
-    if not given["names"]:
+    if not arguments["names"]:
         raise UsageError(
-            "nothing to sweep; name a scenario (tuilab sweep NAME --set rows=100,1000), or a command behind --"
+            "nothing to sweep; name a scenario (tuilab sweep NAME --set rows=100,1000), "
+            "or a command behind --"
         )
-    if given["metrics"]:
+    if arguments["metrics"]:
         raise UsageError(
             "--metric works only with a command, as a scenario logs its own metrics; drop --metric"
         )
-    scenario = _scenario(given)
-    known = {param.name: param for param in scenario.params}
+    scenario = _find_scenario(arguments)
+    param_by_name = {param.name: param for param in scenario.params}
 
-    def value_of(name: str, text: str) -> Value:
-        if name not in known:
-            raise UsageError(
-                f"{show(scenario.id)} has no parameter {show(name, 40)}{did_you_mean(name, known)}"
-            )
-        return params.parse(known[name], text)
+    def parse_value(name: str, text: str) -> Value:
+        if name not in param_by_name:
+            suggestion = did_you_mean(name, param_by_name)
+            raise UsageError(f"{show(scenario.id)} has no parameter {show(name, 40)}{suggestion}")
+        return params.parse(param_by_name[name], text)
 
-    values = _values(given, value_of)
+    values = _read_values(arguments, parse_value)
 
-    def order(point: dict[str, Value]) -> RunOrder:
+    def make_order(point: _Point) -> RunOrder:
         return launch.order(
             scenario,
             point,
             root=root,
-            repeats=given["repeat"],
-            budget_s=given["budget"],
-            is_quick=given["quick"],
-            timeout_s=given["timeout"],
-            argv=["run", given["names"][0], *_as_options(point)],
+            repeats=arguments["repeat"],
+            budget_s=arguments["budget"],
+            is_quick=arguments["quick"],
+            timeout_s=arguments["timeout"],
+            argv=["run", arguments["names"][0], *_option_words_of(point)],
         )
 
-    return _orders(values, order, argv)
+    return _make_orders(values, make_order, argv)
 
 
-def of_command(
-    words: Sequence[str], given: Given, root: Path, argv: Sequence[str]
+def orders_of_command(
+    words: Sequence[str], arguments: Arguments, root: Path, argv: Sequence[str]
 ) -> list[RunOrder]:
-    """Return the order of each point of a sweep over what stands in the words of a command."""
-    for option, what in (("repeat", "--repeat"), ("budget", "--budget"), ("quick", "--quick")):
-        if given[option]:
+    """Return the order of each point of a sweep over placeholders in the words of a command."""
+    for name in ("repeat", "budget", "quick"):
+        if arguments[name]:
             raise UsageError(
-                f"{what} works only with a scenario; drop it, or compare ways to run a command with `tuilab ab`"
+                f"--{name} works only with a scenario; drop it, "
+                "or compare ways to run a command with `tuilab ab`"
             )
 
-    def value_of(name: str, text: str) -> Value:
+    def parse_value(name: str, text: str) -> Value:
         if not any(f"{{{name}}}" in word for word in words):
             raise UsageError(
                 f"the command does not contain {{{show(name, 40)}}}; put it where the value belongs"
             )
         return text
 
-    values = _values(given, value_of)
-    plain = _secrets([word for word in words if not any(f"{{{name}}}" in word for name in values)])
-    if any(
-        _secrets([_filled(word, point) for word in words]) > plain for point in grid.points(values)
-    ):
-        raise UsageError(
-            "a value looks like a secret in this command, and values of a sweep are recorded; pass it in a file instead"
+    values = _read_values(arguments, parse_value)
+    _refuse_secrets_in_command(words, values)
+    metrics = list(arguments["metrics"])
+    metric_words = []
+    for metric in metrics:
+        metric_words += ["--metric", metric]
+
+    def make_order(point: _Point) -> RunOrder:
+        filled = [_fill(word, point) for word in words]
+        return command_orders.order(
+            CommandOrder(words=filled, metrics=metrics),
+            root=root,
+            timeout_s=arguments["timeout"],
+            argv=["exec", *metric_words, "--", *filled],
         )
-    metrics = list(given["metrics"])
 
-    def order(point: dict[str, Value]) -> RunOrder:
-        filled = [_filled(word, point) for word in words]
-        options = [word for metric in metrics for word in ("--metric", metric)]
-        said = ["exec", *options, "--", *filled]
-        wanted = CommandOrder(words=filled, metrics=metrics)
-        return command_orders.order(wanted, root=root, timeout_s=given["timeout"], argv=said)
-
-    return _orders(values, order, argv)
+    return _make_orders(values, make_order, argv)
 
 
-def _secrets(words: Sequence[str]) -> int:
-    """Return how many words have what looks like a secret."""
-    return sum(GONE in word for word in words_for_record(words))
-
-
-def _scenario(given: Given) -> Scenario:
+def _find_scenario(arguments: Arguments) -> Scenario:
     """Return the one scenario that is named."""
-    names = given["names"]
-    found = [
-        one
-        for name in names
-        for one in catalog.find(catalog.load(given["scenarios"]), name, given["scenarios"])
-    ]
-    if len(found) != 1:
+    names = arguments["names"]
+    listed = catalog.load(arguments["scenarios"])
+    scenarios: list[Scenario] = []
+    for name in names:
+        scenarios += catalog.find(listed, name, arguments["scenarios"])
+    if len(scenarios) != 1:
+        named = show(" ".join(names), 60)
         raise UsageError(
-            f"a sweep takes one scenario, but {show(' '.join(names), 60)} means {len(found)}; name one of them"
+            f"a sweep takes one scenario, but {named} means {len(scenarios)}; name one of them"
         )
-    return found[0]
+    return scenarios[0]
 
 
-def _values(given: Given, value_of: Callable[[str, str], Value]) -> grid.Grid:
-    """Return the values to go through; none of them may be a secret, as they stand in every report."""
-    values = grid.read(given["settings"], value_of)
+def _read_values(arguments: Arguments, parse_value: Callable[[str, str], Value]) -> grid.Grid:
+    """Return the values of each setting; refuse secrets, because every report shows the values."""
+    values = grid.read(arguments["settings"], parse_value)
     for name, listed in values.items():
-        if any(isinstance(one, str) and is_secret_value(name, one) for one in listed):
+        if any(isinstance(value, str) and is_secret_value(name, value) for value in listed):
             raise UsageError(
-                f"{show(name, 40)} looks like a secret, and the values of a sweep are recorded; pass it in a file instead"
+                f"{show(name, 40)} looks like a secret, and the values of a sweep are recorded; "
+                "pass it in a file instead"
             )
     return values
 
 
-def _orders(
-    values: grid.Grid, order: Callable[[dict[str, Value]], RunOrder], argv: Sequence[str]
+def _make_orders(
+    values: grid.Grid, make_order: Callable[[_Point], RunOrder], argv: Sequence[str]
 ) -> list[RunOrder]:
-    """Return an order a point, each of which waits for its turn."""
+    """Return one order for each point; each waits for its turn."""
     here = command_orders.here()
-    folder = here if here.isprintable() else ""
     sweep = Sweep(
-        id=f"sweep-{token_hex(3)}", values=values, point={}, argv=list(argv), folder=folder
+        id=f"sweep-{token_hex(3)}",
+        values=values,
+        point={},
+        argv=list(argv),
+        folder=here if here.isprintable() else "",
     )
-    return [
-        replace(order(point), sweep=replace(sweep, point=point), waits=True)
-        for point in grid.points(values)
-    ]
+    orders = []
+    for point in grid.points(values):
+        order = make_order(point)
+        orders.append(replace(order, sweep=replace(sweep, point=point), waits=True))
+    return orders
 
 
-def _as_options(point: Mapping[str, Value]) -> list[str]:
+def _option_words_of(point: Mapping[str, Value]) -> list[str]:
     """Return a point as options of `tuilab run`."""
-    spelled = (
-        (name, value if isinstance(value, bool) else params.spell(value))
-        for name, value in point.items()
-    )
-    return [word for name, value in spelled for word in option_words(name, value)]
+    words: list[str] = []
+    for name, value in point.items():
+        words += option_words(name, value if isinstance(value, bool) else params.spell(value))
+    return words
 
 
-def _filled(word: str, point: Mapping[str, Value]) -> str:
-    """Return a word with the values where their names stand in braces; other braces stay as they are."""
+# ---- the words of a command
+
+
+def _fill(word: str, point: Mapping[str, Value]) -> str:
+    """Return a word with the values in place of their names in braces; other braces stay."""
     names = "|".join(map(re.escape, point))
-    return re.sub(rf"\{{({names})\}}", lambda found: str(point[found[1]]), word)
+    return re.sub(rf"\{{({names})\}}", lambda match: str(point[match[1]]), word)
+
+
+def _refuse_secrets_in_command(words: Sequence[str], values: grid.Grid) -> None:
+    """Refuse values that only in their place in the command look like a secret."""
+    fixed_words = []
+    for word in words:
+        if not any(f"{{{name}}}" in word for name in values):
+            fixed_words.append(word)
+    fixed_secrets = _count_secrets(fixed_words)
+    for point in grid.points(values):
+        if _count_secrets([_fill(word, point) for word in words]) > fixed_secrets:
+            raise UsageError(
+                "a value looks like a secret in this command, and values of a sweep are recorded; "
+                "pass it in a file instead"
+            )
+
+
+def _count_secrets(words: Sequence[str]) -> int:
+    """Return how many words have a part that looks like a secret."""
+    return sum(GONE in word for word in words_for_record(words))

@@ -1,19 +1,24 @@
-"""Goes through the points of a sweep, or follows them, one display for all of them, and tells what came of it."""
+"""Run or follow the points of a sweep, and print the result of the whole sweep."""
 
 import contextlib
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
-import msgspec
+from msgspec import structs
 
-from tuilab.cli import headless
-from tuilab.cli.follow import Outcome, follow_one, print_result, run_each
+from tuilab.cli.exit_codes import exit_code_of_run, exit_code_of_runs
+from tuilab.cli.follow import (
+    ResultPrinter,
+    follow_one,
+    print_progress,
+    print_result,
+    run_each,
+    terminal_width,
+)
 from tuilab.drawings.glyphs import Style, style_of
 from tuilab.engine.messages import RunOrder
 from tuilab.errors import ExitCode
@@ -21,166 +26,180 @@ from tuilab.record import presence
 from tuilab.record.encoding import for_programs
 from tuilab.record.events import Sweep
 from tuilab.record.states import RUNNING_STATES
+from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.sweeps.document import sweep_document
 from tuilab.reports.sweeps.points import point_words, varied_in
 from tuilab.reports.sweeps.swept import speakers, sweep_of, swept
 from tuilab.reports.sweeps.text import render
-from tuilab.reports.write_report import format_of, read_subjects, write
+from tuilab.reports.write_report import read_subjects
 from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint
 from tuilab.runs.entry import RunEntry
 from tuilab.scrub import words_for_record
-from tuilab.text.display import GONE, plural, show
+from tuilab.text.display import GONE, plural
 
-_LOOK_S = 0.2
-_NEXT_S = 3.0  # in which a front begins the next point
+_POLL_S = 0.2
+_NEXT_POINT_S = 3.0  # a sweep that runs starts its next point within this time
 
 
-def go_through(
+def run_points(
     orders: Sequence[RunOrder],
     root: Path,
-    outcome: Outcome,
+    printer: ResultPrinter,
     run_remotely: Callable[[list[RunOrder]], None] | None = None,
 ) -> ExitCode:
-    """Run the points one after another, or all on other machines; the results before an interrupt are printed and kept."""
-    orders = _begun_by_us(orders)
+    """Run the points one after another, or all on other machines, and print the result.
+
+    After Ctrl-C the results so far are kept and printed.
+    """
+    orders = _with_this_process(orders)
     sweep = orders[0].sweep
     assert sweep is not None
-    if not outcome.is_quiet:
-        print(
-            f"{sweep.id}: {plural(len(orders), 'point')}; {_step(sweep, root, 'if it is interrupted, continue')}",
-            file=sys.stderr,
-        )
+    if not printer.is_quiet:
+        step = _describe_resume(sweep, root, "if it is interrupted, continue")
+        print_progress(f"{sweep.id}: {plural(len(orders), 'point')}; {step}")
     if run_remotely:
-        run_remotely([msgspec.structs.replace(order, waits=False) for order in orders])
-        return _finish(sweep.id, root, outcome)
-    numbers = count(1)
+        run_remotely([structs.replace(order, waits=False) for order in orders])
+        return _finish(sweep.id, root, printer)
+    varied = varied_in(sweep)
+    number = 0
 
-    def tell(order: RunOrder) -> None:
+    def announce(order: RunOrder) -> None:
+        nonlocal number
+        number += 1
         assert order.sweep is not None
-        outcome.where = (
-            f"{next(numbers)}/{len(orders)} {point_words(order.sweep.point, varied_in(sweep))}"
-        )
+        printer.label = f"{number}/{len(orders)} {point_words(order.sweep.point, varied)}"
 
-    for _ in run_each(orders, outcome, tell):
-        _tell_point(outcome)
-    return _finish(sweep.id, root, outcome)
+    for _ in run_each(orders, printer, announce):
+        _print_point(printer)
+    return _finish(sweep.id, root, printer)
 
 
-def _begun_by_us(orders: Sequence[RunOrder]) -> list[RunOrder]:
-    """Have each run tell who begins the next one: whoever stops the sweep stops that, too."""
-    change, me = msgspec.structs.replace, None
-    with contextlib.suppress(OSError):  # /proc does not tell: the first point says so
-        me = presence.identify(os.getpid())
-    return [change(order, sweep=change(order.sweep, front=me)) for order in orders if order.sweep]
+def _with_this_process(orders: Sequence[RunOrder]) -> list[RunOrder]:
+    """Return the orders with the identity of this process, which starts one point after another.
+
+    `tuilab stop SWEEP` stops this process as well.
+    """
+    this_process = None
+    with contextlib.suppress(OSError):  # /proc is not readable; the first point reports that
+        this_process = presence.identify(os.getpid())
+    points = []
+    for order in orders:
+        if order.sweep:
+            sweep = structs.replace(order.sweep, front=this_process)
+            points.append(structs.replace(order, sweep=sweep))
+    return points
 
 
-def follow(reference: str, root: Path, outcome: Outcome) -> ExitCode:
-    """Follow the points of a sweep that go on, one after another, and tell the result of all; an interrupt leaves them."""
-    found = sweeps.find(reference, root)
-    outcome.is_silent, outcome.left = True, found.sweep.id
-    if found.going_on and not outcome.is_quiet:
-        print(
-            f"{found.sweep.id}: {sweeps.describe_counts(found.counts)}", file=sys.stderr, flush=True
-        )
-    for entry in _going_on(found):
-        outcome.where = point_words(entry.point, varied_in(found.sweep))
-        follow_one(root / entry.run, outcome, is_ours=False)
-        if outcome.codes[-1] == ExitCode.INTERRUPTED:
+def follow_sweep(reference: str, root: Path, printer: ResultPrinter) -> ExitCode:
+    """Follow the unfinished points of a sweep, one after another, and print the result.
+
+    Ctrl-C ends the following and leaves the points alone.
+    """
+    begun = sweeps.find(reference, root)
+    printer.is_silent = True
+    printer.followed_name = begun.sweep.id
+    if begun.going_on and not printer.is_quiet:
+        print_progress(f"{begun.sweep.id}: {sweeps.describe_counts(begun.counts)}")
+    for entry in _wait_for_points(begun):
+        printer.label = point_words(entry.point, varied_in(begun.sweep))
+        follow_one(root / entry.run, printer, is_ours=False)
+        if printer.codes[-1] == ExitCode.INTERRUPTED:
             return ExitCode.INTERRUPTED
-        _tell_point(outcome)
-    return tell_result(found.sweep.id, root, outcome)
+        _print_point(printer)
+    return print_sweep_result(begun.sweep.id, root, printer)
 
 
-def _going_on(begun: sweeps.Begun) -> Iterator[RunEntry]:
-    """Yield the points that go on; where a front begins one behind the other, the next one is waited for a moment."""
-    seen, until = set[str](), 0.0
+def _wait_for_points(begun: sweeps.Begun) -> Iterator[RunEntry]:
+    """Yield each point that is running or queued.
+
+    If another process starts the points one after another, this waits a moment for the next one.
+    """
+    yielded: set[str] = set()
+    wait_until_s = 0.0
     while True:
-        if new := [entry for entry in begun.going_on if entry.run not in seen]:
-            seen |= {entry.run for entry in new}
-            yield from new
-            until = time.monotonic() + _NEXT_S
-        elif not begun.counts[sweeps.LEFT] or time.monotonic() > until:
+        new_entries = [entry for entry in begun.going_on if entry.run not in yielded]
+        if new_entries:
+            yielded |= {entry.run for entry in new_entries}
+            yield from new_entries
+            wait_until_s = time.monotonic() + _NEXT_POINT_S
+        elif not begun.counts[sweeps.LEFT] or time.monotonic() > wait_until_s:
             return
         else:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         begun = sweeps.find(begun.sweep.id, begun.root)
 
 
-def _tell_point(outcome: Outcome) -> None:
+def _print_point(printer: ResultPrinter) -> None:
+    """Print the result of the latest point as a line of progress."""
     style = style_of(sys.stderr)
-    if not outcome.is_quiet:
-        print(style.fit(_told(outcome, style)), file=sys.stderr, flush=True)
+    if not printer.is_quiet:
+        print_progress(style.fit(_point_line(printer, style)))
 
 
-def _told(outcome: Outcome, style: Style) -> str:
-    """Return what came of the point that was run last, in a line."""
-    if not outcome.watched:
-        return f"{outcome.where}: not finished"
-    watch, state = outcome.watched[-1]
+def _point_line(printer: ResultPrinter, style: Style) -> str:
+    if not printer.finished:
+        return f"{printer.label}: not finished"
+    watch, state = printer.finished[-1]
     marks = "".join(style.mark(claim.outcome) for claim in watch.summary.claims.values())
-    name = store.short_id(watch.run_dir.name)
-    return f"{outcome.where}: {state}  {marks}  {watch.summary.elapsed_s:.1f} s  {name}"
+    run_id = store.short_id(watch.run_dir.name)
+    return f"{printer.label}: {state}  {marks}  {watch.summary.elapsed_s:.1f} s  {run_id}"
 
 
-def _finish(sweep_id: str, root: Path, outcome: Outcome) -> ExitCode:
-    code = headless.worst(outcome.codes)
-    if not outcome.watched:  # no point could begin, and why was told
+def _finish(sweep_id: str, root: Path, printer: ResultPrinter) -> ExitCode:
+    code = exit_code_of_runs(printer.codes)
+    if not printer.finished:  # no point could start, and the reason was printed
         return code
-    return tell_result(sweep_id, root, outcome, code)
+    return print_sweep_result(sweep_id, root, printer, code)
 
 
-def tell_result(
-    reference: str, root: Path, outcome: Outcome, code: ExitCode | None = None
+# ---- the result of a sweep
+
+
+def print_sweep_result(
+    reference: str, root: Path, printer: ResultPrinter, code: ExitCode | None = None
 ) -> ExitCode:
-    """Print the result of a sweep, and write its report; without a code return that of the runs that speak for its points."""
+    """Print the result of a sweep, write its report and return the exit code.
+
+    Without `code`, it is computed from the finished runs that represent the points.
+    """
     begun = sweeps.find(reference, root)
-    known = {entry.run: entry for entry in begun.entries}
-    subjects = [replace(one, of_sweep=known[one.run_dir.name]) for one in read_subjects(begun.runs)]
-    found = swept(subjects)
+    entries = {entry.run: entry for entry in begun.entries}
+    subjects = []
+    for subject in read_subjects(begun.runs):
+        subjects.append(replace(subject, of_sweep=entries[subject.run_dir.name]))
+    result = swept(subjects)
     if code is None:
-        over = [
-            one
-            for one in speakers(found.sweep, subjects)
-            if one and sweep_of(one) and one.state not in RUNNING_STATES
-        ]
-        code = headless.worst(
-            [
-                headless.exit_code(one.summary, one.state, is_strict=outcome.is_strict)
-                for one in over
-            ]
-        )
-    if outcome.as_json:
-        print_result(for_programs(sweep_document(found, subjects, code)))
+        code = _exit_code_of_points(speakers(result.sweep, subjects), is_strict=printer.is_strict)
+    if printer.as_json:
+        print_result(for_programs(sweep_document(result, subjects, code)))
     else:
         style = style_of(sys.stdout)
-        print_result(
-            style.fit(
-                render(
-                    found,
-                    style,
-                    shutil.get_terminal_size((100, 24)).columns,
-                    has_chart=outcome.has_chart,
-                )
-            )
-        )
-        if found.missing:
-            lack, step = (
-                plural(len(found.missing), "point"),
-                _step(found.sweep, root, "run the missing points"),
-            )
-            print(f"tuilab: {lack} without a result; {step}", file=sys.stderr)
-    if outcome.report:
-        write(subjects, outcome.report, format_of(outcome.report))
-        if outcome.report != "-" and not outcome.is_quiet:
-            print(f"report: {show(outcome.report, 500)}", file=sys.stderr)
+        text = render(result, style, terminal_width(), has_chart=printer.has_chart)
+        print_result(style.fit(text))
+        if result.missing:
+            points = plural(len(result.missing), "point")
+            step = _describe_resume(result.sweep, root, "run the missing points")
+            print_progress(f"tuilab: {points} without a result; {step}")
+    if printer.report:
+        printer.write_report(subjects)
     return code
 
 
-def _step(sweep: Sweep, root: Path, what: str) -> str:
-    """Return how to go on with a sweep that has come to an end too early."""
+def _exit_code_of_points(
+    representatives: Sequence[ReportedRun | None], *, is_strict: bool
+) -> ExitCode:
+    """Return the exit code of the finished runs among those that represent the points."""
+    codes = []
+    for subject in representatives:
+        if subject and sweep_of(subject) and subject.state not in RUNNING_STATES:
+            codes.append(exit_code_of_run(subject.summary, subject.state, is_strict=is_strict))
+    return exit_code_of_runs(codes)
+
+
+def _describe_resume(sweep: Sweep, root: Path, purpose: str) -> str:
+    """Return the command that continues a sweep, after its purpose, or why it cannot continue."""
     if any(GONE in word for word in words_for_record(sweep.argv)):
-        return (
-            "it cannot be resumed: the command line contains a secret, which tuilab does not store"
-        )
-    return f"{what}: {hint(root, 'sweep', '--resume', sweep.id)}"
+        secret = "the command line contains a secret, which tuilab does not store"
+        return f"it cannot be resumed: {secret}"
+    return f"{purpose}: {hint(root, 'sweep', '--resume', sweep.id)}"

@@ -1,4 +1,4 @@
-"""What each document of `--json` has, as a JSON Schema."""
+"""Make the JSON Schema of each document that `--json` prints."""
 
 import ast
 import inspect
@@ -15,9 +15,9 @@ from tuilab.reports.formats import json as report
 from tuilab.reports.sweeps import document
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_NUMBER = {
-    "anyOf": [{"type": "number"}, {"enum": ["nan", "inf", "-inf"]}]
-}  # as documents spell a float
+# Documents spell a float so that JSON can hold it.
+_NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["nan", "inf", "-inf"]}]}
+# The modules with the types of documents; the module of a base class comes first.
 _MODULES = (
     result,
     advice_document,
@@ -27,86 +27,102 @@ _MODULES = (
     shared,
     box,
     runs,
-)  # a base class comes first
+)
 
 
 def names() -> list[str]:
-    """Return what each document calls its schema."""
-    return sorted(_documents())
+    """Return the names of all schemas, such as `tuilab.runs/1`."""
+    return sorted(_find_document_types())
 
 
 def schema_of(name: str) -> str:
-    """Return the JSON Schema of the documents that name it."""
-    document_type = _documents()[name]
+    """Return the JSON Schema of the documents that have this name in their field `schema`."""
+    document_type = _find_document_types()[name]
     schema = msgspec.json.schema(document_type)
-    _describe(schema["$defs"])
-    heads = {"$schema": _DIALECT, "title": name}
+    _add_descriptions(schema["$defs"])
+    header = {"$schema": _DIALECT, "title": name}
     if document_type.__doc__:
-        heads["description"] = " ".join(document_type.__doc__.split())
-    return json.dumps({**heads, **_strict(schema)}, indent=1) + "\n"
+        header["description"] = " ".join(document_type.__doc__.split())
+    return json.dumps({**header, **_make_strict(schema)}, indent=1) + "\n"
 
 
-def _documents() -> dict[str, Any]:
-    """Return the types of documents by their schema."""
-    documents = {}
+def _find_document_types() -> dict[str, Any]:
+    """Return the types of documents by the name of their schema."""
+    types = {}
     for module in _MODULES:
-        for found in vars(module).values():
-            config = getattr(found, "__struct_config__", None)
+        for candidate in vars(module).values():
+            config = getattr(candidate, "__struct_config__", None)
             if config and config.tag_field == "schema":
-                documents[config.tag] = found
-            elif "schema" in getattr(found, "__annotations__", ()):
-                documents[get_args(get_type_hints(found)["schema"])[0]] = found
-    return documents
+                types[config.tag] = candidate
+            elif "schema" in getattr(candidate, "__annotations__", ()):
+                (name,) = get_args(get_type_hints(candidate)["schema"])
+                types[name] = candidate
+    return types
 
 
-def _describe(definitions: dict[str, Any]) -> None:
-    """Give each field of some types the text below it in the source as its description."""
-    texts: dict[str, dict[str, str]] = {}
+# ---- descriptions of fields
+
+
+def _add_descriptions(definitions: dict[str, Any]) -> None:
+    """Describe each field by the text below it in the source of its type."""
+    texts_of_types = _read_texts()
+    for type_name, definition in definitions.items():
+        texts = texts_of_types.get(type_name, {})
+        for name, field in definition.get("properties", {}).items():
+            if name in texts:
+                field["description"] = texts[name]
+
+
+def _read_texts() -> dict[str, dict[str, str]]:
+    """Return by type the text below each field, inherited fields included."""
+    texts_of_types: dict[str, dict[str, str]] = {}
     for module in _MODULES:
         for node in ast.parse(inspect.getsource(module)).body:
-            if isinstance(node, ast.ClassDef):
-                inherited = [texts.get(ast.unparse(base), {}) for base in node.bases]
-                texts[node.name] = {
-                    name: text for base in inherited for name, text in base.items()
-                } | _texts_of(node)
-    for type_name, definition in definitions.items():
-        for name, field in definition.get("properties", {}).items():
-            if name in texts.get(type_name, {}):
-                field["description"] = texts[type_name][name]
+            if not isinstance(node, ast.ClassDef):
+                continue
+            texts: dict[str, str] = {}
+            for base in node.bases:
+                texts |= texts_of_types.get(ast.unparse(base), {})
+            texts_of_types[node.name] = texts | _read_texts_of(node)
+    return texts_of_types
 
 
-def _texts_of(node: ast.ClassDef) -> dict[str, str]:
-    """Return the text below each field of a class by the name that the field has in JSON."""
+def _read_texts_of(node: ast.ClassDef) -> dict[str, str]:
+    """Return the text below each field of a class, by the name that the field has in JSON."""
     texts = {}
     for field, below in pairwise(node.body):
         match field, below:
             case ast.AnnAssign(target=ast.Name(name), value=value), ast.Expr(
                 ast.Constant(str(text))
             ):
-                for keyword in getattr(value, "keywords", []):
+                for keyword in getattr(value, "keywords", []):  # of msgspec.field(name=...)
                     if keyword.arg == "name":
                         name = keyword.value.value
                 texts[name] = " ".join(text.split())
     return texts
 
 
-def _strict(schema: Any) -> Any:
-    """Return a schema by which an object has what it names and nothing else, without defaults and the names of our types."""
+# ---- strictness
+
+
+def _make_strict(schema: Any) -> Any:
+    """Return a schema without defaults and names of types, whose objects have no other fields."""
     if isinstance(schema, list):
-        return [_strict(inner) for inner in schema]
+        return [_make_strict(inner) for inner in schema]
     if not isinstance(schema, dict):
         return schema
     if schema == {"type": "number"}:
         return _NUMBER
-    strict = {name: _strict(inner) for name, inner in schema.items()}
+    strict = {name: _make_strict(inner) for name, inner in schema.items()}
     if isinstance(schema.get("properties"), dict):
-        strict = {
-            name: inner for name, inner in strict.items() if name not in ("title", "description")
+        strict = _without(strict, "title", "description")
+        properties = strict["properties"].items()
+        strict["properties"] = {
+            name: _without(inner, "title", "default") for name, inner in properties
         }
-        strict["properties"] = {name: _plain(inner) for name, inner in strict["properties"].items()}
         strict["additionalProperties"] = False
     return strict
 
 
-def _plain(schema: Any) -> Any:
-    return {name: inner for name, inner in schema.items() if name not in ("title", "default")}
+def _without(schema: dict[str, Any], *left_out: str) -> dict[str, Any]:
+    return {name: inner for name, inner in schema.items() if name not in left_out}

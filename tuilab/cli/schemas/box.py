@@ -1,4 +1,4 @@
-"""The documents about scenarios, and about the box."""
+"""The types of the documents about scenarios, and about the machine."""
 
 from typing import Literal, TypedDict
 

@@ -1,4 +1,4 @@
-"""The documents about runs."""
+"""The types of the documents about runs."""
 
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -65,7 +65,8 @@ class Verify(Run):
     is_over: bool
     wrong: list[str]
     taken_out: int | None
-    """number of words that were removed from the source as secrets; null: the source is unchanged"""
+    """number of words that were removed from the source as secrets;
+    null: the source is unchanged"""
     rules: list[str]
     """rules of the recorded verdicts"""
     rule: str

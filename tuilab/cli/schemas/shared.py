@@ -1,4 +1,4 @@
-"""What the documents of `--json` share: one name for one thing."""
+"""The types that several documents of `--json` share."""
 
 from typing import Annotated, Literal, TypedDict
 

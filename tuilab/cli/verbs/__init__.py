@@ -1,4 +1,4 @@
-"""One file a verb of the command line, loaded when it is asked for.
+"""The subcommands, one module each; a module is loaded only when its subcommand is used.
 
-Imports what `cli` may import, and `cli` itself.
+They may import all that `cli` may import, and `cli` itself.
 """

@@ -11,6 +11,7 @@ INVALID.
 """
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -27,25 +28,26 @@ _OPTIONS: list[click.Parameter] = [
         ["command"], nargs=-1, required=True, metavar="-- COMMAND...", type=click.UNPROCESSED
     ),
     click.Option(
-        ["--arm", "given_arms"],
+        ["--arm", "arms"],
         multiple=True,
         metavar="'NAME: ...'",
-        help="Add an arm: NAME alone is the unchanged command; after 'NAME:' write variables, a prefix, "
-        "or more arguments after --. May be repeated.",
+        help="Add an arm: NAME alone is the unchanged command; after 'NAME:' write variables, "
+        "a prefix, or more arguments after --. May be repeated.",
     ),
     click.Option(
-        ["--claim", "given_claims"],
+        ["--claim", "claims"],
         multiple=True,
         metavar="'ARM 1.3x OTHER'",
-        help="Claim that ARM is at least 1.3 times faster than OTHER (default: each arm is faster than the first). "
-        "May be repeated.",
+        help="Claim that ARM is at least 1.3 times faster than OTHER "
+        "(default: each arm is faster than the first). May be repeated.",
     ),
     options.shared("--repeat", f"Run each arm in N fresh processes (default: {REPEATS})."),
     options.shared("--budget"),
     click.Option(
         ["--measure"],
         metavar="WHAT",
-        help="Compare memory, or the last value of a curve such as acc (default: the time of a step).",
+        help="Compare memory, or the last value of a curve such as acc "
+        "(default: the time of a step).",
     ),
     options.shared("--metric"),
     click.Option(
@@ -72,72 +74,75 @@ _OPTIONS: list[click.Parameter] = [
     options.FPS,
     options.ROOT,
 ]
+_IMPLY_HEADLESS = ("headless", "as_json", "as_jsonl", "quiet", "report")
 
 
 @click.command(params=_OPTIONS, help=__doc__, context_settings={"allow_interspersed_args": False})
-def command(**given: Any) -> int:
-    run_order = _order(given)
-    options.refuse_both_json(as_json=given["as_json"], as_jsonl=given["as_jsonl"])
-    if not given["quiet"]:
-        _tell(run_order)
-    if given["detach"]:
+def command(**arguments: Any) -> int:
+    order = _make_order(arguments)
+    options.refuse_both_json(as_json=arguments["as_json"], as_jsonl=arguments["as_jsonl"])
+    if not arguments["quiet"]:
+        _print_forecast(order)
+    root = options.root_path(arguments["root"])
+    if arguments["detach"]:
         from tuilab.cli.verbs.run import detach
 
-        options.check_detached(options.root(given["root"]), given)
-        return detach([run_order], as_json=given["as_json"])
-    options.check_report(given["report"])
-    if not any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "report")):
+        options.check_detached(root, arguments)
+        return detach([order], as_json=arguments["as_json"])
+    options.check_report(arguments["report"])
+    is_headless = any(arguments[name] for name in _IMPLY_HEADLESS)
+    if not is_headless and options.can_open_screens():
         from tuilab import tui
 
-        why = tui.why_not()
-        if not why:
-            return tui.start(options.root(given["root"]), (), [run_order], fps=given["fps"])
-        print(f"tuilab: {why}; printing the result instead (same as --headless)", file=sys.stderr)
-    from tuilab.cli.follow import Outcome, run_all
+        return tui.start(root, (), [order], fps=arguments["fps"])
+    from tuilab.cli.follow import ResultPrinter, run_all
 
-    outcome = Outcome(
-        as_json=given["as_json"],
-        as_jsonl=given["as_jsonl"],
-        is_strict=given["strict"],
-        is_quiet=given["quiet"],
-        has_chart=options.has_chart(quiet=given["quiet"]),
-        report=given["report"] or "",
+    printer = ResultPrinter(
+        as_json=arguments["as_json"],
+        as_jsonl=arguments["as_jsonl"],
+        is_strict=arguments["strict"],
+        is_quiet=arguments["quiet"],
+        has_chart=options.has_chart(quiet=arguments["quiet"]),
+        report=arguments["report"] or "",
     )
-    return run_all([run_order], outcome)
+    return run_all([order], printer)
 
 
-def _order(given: dict[str, Any]) -> RunOrder:
-    options.refuse_beside(given)
-    make_order.check_named(given["command"])
-    raced = arms.parse(given["given_arms"])
+def _make_order(arguments: Mapping[str, Any]) -> RunOrder:
+    options.refuse_beside(arguments)
+    make_order.check_named(arguments["command"])
+    raced_arms = arms.parse(arguments["arms"])
+    measure = arguments["measure"] or ""
+    command_order = CommandOrder(
+        words=list(arguments["command"]),
+        arms=raced_arms,
+        claims=arms.parse_claims(arguments["claims"], raced_arms, measure),
+        has_guard=not arguments["different_learning"],
+        measure=measure,
+        metrics=list(arguments["metrics"]),
+        watch=arguments["watch"],
+        step_of=arguments["step_of"] or "",
+    )
     return make_order.order(
-        CommandOrder(
-            words=list(given["command"]),
-            arms=raced,
-            claims=arms.parse_claims(given["given_claims"], raced, given["measure"] or ""),
-            has_guard=not given["different_learning"],
-            measure=given["measure"] or "",
-            metrics=list(given["metrics"]),
-            watch=given["watch"],
-            step_of=given["step_of"] or "",
-        ),
-        root=options.root(given["root"]),
-        name=given["name"] or "",
-        timeout_s=given["timeout"],
-        repeats=given["repeat"],
-        budget_s=given["budget"],
-        waits=given["detach"] and not given["beside"],
+        command_order,
+        root=options.root_path(arguments["root"]),
+        name=arguments["name"] or "",
+        timeout_s=arguments["timeout"],
+        repeats=arguments["repeat"],
+        budget_s=arguments["budget"],
+        waits=arguments["detach"] and not arguments["beside"],
         argv=sys.argv[1:],
     )
 
 
-def _tell(run_order: RunOrder) -> None:
-    """Say before it starts what can be seen, and what the arms may spoil for each other."""
-    assert run_order.command is not None
-    lines = foresee(run_order)
-    for option in arms.shared_outputs(run_order.command.arms, run_order.command.words):
+def _print_forecast(order: RunOrder) -> None:
+    """Print the forecast of the run, and a warning for each output that the arms overwrite."""
+    assert order.command is not None
+    lines = foresee(order)
+    for option in arms.shared_outputs(order.command.arms, order.command.words):
         lines.append(
-            f"every arm has {show(option, 80)}, so each arm overwrites the output of the others; give each arm its own value"
+            f"every arm has {show(option, 80)}, so each arm overwrites the output of the others; "
+            "give each arm its own value"
         )
     for line in lines:
         print(f"tuilab: {line}", file=sys.stderr)

@@ -16,7 +16,6 @@ here.
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -24,26 +23,30 @@ from tuilab.cli import completion, options
 from tuilab.record.encoding import for_programs
 from tuilab.text.display import plural, show
 
-if TYPE_CHECKING:
-    pass
-
 
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["runs"], nargs=-1, shell_complete=completion.runs_and_all),
+        click.Argument(["runs"], nargs=-1, shell_complete=completion.runs_or_all),
         click.Option(
-            ["-o", "--output", "target"], metavar="FILE", default="-", help="Write to FILE; - is stdout (default: stdout).",
+            ["-o", "--output", "target"],
+            metavar="FILE",
+            default="-",
+            help="Write to FILE; - is stdout (default: stdout).",
             shell_complete=completion.files,
         ),
         click.Option(
-            ["--ranks"], type=options.Whole(1, 4096), default=None, metavar="N",
-            help="Advise for N ranks on this machine, as `torchrun --nproc-per-node N` starts them (default: for one program).",
+            ["--ranks"],
+            type=options.WholeNumber(1, 4096),
+            default=None,
+            metavar="N",
+            help="Advise for N ranks on this machine, as `torchrun --nproc-per-node N` starts them "
+            "(default: for one program).",
         ),
         options.AS_JSON,
         *options.FOLDERS,
     ],
-)  # fmt: skip
+)
 def command(
     runs: Sequence[str],
     target: str,
@@ -53,22 +56,27 @@ def command(
     root: str | None,
 ) -> None:
     from tuilab.catalogue import catalog
-    from tuilab.cli.verbs.report import chosen
+    from tuilab.cli.verbs.report import find_runs
     from tuilab.reports.advice import gather
     from tuilab.reports.advice.advice_document import advice_document
     from tuilab.reports.advice.env_file import env_file
     from tuilab.reports.write_report import write_text
 
-    known, under = catalog.load(scenarios), options.root(root)
-    folders = chosen(runs, under) if runs else gather.racing(under, known, ranks or 0)
-    found, notes = gather.of_runs(folders, known, ranks or 0)
+    listed = catalog.load(scenarios)
+    folder = options.root_path(root)
+    if runs:
+        run_dirs = find_runs(runs, folder)
+    else:
+        run_dirs = gather.racing(folder, listed, ranks or 0)
+    advice, notes = gather.of_runs(run_dirs, listed, ranks or 0)
     for note in notes:
         print(f"tuilab: {note}", file=sys.stderr)
-    write_text(target, f"{for_programs(advice_document(found))}\n" if as_json else env_file(found))
+    if as_json:
+        write_text(target, f"{for_programs(advice_document(advice))}\n")
+    else:
+        write_text(target, env_file(advice))
     if target != "-":
-        what = (
-            plural(len(found.settings), "setting")
-            if found.settings
-            else "no setting is recommended"
-        )
-        print(f"{what}: {show(Path(target), 500)}", file=sys.stderr)
+        content = "no setting is recommended"
+        if advice.settings:
+            content = plural(len(advice.settings), "setting")
+        print(f"{content}: {show(Path(target), 500)}", file=sys.stderr)

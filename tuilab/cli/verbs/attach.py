@@ -1,8 +1,8 @@
 """Show a run on the screens, live or after its end.
 
-RUN is an id, the unique start of one, or `last` (the default). With --headless, or without a terminal,
-tuilab follows the run to its end and prints its result. Ctrl-C ends only the output here; the
-run continues. A sweep is always followed like this, until all its running and queued points are
+RUN is an id, the unique start of one, or `last` (the default). With --headless, or without a
+terminal, tuilab follows the run to its end and prints its result. Ctrl-C ends only the output here;
+the run continues. A sweep is always followed like this, until all its running and queued points are
 finished.
 """
 
@@ -52,7 +52,7 @@ def command(
 ) -> int:
     from tuilab.runs import store, sweeps
 
-    folder = options.root(root)
+    folder = options.root_path(root)
     is_sweep = run.startswith(sweeps.PREFIX)
     run_dir = None if is_sweep else store.find(run, folder)
     if run_dir and not (headless or as_json or as_jsonl or quiet or plot):
@@ -60,21 +60,24 @@ def command(
 
         if not tui.why_not():
             return tui.start(folder, show=run_dir, fps=fps, is_read_only=read_only)
-    from tuilab.cli.follow import Outcome, follow_one
+    from tuilab.cli.follow import ResultPrinter, follow_one
 
     if plot:
         options.refuse_without_effect("--plot", {"--json": as_json, "--jsonl": as_jsonl})
-    has_chart = options.has_chart(plot=plot, quiet=quiet)
-    outcome = Outcome(
-        as_json=as_json, as_jsonl=as_jsonl, is_strict=strict, is_quiet=quiet, has_chart=has_chart
+    printer = ResultPrinter(
+        as_json=as_json,
+        as_jsonl=as_jsonl,
+        is_strict=strict,
+        is_quiet=quiet,
+        has_chart=options.has_chart(plot=plot, quiet=quiet),
     )
     if run_dir is None:
-        from tuilab.cli.sweeping import follow
+        from tuilab.cli.sweeping import follow_sweep
 
         if as_jsonl:
             raise UsageError(
                 "--jsonl follows one run, not a sweep; drop it, or name one run of the sweep"
             )
-        return follow(run, folder, outcome)
-    follow_one(run_dir, outcome, is_ours=False)
-    return outcome.finish()
+        return follow_sweep(run, folder, printer)
+    follow_one(run_dir, printer, is_ours=False)
+    return printer.finish()

@@ -1,8 +1,8 @@
 """Measure how reliable verdicts about time are on this machine, or on one of its GPUs.
 
 tuilab compares the same work with itself, where every difference is false, and with itself plus a
-delay of 5 %, which should be detected. The calibration is saved for this machine (or for that GPU), and
-shown next to verdicts about runs on it.
+delay of 5 %, which should be detected. The calibration is saved for this machine (or for that GPU),
+and shown next to verdicts about runs on it.
 """
 
 import shutil
@@ -14,17 +14,17 @@ import click
 from tuilab import lab
 from tuilab.catalogue.source import read
 from tuilab.cli import options
-from tuilab.cli.follow import Outcome, follow_one
+from tuilab.cli.follow import ResultPrinter, follow_one
 from tuilab.engine import launch
 from tuilab.errors import BoxLacks, ScenarioError, UsageError
 from tuilab.judging import calibration, calibration_file
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.runs.command_line import hint
-from tuilab.text.display import show as shown
+from tuilab.text.display import show as to_text
 from tuilab.text.wrapping import hung
 
-_UNBOUNDED = 10_000  # columns, where there is no terminal
+_UNBOUNDED = 10_000  # columns, without a terminal
 
 
 @click.command(
@@ -55,7 +55,7 @@ _UNBOUNDED = 10_000  # columns, where there is no terminal
 def command(
     minutes: float | None, device: str, show: bool, as_json: bool, root: str | None
 ) -> None:
-    where = options.root(root)
+    folder = options.root_path(root)
     if device == "auto":
         raise UsageError(
             "--device auto is not possible, as a calibration is for one device; "
@@ -64,25 +64,30 @@ def command(
     if minutes:
         options.refuse_without_effect("--minutes", {"--show": show})
     if not show:
-        summary = _run(
-            minutes or calibration.USUAL_MINUTES["cpu" if device == "cpu" else "cuda"],
-            device,
-            where,
-        )
-        found = calibration.assess(summary)
-        calibration_file.save(found.trials_of_method, found.process_sd, *gpu_of(summary))
+        usual_minutes = calibration.USUAL_MINUTES["cpu" if device == "cpu" else "cuda"]
+        _calibrate(minutes or usual_minutes, device, folder)
     if as_json:
         options.print_document("tuilab.calibrate/1", **calibration.export_saved())
         return
     width = max(shutil.get_terminal_size((_UNBOUNDED, 24)).columns, 30)
-    lines = [part for line in calibration.describe_saved() for part in hung(line, width)]
+    lines = []
+    for line in calibration.describe_saved():
+        lines += hung(line, width)
     click.echo("\n".join(lines))
 
 
-def _run(minutes: float, device: str, root: Path) -> RunSummary:
+def _calibrate(minutes: float, device: str, root: Path) -> None:
+    """Run the trials, and save the calibration that they give."""
+    summary = _run_trials(minutes, device, root)
+    assessment = calibration.assess(summary)
+    uuid, name = gpu_of(summary)
+    calibration_file.save(assessment.trials_of_method, assessment.process_sd, uuid, name)
+
+
+def _run_trials(minutes: float, device: str, root: Path) -> RunSummary:
     """Run the trials and return what was recorded."""
     source = read(Path(lab.__file__).with_name("calibration_scenario.py"))
-    scenario = source._replace(id="calibration", topic="box")  # what lists and banners call it
+    scenario = source._replace(id="calibration", topic="box")  # its name in lists and headings
     order = launch.order(
         scenario,
         {"device": device},
@@ -91,35 +96,38 @@ def _run(minutes: float, device: str, root: Path) -> RunSummary:
         budget_s=60 * minutes,
         argv=sys.argv[1:],
     )
-    order.has_usual_repeats = True  # where the first times nothing, as without a GPU, it is enough
+    # If the first repeat times nothing, as on a machine without a GPU, it is the only one.
+    order.has_usual_repeats = True
     run_dir, _ = launch.start(order)
-    outcome = Outcome(is_strict=False, is_silent=True)
-    follow_one(run_dir, outcome, is_ours=True)
+    printer = ResultPrinter(is_silent=True)
+    follow_one(run_dir, printer, is_ours=True)
     summary = read_run(run_dir)
     if summary.box_lacks:
         raise BoxLacks(summary.box_lacks)
-    if outcome.codes[-1]:
-        raise ScenarioError(
-            f"the calibration failed; see why: {hint(root, 'attach', run_dir.name)}"
-        )
+    if printer.codes[-1]:
+        step = hint(root, "attach", run_dir.name)
+        raise ScenarioError(f"the calibration failed; see why: {step}")
     return summary
 
 
 def gpu_of(summary: RunSummary) -> tuple[str, str]:
-    """Return torch's UUID of the GPU that was calibrated, and its name; nothing where it was the CPU."""
+    """Return torch's UUID of the calibrated GPU, and its name; empty if it was the CPU."""
     races = [race for _, race in summary.races if race.device == "cuda"]
     if not races:
         return "", ""
     uuids = {race.uuid for race in races}
     if "" in uuids:
         raise BoxLacks(
-            "a GPU calibration needs the UUID of the GPU, which this torch does not report; install a newer torch"
+            "a GPU calibration needs the UUID of the GPU, which this torch does not report; "
+            "install a newer torch"
         )
     if len(uuids) > 1:
         raise ScenarioError(
             "the processes of the calibration ran on several GPUs; name one GPU: --device cuda:0"
         )
-    devices = [device for facts in summary.cuda.values() for device in facts.get("devices", [])]
-    return races[0].uuid, next(
-        (shown(one.get("name", ""), 100) for one in devices if one.get("uuid") in uuids), ""
-    )
+    uuid = races[0].uuid
+    for facts in summary.cuda.values():
+        for gpu in facts.get("devices", []):
+            if gpu.get("uuid") == uuid:
+                return uuid, to_text(gpu.get("name", ""), 100)
+    return uuid, ""

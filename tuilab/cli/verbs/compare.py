@@ -22,12 +22,14 @@ Each of them also finds a run that did not succeed although the first run did.
 import os
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from tuilab.cli import completion, options
-from tuilab.cli.fail_on import Gate, GateType, stopped_by, undecided_by
+from tuilab.cli.fail_on import Gate, GateType, find_failures, find_undecided
 from tuilab.drawings.glyphs import style_of
 from tuilab.errors import ExitCode, TuilabError, UsageError
 from tuilab.record.encoding import for_programs
@@ -37,15 +39,21 @@ from tuilab.reports.comparison_words import going_on
 from tuilab.reports.reported_run import ReportedRun, read_subject
 from tuilab.runs import store
 from tuilab.runs.command_line import hint
-from tuilab.runs.comparing import comparison
+from tuilab.runs.comparing.comparison import Comparison, compare
 from tuilab.runs.entry import from_name
 from tuilab.runs.index import Index
 from tuilab.runs.representative import needed_reference, representative_runs
 from tuilab.text.display import plural, show
 
-Chosen = (
-    Path | dict[str, Path]
-)  # a run, or the run that represents each scenario in a folder of runs
+# A run, or for a folder of runs the run that represents each scenario.
+_Reference = Path | dict[str, Path]
+
+
+class _Compared(NamedTuple):
+    """Runs that are compared with each other, and the result."""
+
+    runs: list[ReportedRun]
+    comparison: Comparison
 
 
 @click.command(
@@ -70,7 +78,8 @@ Chosen = (
             type=GateType(),
             multiple=True,
             metavar="GATE",
-            help="Exit with 1 for a regression, a difference, or slower:5% (see above); may be repeated.",
+            help="Exit with 1 for a regression, a difference, or slower:5% (see above); "
+            "may be repeated.",
         ),
         options.KEEP_PRIVATE,
         click.Option(
@@ -88,93 +97,123 @@ def command(
     plot: bool,
     roots: Sequence[str],
 ) -> int:
-    kind = _format(target) if target else ""
+    format_name = _format_of(target) if target else ""
     if plot:
         options.refuse_without_effect("--plot", {"--json": as_json, "-o": target})
-    if as_json and kind != "json":
+    if as_json and format_name != "json":
         options.refuse_without_effect("--json", {f"-o {show(target or '', 200)}": target})
-    folders = options.roots(roots)
-    groups, only = _groups(
-        _with_reference([_choose(reference, folders) for reference in runs], folders)
-    )
+    folders = options.root_paths(roots)
+    references = [_find_reference(reference, folders) for reference in runs]
+    groups, only_in_some = _group_runs(_add_baseline(references, folders))
     if not groups:
         raise UsageError("nothing to compare: no scenario has a run in each of these folders")
-    compared = []
+    all_compared = []
     for group in groups:
-        looks = [_look(run_dir, keeps_private=keep_private or not target) for run_dir in group]
-        compared.append(
-            (looks, comparison.compare([look.summary for look in looks], going_on(looks)))
-        )
-    stopped = [
-        (gate, words)
-        for gate in gates
-        for looks, result in compared
-        for words in stopped_by(gate, looks, result)
-    ]
-    found = [sentence for _, sentence in stopped]
-    undecided = [
-        (gate, words)
-        for gate in gates
-        for looks, _ in compared
-        for words in undecided_by(gate, looks)
-    ]
-    code = ExitCode.REFUTED if found else ExitCode.DONE
+        keeps_private = keep_private or not target
+        reported_runs = [_read_run(run_dir, keeps_private=keeps_private) for run_dir in group]
+        summaries = [run.summary for run in reported_runs]
+        comparison = compare(summaries, going_on(reported_runs))
+        all_compared.append(_Compared(reported_runs, comparison))
+    failures, undecided = _check_gates(gates, all_compared)
+    code = ExitCode.REFUTED if failures else ExitCode.DONE
     document = ""
-    if as_json or kind == "json":
-        comparisons = [compared_runs(looks, result) for looks, result in compared]
+    if as_json or format_name == "json":
+        comparisons = [compared_runs(runs, comparison) for runs, comparison in all_compared]
+        failure_sentences = [failure.sentence for failure in failures]
+        undecided_sentences = [finding.sentence for finding in undecided]
         document = for_programs(
-            CompareDocument(int(code), comparisons, only, found, [words for _, words in undecided])
+            CompareDocument(
+                int(code), comparisons, only_in_some, failure_sentences, undecided_sentences
+            )
         )
     if target:
         from tuilab.reports import write_report
 
-        if kind == "json":
+        if format_name == "json":
             write_report.write_text(target, document + "\n")
         else:
-            write_report.write_compared([looks for looks, _ in compared], target, kind)
-        click.echo(f"{plural(len(compared), 'comparison')}: {show(target, 500)}", err=True)
+            groups_of_runs = [compared.runs for compared in all_compared]
+            write_report.write_compared(groups_of_runs, target, format_name)
+        click.echo(f"{plural(len(all_compared), 'comparison')}: {show(target, 500)}", err=True)
     elif as_json:
         click.echo(document)
         return code
     else:
-        _print(compared, only, has_chart=plot or sys.stdout.isatty())
-    for gate, sentence in stopped:
-        click.echo(show(f"{gate.name}: {sentence}", 2000), err=bool(target))
-    for gate, sentence in undecided:
-        click.echo(show(f"{gate.name}: {sentence}", 2000), err=True)
+        _print_comparisons(all_compared, only_in_some, has_chart=plot or sys.stdout.isatty())
+    for failure in failures:
+        click.echo(failure.line, err=bool(target))
+    for finding in undecided:
+        click.echo(finding.line, err=True)
     return code
 
 
-def _format(target: str) -> str:
+def _format_of(target: str) -> str:
     from tuilab.reports.write_report import format_of
 
     try:
-        kind = format_of(target)
+        format_name = format_of(target)
     except UsageError:  # it lists the extensions of reports, and a comparison takes fewer
-        kind = ""
-    if kind not in ("html", "md", "json"):
+        format_name = ""
+    if format_name not in ("html", "md", "json"):
         raise UsageError(
-            f"a comparison cannot be written to {show(target, 200)}; use the extension .html, .md or .json"
+            f"a comparison cannot be written to {show(target, 200)}; "
+            "use the extension .html, .md or .json"
         )
-    return kind
+    return format_name
 
 
-Compared = Sequence[tuple[Sequence[ReportedRun], comparison.Comparison]]
-
-
-def _print(compared: Compared, only: Sequence[str], *, has_chart: bool) -> None:
+def _print_comparisons(
+    all_compared: Sequence[_Compared], only_in_some: Sequence[str], *, has_chart: bool
+) -> None:
     style = style_of(sys.stdout)
-    shown = [
-        render(looks, result, style, width_here(), has_chart=has_chart)
-        for looks, result in compared
-    ]
-    if only:
-        shown.append(f"not in all folders: {', '.join(map(show, only))}")
-    click.echo(style.fit("\n\n".join(shown)), color=True)
+    width = width_here()
+    parts = []
+    for runs, comparison in all_compared:
+        parts.append(render(runs, comparison, style, width, has_chart=has_chart))
+    if only_in_some:
+        parts.append(f"not in all folders: {', '.join(map(show, only_in_some))}")
+    click.echo(style.fit("\n\n".join(parts)), color=True)
 
 
-def _choose(reference: str, roots: Sequence[Path]) -> Chosen:
-    """Return the run, or the runs of the folder, that a word on the line means; a name is looked for among the runs first."""
+# ---- gates
+
+
+class _GateFinding(NamedTuple):
+    """A sentence about runs that fail a gate, or may fail it."""
+
+    gate: Gate
+    sentence: str
+
+    @property
+    def line(self) -> str:
+        return show(f"{self.gate.name}: {self.sentence}", 2000)
+
+
+def _check_gates(
+    gates: Sequence[Gate], all_compared: Sequence[_Compared]
+) -> tuple[list[_GateFinding], list[_GateFinding]]:
+    """Return what does not pass the gates, and what is not decided."""
+    failures = []
+    for gate in gates:
+        for runs, comparison in all_compared:
+            for sentence in find_failures(gate, runs, comparison):
+                failures.append(_GateFinding(gate, sentence))
+    undecided = []
+    for gate in gates:
+        for runs, _ in all_compared:
+            for sentence in find_undecided(gate, runs):
+                undecided.append(_GateFinding(gate, sentence))
+    return failures, undecided
+
+
+# ---- the runs that are compared
+
+
+def _find_reference(reference: str, roots: Sequence[Path]) -> _Reference:
+    """Return the run, or the runs of the folder, that an argument names.
+
+    A name without a slash is looked up among the runs first.
+    """
     path = Path(reference)
     if os.sep not in reference and reference not in (".", ".."):
         try:
@@ -182,7 +221,7 @@ def _choose(reference: str, roots: Sequence[Path]) -> Chosen:
         except UsageError:
             if not reference.strip() or not os.path.isdir(path):
                 raise
-    if not os.path.isdir(path):  # a path that is too long or closed raises in pathlib
+    if not os.path.isdir(path):  # pathlib raises for a path that is too long or closed
         raise UsageError(
             f"{show(reference)} is not a folder; name a run, its folder, or a folder of runs"
         )
@@ -195,36 +234,47 @@ def _choose(reference: str, roots: Sequence[Path]) -> Chosen:
     return {scenario: path / run for scenario, run in runs.items()}
 
 
-def _with_reference(chosen: Sequence[Chosen], roots: Sequence[Path]) -> Sequence[Chosen]:
-    """Return what is compared: the runs that were named, and before a single run its reference."""
-    match chosen:
-        case [Path() as run_dir]:
-            return [needed_reference(run_dir, Index(run_dir.parent)), run_dir]
-        case [_]:
-            raise UsageError(
-                f"nothing to compare with: name a second run or folder; list the runs: {hint(roots, 'runs')}"
-            )
-    return chosen
-
-
-def _groups(chosen: Sequence[Chosen]) -> tuple[list[list[Path]], list[str]]:
-    """Return the runs that are compared with each other, and the scenarios that not every folder has."""
-    boxes = [
-        one if isinstance(one, dict) else {from_name(one.name).scenario: one} for one in chosen
-    ]
-    if not any(isinstance(one, dict) for one in chosen):
-        return [[one for one in chosen if isinstance(one, Path)]], []
-    names = dict.fromkeys(name for box in boxes for name in box)
-    shared = [name for name in names if all(name in box for box in boxes)]
-    return [[box[name] for box in boxes] for name in shared], [
-        name for name in names if name not in shared
-    ]
-
-
-def _look(run_dir: Path, *, keeps_private: bool) -> ReportedRun:
-    found = read_subject(run_dir, keeps_private=keeps_private)
-    if found.summary.run is None:
-        raise TuilabError(
-            f"cannot compare {show(found.id)}: its start was not recorded; name another run"
+def _add_baseline(references: list[_Reference], roots: Sequence[Path]) -> list[_Reference]:
+    """Return the references; before a single run stands the run to compare it with."""
+    if len(references) > 1:
+        return references
+    run_dir = references[0]
+    if not isinstance(run_dir, Path):
+        step = hint(roots, "runs")
+        raise UsageError(
+            f"nothing to compare with: name a second run or folder; list the runs: {step}"
         )
-    return found
+    return [needed_reference(run_dir, Index(run_dir.parent)), run_dir]
+
+
+def _group_runs(references: Sequence[_Reference]) -> tuple[list[list[Path]], list[str]]:
+    """Return the groups of runs that are compared with each other, one for each scenario.
+
+    The second list has the scenarios that not every folder has.
+    """
+    run_dirs = [reference for reference in references if isinstance(reference, Path)]
+    if len(run_dirs) == len(references):
+        return [run_dirs], []
+    folders: list[dict[str, Path]] = []
+    for reference in references:
+        if isinstance(reference, Path):
+            reference = {from_name(reference.name).scenario: reference}
+        folders.append(reference)
+    scenarios = dict.fromkeys(chain.from_iterable(folders))
+    groups = []
+    only_in_some = []
+    for scenario in scenarios:
+        if all(scenario in folder for folder in folders):
+            groups.append([folder[scenario] for folder in folders])
+        else:
+            only_in_some.append(scenario)
+    return groups, only_in_some
+
+
+def _read_run(run_dir: Path, *, keeps_private: bool) -> ReportedRun:
+    run = read_subject(run_dir, keeps_private=keeps_private)
+    if run.summary.run is None:
+        raise TuilabError(
+            f"cannot compare {show(run.id)}: its start was not recorded; name another run"
+        )
+    return run

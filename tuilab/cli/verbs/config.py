@@ -30,64 +30,68 @@ from tuilab.errors import UsageError
 from tuilab.storage import places
 from tuilab.text.display import plural, show
 
+_ACTIONS = ["print", "path", "validate"]
+
 
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["what"], type=click.Choice(["print", "path", "validate"]), default="print"),
+        click.Argument(["what"], type=click.Choice(_ACTIONS), default="print"),
         options.AS_JSON,
     ],
 )
 def command(what: str, as_json: bool) -> None:
-    if what == "print" and as_json:
-        path = str(places.config_file())
-        settings = {
-            key: {"value": json.loads(_toml(key, value)), "origin": value.origin}
-            for key, value in config.effective(os.environ).items()
-        }
-        options.print_document(
-            "tuilab.config/1", path=path, is_there=os.path.exists(path), settings=settings
-        )
-    elif as_json:
+    if as_json and what != "print":
         raise UsageError(f"--json works only with `tuilab config print`, not with {what}; drop it")
-    elif what == "path":
+    if what == "path":
         click.echo(show(places.config_file()))
     elif what == "validate":
         click.echo(_validate())
+    elif as_json:
+        _print_settings_as_json()
     else:
-        is_there = "" if os.path.exists(places.config_file()) else " (no such file)"
-        found = config.effective(os.environ)
-        rows = [f"{key} = {_toml(key, value)}" for key, value in found.items()]
-        width = max(map(len, rows))
-        origins = [value.origin for value in found.values()]
-        lines = [
-            f"{row.ljust(width)}  # {origin}" for row, origin in zip(rows, origins, strict=True)
-        ]
-        click.echo("\n".join([f"# {show(places.config_file())}{is_there}", *lines]))
+        click.echo(_settings_as_toml())
+
+
+def _print_settings_as_json() -> None:
+    path = str(places.config_file())
+    settings = {}
+    for key, value in config.effective(os.environ).items():
+        settings[key] = {"value": json.loads(_to_toml(key, value)), "origin": value.origin}
+    options.print_document(
+        "tuilab.config/1", path=path, is_there=os.path.exists(path), settings=settings
+    )
+
+
+def _settings_as_toml() -> str:
+    """Return the settings as a config file, with the origin of each value as a comment."""
+    path = places.config_file()
+    note = "" if os.path.exists(path) else " (no such file)"
+    lines = [f"# {show(path)}{note}"]
+    values = config.effective(os.environ)
+    rows = {key: f"{key} = {_to_toml(key, value)}" for key, value in values.items()}
+    width = max(len(row) for row in rows.values())
+    for key, value in values.items():
+        lines.append(f"{rows[key].ljust(width)}  # {value.origin}")
+    return "\n".join(lines)
 
 
 def _validate() -> str:
-    where = show(places.config_file())
+    path = show(places.config_file())
     if not os.path.lexists(places.config_file()):
-        return f"there is no {where}: all settings have their defaults"
-    return f"{where} is valid: {plural(len(config.checked()), 'setting')}"
+        return f"there is no {path}: all settings have their defaults"
+    return f"{path} is valid: {plural(len(config.checked()), 'setting')}"
 
 
-def _toml(key: str, value: ConfigValue) -> str:
-    """Return a setting as the file would have it."""
+def _to_toml(key: str, value: ConfigValue) -> str:
+    """Return the value of a setting as it would be in the config file, which is JSON as well."""
+    is_from_variable = value.origin == SETTINGS[key].variable
     if key == "fps":
-        return str(
-            config.fps()
-            if value.origin == SETTINGS[key].variable
-            else float(value.text or config.FPS)
-        )
+        return str(config.fps() if is_from_variable else float(value.text or config.FPS))
     if key == "device":
-        return json.dumps(
-            (config.device() if value.origin == SETTINGS[key].variable else value.text)
-            or config.DEVICE
-        )
+        device = config.device() if is_from_variable else value.text
+        return json.dumps(device or config.DEVICE)
     if key == "scenarios":
-        return show(
-            json.dumps([part for part in value.text.split(os.pathsep) if part], ensure_ascii=False)
-        )
+        folders = [folder for folder in value.text.split(os.pathsep) if folder]
+        return show(json.dumps(folders, ensure_ascii=False))
     return show(json.dumps(value.text or places.runs_folder(), ensure_ascii=False))

@@ -1,8 +1,8 @@
 """Check this machine for anything that disturbs, slows or ends a run, and show how to fix it.
 
 Without --all, tuilab prints warnings and failures, and a summary of all checks. With --all, it
-prints every check, and the facts about the machine. A check takes 3 s at most. A check that hangs or
-crashes is n/a, with the reason. Most checks run at the same time.
+prints every check, and the facts about the machine. A check takes 3 s at most. A check that hangs
+or crashes is n/a, with the reason. Most checks run at the same time.
 
 \b
 Exit codes:
@@ -43,14 +43,16 @@ from tuilab.text.display import show
             ["--bundle"],
             type=click.Path(dir_okay=False, path_type=Path),
             metavar="FILE",
-            help="Write a .json or .tar.gz for an issue: all checks, versions, the last failures. Secrets are removed.",
+            help="Write a .json or .tar.gz for an issue: all checks, versions, the last failures. "
+            "Secrets are removed.",
         ),
         click.Option(
             ["--gpu"],
             is_flag=False,
             flag_value="cuda",
             metavar="[cuda:N]",
-            help="Measure one GPU instead, for about 10 s (default: the GPU with the most free memory).",
+            help="Measure one GPU instead, for about 10 s "
+            "(default: the GPU with the most free memory).",
         ),
         options.ROOT,
     ],
@@ -63,51 +65,61 @@ def command(
             f"--bundle cannot write {show(bundle.name, 100)}; use the extension .json or .tar.gz"
         )
     if root:
-        os.environ["TUILAB_ROOT"] = os.path.abspath(root)  # for the processes that ask
-    asked = (
-        ask_all(has_facts=as_json or is_all or bundle is not None) if gpu is None else _ask_gpu(gpu)
-    )
+        os.environ["TUILAB_ROOT"] = os.path.abspath(root)  # for the processes that run the checks
+    if gpu is None:
+        answers = ask_all(has_facts=as_json or is_all or bundle is not None)
+    else:
+        answers = _ask_gpu(gpu)
     if not as_json:
-        _show(asked, is_all=is_all or gpu is not None)
-    code = exit_code(asked.found())
+        _print_answers(answers, is_all=is_all or gpu is not None)
+    code = exit_code(answers.found())
     if as_json:
-        click.echo(for_programs(document(asked, code, __version__)))
+        click.echo(for_programs(document(answers, code, __version__)))
     if bundle is not None:
         from tuilab.doctor import bundle as bundles
 
-        bundles.write(bundle, document(asked, code, __version__))
+        bundles.write(bundle, document(answers, code, __version__))
         click.echo(
-            f"wrote {show(bundle)}; read it before you share it: it names this machine and its packages",
+            f"wrote {show(bundle)}; read it before you share it: "
+            "it names this machine and its packages",
             err=True,
         )
     return code
 
 
-def _ask_gpu(wanted: str) -> PendingAnswers:
-    """Ask all about one GPU, which takes so long that somebody who waits is told."""
+def _ask_gpu(gpu: str) -> PendingAnswers:
+    """Start the checks of one GPU. They take long, so a user at a terminal is told."""
     from tuilab.doctor.gpu_page import ask_about
 
-    if wanted != "cuda" and not is_gpu(wanted):
-        hint = config.hint_by_name(wanted) or "; `tuilab doctor --all` lists the GPUs"
+    if gpu != "cuda" and not is_gpu(gpu):
+        hint = config.hint_by_name(gpu) or "; `tuilab doctor --all` lists the GPUs"
         raise UsageError(
-            f'--gpu takes cuda or cuda:N, for example cuda:1, not "{show(wanted, 60)}"{hint}'
+            f'--gpu takes cuda or cuda:N, for example cuda:1, not "{show(gpu, 60)}"{hint}'
         )
     if sys.stderr.isatty():
-        click.echo(f"measuring {wanted}: about 10 s", err=True)
-    return ask_about(wanted)
+        click.echo(f"measuring {gpu}: about 10 s", err=True)
+    return ask_about(gpu)
 
 
-def _show(asked: PendingAnswers, *, is_all: bool) -> None:
-    """Print each group as soon as it, and those before it, are answered: what is to be minded, or all."""
+def _print_answers(answers: PendingAnswers, *, is_all: bool) -> None:
+    """Print each group of checks as soon as it and those before it are answered.
+
+    Without `is_all`, only warnings and failures are printed.
+    """
     style = style_of(sys.stdout)
     width = min(shutil.get_terminal_size((100, 24)).columns, 120)
-    pad = max(map(len, asked.names))
+    name_width = max(len(name) for name in answers.names)
     if is_all:
-        click.echo(style.fit(render_facts(asked.facts.result(), style, width)), color=True)
-    for group in asked.groups.values():
-        if found := group.result() if is_all else problems(group.result()):
-            click.echo(
-                f"{chr(10) * is_all}{style.fit(render(found, style, width, pad))}", color=True
-            )
-    more = "" if is_all else " (details: tuilab doctor --all)"
-    click.echo(f"{chr(10) * is_all}{counts(asked.found())}{more}")
+        facts = render_facts(answers.facts.result(), style, width)
+        click.echo(style.fit(facts), color=True)
+    for group in answers.groups.values():
+        shown = group.result() if is_all else problems(group.result())
+        if not shown:
+            continue
+        if is_all:
+            click.echo()
+        click.echo(style.fit(render(shown, style, width, name_width)), color=True)
+    if is_all:
+        click.echo(f"\n{counts(answers.found())}")
+    else:
+        click.echo(f"{counts(answers.found())} (details: tuilab doctor --all)")

@@ -24,12 +24,13 @@ import os
 import signal
 import stat
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tuilab.cli import completion, options
-from tuilab.commands import make_order as orders
+from tuilab.commands import make_order
 from tuilab.commands.start_command import NOT_STARTED, OURS, CannotStart
 from tuilab.engine.messages import CommandOrder, RunOrder
 from tuilab.errors import ExitCode, TuilabError
@@ -38,7 +39,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.text.display import show
 
 if TYPE_CHECKING:
-    from tuilab.cli.follow import Outcome
+    from tuilab.cli.follow import ResultPrinter
 
 
 _OPTIONS: list[click.Parameter] = [
@@ -55,7 +56,7 @@ _OPTIONS: list[click.Parameter] = [
     options.shared("--detach"),
     click.Option(
         ["--watch"],
-        type=click.Choice(orders.WATCH),
+        type=click.Choice(make_order.WATCH),
         default="all",
         show_default=True,
         help="Watch where the time of each step goes (all), only the steps, or nothing.",
@@ -65,11 +66,13 @@ _OPTIONS: list[click.Parameter] = [
     options.shared("--timeout"),
     options.shared(
         "--json",
-        "Print the result as one JSON document on stdout, and the output of the command on stderr. Implies --headless.",
+        "Print the result as one JSON document on stdout, and the output of the command on stderr. "
+        "Implies --headless.",
     ),
     options.shared(
         "--jsonl",
-        "Print every record as one line of JSON on stdout, and the output of the command on stderr. Implies --headless.",
+        "Print every record as one line of JSON on stdout, and the output of the command on "
+        "stderr. Implies --headless.",
     ),
     options.shared("--report"),
     options.shared(
@@ -78,6 +81,7 @@ _OPTIONS: list[click.Parameter] = [
     options.FPS,
     options.ROOT,
 ]
+_IMPLY_HEADLESS = ("headless", "as_json", "as_jsonl", "quiet", "report")
 
 
 @click.command(
@@ -85,146 +89,160 @@ _OPTIONS: list[click.Parameter] = [
     help=__doc__,
     context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False},
 )
-def command(**given: Any) -> int:
-    others = _given_by_the_shell()
+def command(**arguments: Any) -> int:
+    descriptors = _list_inherited_descriptors()  # first, before tuilab opens files of its own
     try:
-        order = _order(given)
+        order = _make_order(arguments)
     except CannotStart as problem:
         print(f"tuilab: {problem}", file=sys.stderr)
         return problem.code
-    if given["detach"]:
-        return _detach(order, given)
+    root = options.root_path(arguments["root"])
+    if arguments["detach"]:
+        from tuilab.cli.verbs.run import detach
+
+        options.check_detached(root, arguments)
+        return detach([order], as_json=arguments["as_json"])
     assert order.command is not None
-    order.command.others = others
-    outcome = _outcome(given)
-    options.check_report(given["report"])
-    if not any(given[name] for name in ("headless", "as_json", "as_jsonl", "quiet", "report")):
+    order.command.others = descriptors
+    printer = _make_printer(arguments)
+    options.check_report(arguments["report"])
+    is_headless = any(arguments[name] for name in _IMPLY_HEADLESS)
+    if not is_headless and options.can_open_screens():
         from tuilab import tui
 
-        why = tui.why_not()
-        if not why:
-            return tui.start(
-                options.root(given["root"]), (), [order], fps=given["fps"], code_of=code_of
-            )
-        print(f"tuilab: {why}; printing the result instead (same as --headless)", file=sys.stderr)
+        return tui.start(root, (), [order], fps=arguments["fps"], code_of=exit_code_of_command)
     try:
-        return _follow(order, outcome)
+        return _run(order, printer)
     except (TuilabError, OSError) as problem:
         print(f"tuilab: {problem}", file=sys.stderr)
         return OURS
 
 
-def _order(given: dict[str, Any]) -> RunOrder:
-    if given["step_of"]:
-        options.refuse_without_effect("--step-of", {"--watch nothing": given["watch"] == "nothing"})
-    return orders.order(
-        CommandOrder(
-            words=list(given["command"]),
-            watch=given["watch"],
-            metrics=list(given["metrics"]),
-            step_of=given["step_of"] or "",
-        ),
-        root=options.root(given["root"]),
-        name=given["name"] or "",
-        timeout_s=given["timeout"],
+def _make_order(arguments: Mapping[str, Any]) -> RunOrder:
+    if arguments["step_of"]:
+        is_unwatched = arguments["watch"] == "nothing"
+        options.refuse_without_effect("--step-of", {"--watch nothing": is_unwatched})
+    command_order = CommandOrder(
+        words=list(arguments["command"]),
+        watch=arguments["watch"],
+        metrics=list(arguments["metrics"]),
+        step_of=arguments["step_of"] or "",
+    )
+    return make_order.order(
+        command_order,
+        root=options.root_path(arguments["root"]),
+        name=arguments["name"] or "",
+        timeout_s=arguments["timeout"],
         argv=sys.argv[1:],
     )
 
 
-def _detach(order: RunOrder, given: dict[str, Any]) -> int:
-    from tuilab.cli.verbs.run import detach
+def _make_printer(arguments: Mapping[str, Any]) -> "ResultPrinter":
+    from tuilab.cli.follow import ResultPrinter
 
-    options.check_detached(options.root(given["root"]), given)
-    return detach([order], as_json=given["as_json"])
-
-
-def _outcome(given: dict[str, Any]) -> "Outcome":
-    from tuilab.cli.follow import Outcome
-
-    return Outcome(
-        as_json=given["as_json"],
-        as_jsonl=given["as_jsonl"],
-        is_quiet=True,  # what the command prints is the talk
-        tells_alerts=not given["quiet"],
-        is_silent=given["quiet"],
-        result=sys.stderr,
-        report=given["report"] or "",
+    return ResultPrinter(
+        as_json=arguments["as_json"],
+        as_jsonl=arguments["as_jsonl"],
+        is_quiet=True,  # the output of the command is the progress
+        has_alerts=not arguments["quiet"],
+        is_silent=arguments["quiet"],
+        stream=sys.stderr,
+        report=arguments["report"] or "",
     )
 
 
-def _follow(order: RunOrder, outcome: "Outcome") -> int:
-    """Run it with its prints passed on, and end as it ends."""
+def _run(order: RunOrder, printer: "ResultPrinter") -> int:
+    """Run the command with its output passed on, and return its exit code."""
     from tuilab.cli.follow import run_all
     from tuilab.cli.passed_signals import PassedSignals
 
     assert order.command is not None
-    is_for_programs = outcome.as_json or outcome.as_jsonl
-    order.command.outputs = [os.dup(2 if is_for_programs else 1), os.dup(2)]
+    is_for_programs = printer.as_json or printer.as_jsonl
+    output = 2 if is_for_programs else 1  # stdout of tuilab then belongs to the JSON
+    order.command.outputs = [os.dup(output), os.dup(2)]
     order.command.is_joined = not is_for_programs and _is_one_file(1, 2)
     order.command.stdin = _hand_over_stdin()
     with PassedSignals() as signals:
-        outcome.pass_on = signals.pass_on
-        run_all([order], outcome)
-    watch, state = outcome.watched[-1]
+        printer.on_summary = signals.pass_on
+        run_all([order], printer)
+    watch, state = printer.finished[-1]
     if watch.was_interrupted:
         return ExitCode.INTERRUPTED
-    code = code_of(watch.summary, state)
-    if outcome.is_silent and code == OURS and not _has_ended_itself(watch.summary):
-        print(f"tuilab: {show(watch.summary.reason or state)}", file=sys.stderr)
+    summary = watch.summary
+    code = exit_code_of_command(summary, state)
+    if printer.is_silent and code == OURS and not _has_own_code(summary):
+        print(f"tuilab: {show(summary.reason or state)}", file=sys.stderr)
     return code
 
 
-def _has_ended_itself(summary: RunSummary) -> bool:
-    """Say whether the command was started and ended, so that its exit code is its own."""
-    worker = summary.workers.get("worker-0")
-    return (
-        worker is not None
-        and worker.exited is not None
-        and not summary.reason.startswith(NOT_STARTED)
-    )
+# ---- the exit code
 
 
-def _is_one_file(one: int, other: int) -> bool:
-    """Say whether two descriptors lead to one file, terminal or pipe, in which what is written to both has an order."""
-    seen = os.fstat(one)
-    return os.path.samestat(seen, os.fstat(other)) and (
-        os.isatty(one) or not stat.S_ISCHR(seen.st_mode)
-    )
+def exit_code_of_command(summary: RunSummary, state: str) -> int:
+    """Return the exit code of the command, as a shell reports it.
 
-
-def _hand_over_stdin() -> int | None:
-    """Return a descriptor of what the command is to read; None of a terminal, which belongs to whoever types there."""
-    if os.isatty(0):
-        return None
-    handed_over, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)  # so that whoever writes there sees when the command has closed it
-    os.close(null)
-    return handed_over
-
-
-def _given_by_the_shell() -> list[int]:
-    """Return the descriptors beyond stderr that were open when this process began, as of <(...), but for terminals."""
-    return [one for one in map(int, os.listdir("/proc/self/fd")) if one > 2 and _is_given(one)]
-
-
-def _is_given(descriptor: int) -> bool:
-    try:
-        return os.get_inheritable(descriptor) and not os.isatty(
-            descriptor
-        )  # what Python opens itself is not inheritable
-    except OSError:  # that of the folder that was listed
-        return False
-
-
-def code_of(summary: RunSummary, state: str) -> int:
-    """Return what the command ended with, as a shell tells it; of one that was stopped and ended well, that it was stopped."""
-    worker = summary.workers.get("worker-0")
-    exited = worker.exited if worker else None
+    A command that was stopped and exited with 0 gets the code of SIGTERM.
+    """
     if state == RunState.SUCCEEDED:
         return 0
+    worker = summary.workers.get("worker-0")
+    exited = worker.exited if worker else None
     if exited is None:
         return OURS
     if exited.signal:
         return 128 + exited.signal
+    if exited.code:
+        return exited.code
     was_stopped = any(event.state == RunState.STOPPING for event in summary.states)
-    return exited.code or (128 + signal.SIGTERM if was_stopped else OURS)
+    return 128 + signal.SIGTERM if was_stopped else OURS
+
+
+def _has_own_code(summary: RunSummary) -> bool:
+    """Return whether the command was started and has ended, so that its exit code is its own."""
+    worker = summary.workers.get("worker-0")
+    has_exited = worker is not None and worker.exited is not None
+    return has_exited and not summary.reason.startswith(NOT_STARTED)
+
+
+# ---- input and output of the command
+
+
+def _is_one_file(first: int, second: int) -> bool:
+    """Return whether two descriptors lead to one file, terminal or pipe.
+
+    Then the order matters in which the command writes to both.
+    """
+    first_stat = os.fstat(first)
+    is_same = os.path.samestat(first_stat, os.fstat(second))
+    # Other character devices, such as /dev/null, keep no order.
+    return is_same and (os.isatty(first) or not stat.S_ISCHR(first_stat.st_mode))
+
+
+def _hand_over_stdin() -> int | None:
+    """Return a descriptor of the stdin for the command.
+
+    It is None for a terminal, whose input belongs to the user of tuilab.
+    """
+    if os.isatty(0):
+        return None
+    stdin = os.dup(0)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)  # so that the writer of a pipe notices when the command has closed it
+    os.close(null)
+    return stdin
+
+
+def _list_inherited_descriptors() -> list[int]:
+    """Return the descriptors beyond stderr that the shell gave to this process, as for <(...)."""
+    descriptors = map(int, os.listdir("/proc/self/fd"))
+    return [
+        descriptor for descriptor in descriptors if descriptor > 2 and _is_inherited(descriptor)
+    ]
+
+
+def _is_inherited(descriptor: int) -> bool:
+    try:
+        # Descriptors that Python opens itself are not inheritable.
+        return os.get_inheritable(descriptor) and not os.isatty(descriptor)
+    except OSError:  # it was the descriptor of the listed folder
+        return False

@@ -6,8 +6,7 @@ In a terminal, this opens the screens at that lesson, and you can enter your pre
 
 import shlex
 import shutil
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -40,84 +39,88 @@ def command(
     learned = lesson_score.read()
     upcoming = lesson_score.upcoming(lessons, learned)
     if as_json:
-        options.print_document("tuilab.learn/1", **fields(lessons, learned, upcoming))
+        options.print_document("tuilab.learn/1", **describe_score(lessons, learned, upcoming))
         return 0
-    if not headless:
+    if not headless and options.can_open_screens("score"):
         from tuilab import tui
 
-        why = tui.why_not()
-        if not why:
-            return tui.start(options.root(root), scenarios, is_learning=True, fps=fps)
-        print(f"tuilab: {why}; printing the score instead (same as --headless)", file=sys.stderr)
-    folders = "".join(f" --scenarios {shlex.quote(folder)}" for folder in scenarios)
+        return tui.start(options.root_path(root), scenarios, is_learning=True, fps=fps)
+    folder_options = "".join(f" --scenarios {shlex.quote(folder)}" for folder in scenarios)
     width = min(shutil.get_terminal_size((100, 24)).columns, 100)
-    print(render(lessons, learned, upcoming, folders, width))
+    print(render(lessons, learned, upcoming, folder_options, width))
     return 0
+
+
+# ---- text
 
 
 def render(
     lessons: Sequence[Scenario],
-    learned: dict[str, Learned],
+    learned: Mapping[str, Learned],
     upcoming: Scenario | None,
-    folders: str = "",
+    folder_options: str = "",
     width: int = 100,
 ) -> str:
-    """Return the lessons that were done with what was predicted of them, the score, and the next lesson."""
+    """Return the finished lessons with their predictions, the score, and the next lesson."""
     done = lesson_score.done(lessons, learned)
-    longest = max((len(one.lesson) for one in done), default=0)
-    lines = [f"  {show(one.lesson):{longest}}  {_told(one)}" for one in done]
-    lines += [""] if lines else []
-    lines.append(lesson_score.describe_score(lessons, learned))
-    return "\n".join([*lines, "", *_next(upcoming, folders, width)])
+    name_width = max((len(lesson.lesson) for lesson in done), default=0)
+    lines = []
+    for lesson in done:
+        lines.append(f"  {show(lesson.lesson):{name_width}}  {_describe_prediction(lesson)}")
+    if lines:
+        lines.append("")
+    lines += [lesson_score.describe_score(lessons, learned), ""]
+    lines += _describe_next(upcoming, folder_options, width)
+    return "\n".join(lines)
 
 
-def _told(one: Learned) -> str:
-    if one.nearness is None:
+def _describe_prediction(lesson: Learned) -> str:
+    if lesson.nearness is None:
         return "done, without a prediction"
-    return f"{one.nearness:5}  you predicted {one.predicted:.6g}, measured {one.measured:.6g}"
+    numbers = f"you predicted {lesson.predicted:.6g}, measured {lesson.measured:.6g}"
+    return f"{lesson.nearness:5}  {numbers}"
 
 
-def _next(upcoming: Scenario | None, folders: str, width: int) -> list[str]:
+def _describe_next(upcoming: Scenario | None, folder_options: str, width: int) -> list[str]:
     if upcoming is None:
         return ["You have done them all. Write one: tuilab new NAME"]
-    question = _question(upcoming)
-    return [
-        *wrap(f"Next: {show(upcoming.topic)}/{show(upcoming.id)}  {show(upcoming.title)}", width),
-        *(f"  {line}" for line in wrap(show(question), width - 2)),
-        f"  read it: tuilab show {show(upcoming.id)}{folders}",
-        f"  run it:  {_command(upcoming, folders)}",
-    ]
+    name = show(upcoming.id)
+    question = _question_of(upcoming)
+    lines = wrap(f"Next: {show(upcoming.topic)}/{name}  {show(upcoming.title)}", width)
+    lines += [f"  {line}" for line in wrap(show(question), width - 2)]
+    prediction = " --predict NUMBER" if question else ""
+    lines.append(f"  read it: tuilab show {name}{folder_options}")
+    lines.append(f"  run it:  tuilab run {name}{folder_options} --headless{prediction}")
+    return lines
 
 
-def _question(lesson: Scenario) -> str:
+def _question_of(lesson: Scenario) -> str:
     return flow(lesson.sections.get("Predict", ""))
 
 
-def _command(lesson: Scenario, folders: str) -> str:
-    return f"tuilab run {show(lesson.id)}{folders} --headless{' --predict NUMBER' if _question(lesson) else ''}"
+# ---- the document of --json
 
 
-def fields(
-    lessons: Sequence[Scenario], learned: dict[str, Learned], upcoming: Scenario | None
+def describe_score(
+    lessons: Sequence[Scenario], learned: Mapping[str, Learned], upcoming: Scenario | None
 ) -> dict[str, object]:
     """Return the score for `--json`."""
-    done = [
-        {
-            "scenario": one.lesson,
-            "run": one.run,
-            "predicted": one.predicted,
-            "measured": one.measured,
-            "nearness": one.nearness,
+    done = []
+    for lesson in lesson_score.done(lessons, learned):
+        document = {
+            "scenario": lesson.lesson,
+            "run": lesson.run,
+            "predicted": lesson.predicted,
+            "measured": lesson.measured,
+            "nearness": lesson.nearness,
         }
-        for one in lesson_score.done(lessons, learned)
-    ]
-    return {"lessons": len(lessons), "next": _fields(upcoming) if upcoming else None, "done": done}
-
-
-def _fields(lesson: Scenario) -> dict[str, str]:
-    return {
-        "scenario": lesson.id,
-        "topic": lesson.topic,
-        "title": lesson.title,
-        "question": _question(lesson),
-    }
+        done.append(document)
+    next_lesson = None
+    if upcoming:
+        next_lesson = {
+            "scenario": upcoming.id,
+            "topic": upcoming.topic,
+            "title": upcoming.title,
+            "question": _question_of(upcoming),
+        }
+    return {"lessons": len(lessons), "next": next_lesson, "done": done}

@@ -35,21 +35,24 @@ def command(
 ) -> None:
     if text:
         options.refuse_empty("TEXT", " ".join(text))
-    if twice := next((tag for tag in tags if tag in untags), ""):
-        raise UsageError(f"--tag and --untag both name {show(twice, 60)}; use only one of them")
-    run_dir = store.find_among(run, options.roots(roots))
+    for tag in tags:
+        if tag in untags:
+            raise UsageError(f"--tag and --untag both name {show(tag, 60)}; use only one of them")
+    run_dir = store.find_among(run, options.root_paths(roots))
     if text or tags or untags:
         notes.add(run_dir, " ".join(text), tags, untags)
-    found = notes.read(run_dir)
+    run_notes = notes.read(run_dir)
     if as_json:
-        told = [{"wall_s": when, "text": words} for when, words in found.texts]
+        documents = [{"wall_s": wall_s, "text": note} for wall_s, note in run_notes.texts]
         options.print_document(
-            "tuilab.note/1", **store.fields(run_dir), tags=found.tags, notes=told
+            "tuilab.note/1", **store.fields(run_dir), tags=run_notes.tags, notes=documents
         )
         return
-    tagged = f"  {' '.join('#' + tag for tag in found.tags)}" if found.tags else ""
-    if not found.tags and not found.texts:
-        tagged = "  no notes and no tags"
-    click.echo(f"{store.short_id(run_dir.name)}{tagged}")
-    for when, words in found.texts:
-        click.echo(f"  {notes.day(when)}  {words}")
+    line = store.short_id(run_dir.name)
+    if run_notes.tags:
+        line += "  " + " ".join(f"#{tag}" for tag in run_notes.tags)
+    elif not run_notes.texts:
+        line += "  no notes and no tags"
+    click.echo(line)
+    for wall_s, note in run_notes.texts:
+        click.echo(f"  {notes.day(wall_s)}  {note}")

@@ -7,8 +7,7 @@ A queued run starts when no other run uses its device. `tuilab run --detach` que
 import functools
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,36 +22,23 @@ from tuilab.runs import queue, store
 from tuilab.runs.command_line import hint
 from tuilab.text.display import show
 
-_RUN = click.Argument(["run"], shell_complete=completion.going_on)
-_RUNS = click.Argument(["runs"], nargs=-1, required=True, shell_complete=completion.going_on)
+_RUN = click.Argument(["run"], shell_complete=completion.unfinished_runs)
+_RUNS = click.Argument(["runs"], nargs=-1, required=True, shell_complete=completion.unfinished_runs)
 
 
-def _with_root(act: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the folder of runs that is named behind it, else the one that is named before it."""
-
-    @functools.wraps(act)
-    def with_root(*, root: str | None, **given: Any) -> None:
-        before: str | None = click.get_current_context().obj
-        act(options.root(before if root is None else root), **given)
-
-    return with_root
-
-
-class _Queue(Subcommands):
+class _QueueGroup(Subcommands):
     """A group that calls its members subcommands, as `tuilab --help` does."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = []
+        for name, subcommand in sorted(self.commands.items()):
+            rows.append((name, subcommand.get_short_help_str(limit=60)))
         with formatter.section("Subcommands"):
-            formatter.write_dl(
-                [
-                    (name, one.get_short_help_str(limit=60))
-                    for name, one in sorted(self.commands.items())
-                ]
-            )
+            formatter.write_dl(rows)
 
 
 @click.group(
-    cls=_Queue,
+    cls=_QueueGroup,
     help=__doc__,
     subcommand_metavar="[SUBCOMMAND] [ARGS]...",
     invoke_without_command=True,
@@ -62,11 +48,27 @@ class _Queue(Subcommands):
 def command(ctx: click.Context, as_json: bool, root: str | None) -> None:
     ctx.obj = root
     if ctx.invoked_subcommand is None:
-        _show(options.root(root), as_json=as_json)
+        _print_queue(options.root_path(root), as_json=as_json)
     elif as_json:
-        raise UsageError(
-            f"--json belongs behind {ctx.invoked_subcommand}: tuilab queue {ctx.invoked_subcommand} --json"
-        )
+        name = ctx.invoked_subcommand
+        raise UsageError(f"--json belongs behind {name}: tuilab queue {name} --json")
+
+
+def _with_root(function: Callable[..., None]) -> Callable[..., None]:
+    """Pass a subcommand the folder of runs as a path.
+
+    `--root` may be behind the subcommand or before it: `tuilab queue --root DIR pause`.
+    """
+
+    @functools.wraps(function)
+    def with_root(*, root: str | None, **arguments: Any) -> None:
+        root_before: str | None = click.get_current_context().obj
+        function(options.root_path(root_before if root is None else root), **arguments)
+
+    return with_root
+
+
+# ---- subcommands
 
 
 @command.command(params=[_RUN, click.Argument(["place"], type=int), options.AS_JSON, options.ROOT])
@@ -75,7 +77,7 @@ def move(root: Path, run: str, place: int, as_json: bool) -> None:
     """Move a queued run to another place; 1 is next."""
     run_dir = queue.find(run, root)
     queue.move(root, run_dir.name, place)
-    _show(root, as_json=as_json)
+    _print_queue(root, as_json=as_json)
 
 
 @command.command(params=[_RUNS, options.AS_JSON, options.ROOT])
@@ -87,7 +89,9 @@ def cancel(root: Path, runs: Sequence[str], as_json: bool) -> None:
     """
     from tuilab.engine import launch
 
-    _tell(root, map(launch.stop, [queue.find(run, root) for run in runs]), as_json=as_json)
+    run_dirs = [queue.find(run, root) for run in runs]
+    sentences = (launch.stop(run_dir) for run_dir in run_dirs)
+    _print_actions(root, sentences, as_json=as_json)
 
 
 @command.command(params=[options.AS_JSON, options.ROOT])
@@ -98,13 +102,10 @@ def pause(root: Path, as_json: bool) -> None:
     Runs that have already started continue. `tuilab queue resume` resumes the queue.
     """
     queue.pause(root)
-    _tell(
-        root,
-        [
-            f"the queue is paused, {len(queue.waiting(root))} queued; resume it: {hint(root, 'queue', 'resume')}"
-        ],
-        as_json=as_json,
-    )
+    queued = len(queue.waiting(root))
+    step = hint(root, "queue", "resume")
+    sentence = f"the queue is paused, {queued} queued; resume it: {step}"
+    _print_actions(root, [sentence], as_json=as_json)
 
 
 @command.command(params=[options.AS_JSON, options.ROOT])
@@ -112,12 +113,13 @@ def pause(root: Path, as_json: bool) -> None:
 def resume(root: Path, as_json: bool) -> None:
     """Resume the queue: queued runs start again."""
     queue.resume(root)
-    _tell(root, [f"the queue is resumed, {len(queue.waiting(root))} queued"], as_json=as_json)
+    queued = len(queue.waiting(root))
+    _print_actions(root, [f"the queue is resumed, {queued} queued"], as_json=as_json)
 
 
 @command.command(
     params=[
-        click.Argument(["runs"], nargs=-1, shell_complete=completion.over),
+        click.Argument(["runs"], nargs=-1, shell_complete=completion.finished_runs),
         options.AS_JSON,
         options.ROOT,
     ]
@@ -129,68 +131,87 @@ def again(root: Path, runs: Sequence[str], as_json: bool) -> None:
     Without RUNS: all runs that were still queued when they were killed or the machine rebooted.
     """
     from tuilab.engine.launch import check_outlived
-    from tuilab.engine.requeue import queue_again
 
     check_outlived()
     chosen = {store.find_surely(run, [root]).name for run in runs}
-    told = (
-        f"{store.short_id(old)} is queued again as {store.short_id(new.name)}"
-        for old, new in queue_again(root, chosen)
-    )
-    first = next(told, "no queued run was lost")
-    _tell(root, chain([first], told), as_json=as_json)
+    _print_actions(root, _queue_again(root, chosen), as_json=as_json)
 
 
-def _tell(root: Path, done: Iterable[str], *, as_json: bool) -> None:
-    """Tell what is done, one after the other; a program is told how the queue stands then."""
-    for line in done:
+def _queue_again(root: Path, chosen: set[str]) -> Iterator[str]:
+    """Queue lost runs again; yield a sentence for each, or one that there was none."""
+    from tuilab.engine.requeue import queue_again
+
+    has_run = False
+    for old_run, new_run_dir in queue_again(root, chosen):
+        has_run = True
+        new_id = store.short_id(new_run_dir.name)
+        yield f"{store.short_id(old_run)} is queued again as {new_id}"
+    if not has_run:
+        yield "no queued run was lost"
+
+
+# ---- printing
+
+
+def _print_actions(root: Path, sentences: Iterable[str], *, as_json: bool) -> None:
+    """Do the actions one after another, and print a sentence for each; for a program, the queue.
+
+    An action is done when its sentence is taken from `sentences`.
+    """
+    for sentence in sentences:
         if not as_json:
-            click.echo(line)
+            click.echo(sentence)
     if as_json:
-        _show(root, as_json=True)
+        _print_queue(root, as_json=True)
 
 
-def _show(root: Path, *, as_json: bool) -> None:
-    """Show how the queue stands."""
-    if as_json:
-        options.print_document("tuilab.queue/1", **_fields(root))
-    else:
-        click.echo(_page(root, style_of(sys.stdout)))
+def _print_queue(root: Path, *, as_json: bool) -> None:
+    state = queue.read_queue(root)
+    if not as_json:
+        click.echo(_queue_text(root, state, style_of(sys.stdout)))
+        return
+    runs = []
+    for run_state, place, ticket in state.rows:
+        topic, _, scenario = ticket.name.rpartition("/")
+        fields = {
+            **store.fields(root / ticket.run),
+            "scenario": scenario,
+            "topic": topic or None,
+            "state": run_state,
+            "place": place,
+            "devices": ticket.devices,
+        }
+        runs.append(fields)
+    options.print_document("tuilab.queue/1", is_paused=state.is_paused, runs=runs)
 
 
-def _page(root: Path, style: Style) -> str:
-    now = queue.read_queue(root)
-    names = {RunState.RUNNING: "now"}
-    lines = [
-        _line(str(place or names.get(state, state)), one, style) for state, place, one in now.rows
-    ]
+def _queue_text(root: Path, state: queue.Standing, style: Style) -> str:
+    lines = []
+    for run_state, place, ticket in state.rows:
+        first_column = str(place or run_state)
+        if run_state == RunState.RUNNING:
+            first_column = "now"
+        lines.append(_queue_line(first_column, ticket, style))
     if not lines:
-        lines = [f"the queue is empty; queue runs: {hint(root, 'run', 'TOPIC', '--detach')}"]
-    if now.is_paused:
-        lines.append(f"paused: no queued run starts; resume: {hint(root, 'queue', 'resume')}")
-    if now.lost:
-        again = hint(root, "queue", "again")
+        step = hint(root, "run", "TOPIC", "--detach")
+        lines.append(f"the queue is empty; queue runs: {step}")
+    if state.is_paused:
+        step = hint(root, "queue", "resume")
+        lines.append(f"paused: no queued run starts; resume: {step}")
+    if state.lost:
+        step = hint(root, "queue", "again")
         lines.append(
-            f"lost: still queued when they were killed or the machine rebooted; queue them again: {again}"
+            "lost: still queued when they were killed or the machine rebooted; "
+            f"queue them again: {step}"
         )
     return style.fit("\n".join(lines))
 
 
-def _line(place: str, one: queue.Ticket, style: Style) -> str:
-    waited = f"{max(time.time_ns() - one.since_ns, 0) / 1e9:.0f} s" if one.since_ns else "n/a"
-    devices = style.dim(show(", ".join(one.devices)))
-    return f"{place:>4}  {store.short_id(one.run)}  {show(one.name):32} {waited:>8}  {devices}".rstrip()
-
-
-def _fields(root: Path) -> dict[str, Any]:
-    now = queue.read_queue(root)
-    return {
-        "is_paused": now.is_paused,
-        "runs": [_run(root, state, place, one) for state, place, one in now.rows],
-    }
-
-
-def _run(root: Path, state: str, place: int | None, one: queue.Ticket) -> dict[str, Any]:
-    topic, _, scenario = one.name.rpartition("/")
-    about = {**store.fields(root / one.run), "scenario": scenario, "topic": topic or None}
-    return {**about, "state": state, "place": place, "devices": one.devices}
+def _queue_line(first_column: str, ticket: queue.Ticket, style: Style) -> str:
+    waited = "n/a"
+    if ticket.since_ns:
+        waited_s = max(time.time_ns() - ticket.since_ns, 0) / 1e9
+        waited = f"{waited_s:.0f} s"
+    run = f"{store.short_id(ticket.run)}  {show(ticket.name):32}"
+    devices = style.dim(show(", ".join(ticket.devices)))
+    return f"{first_column:>4}  {run} {waited:>8}  {devices}".rstrip()

@@ -1,7 +1,7 @@
 """Replay a run on the screens, as they would have shown it live.
 
-RUN is an id, the unique start of one, or `last` (the default). Keys: space plays and pauses, `,` and
-`.` seek, `[` and `]` change the speed.
+RUN is an id, the unique start of one, or `last` (the default). Keys: space plays and pauses, `,`
+and `.` seek, `[` and `]` change the speed.
 """
 
 import click
@@ -24,11 +24,10 @@ from tuilab.runs.command_line import hint
 def command(run: str, fps: float, read_only: bool, root: str | None) -> int:
     from tuilab import tui
 
-    folder = options.root(root)
+    folder = options.root_path(root)
     run_dir = store.find(run, folder)
-    if why := tui.why_not():
-        name = store.short_id(run_dir.name)
-        raise UsageError(
-            f"cannot open the screens: {why}; print the result instead: {hint(folder, 'attach', name)}"
-        )
+    reason = tui.why_not()
+    if reason:
+        step = hint(folder, "attach", store.short_id(run_dir.name))
+        raise UsageError(f"cannot open the screens: {reason}; print the result instead: {step}")
     return tui.start(folder, show=run_dir, is_replay=True, fps=fps, is_read_only=read_only)

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import completion, options
 from tuilab.errors import UsageError
 from tuilab.runs import store
@@ -31,15 +30,16 @@ from tuilab.text.display import plural, show
 
 if TYPE_CHECKING:
     from tuilab.reports.reported_run import ReportedRun
+    from tuilab.runs.entry import RunEntry
 
-_SUMMARY = "GITHUB_STEP_SUMMARY"
+_SUMMARY = "GITHUB_STEP_SUMMARY"  # variable with the file that a step of GitHub Actions shows
 _FORMATS = ("html", "md", "json", "csv", "junit", "trace", "tensorboard")
 
 
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["runs"], nargs=-1, shell_complete=completion.runs_and_all_or_sweeps),
+        click.Argument(["runs"], nargs=-1, shell_complete=completion.runs_or_all_or_sweeps),
         click.Option(
             ["-o", "--output", "target"],
             metavar="FILE",
@@ -55,7 +55,8 @@ _FORMATS = ("html", "md", "json", "csv", "junit", "trace", "tensorboard")
         click.Option(
             ["--github"],
             is_flag=True,
-            help=f"Write Markdown of at most 65,000 characters; without -o, append it to the file ${_SUMMARY}.",
+            help="Write Markdown of at most 65,000 characters; without -o, append it to the file "
+            f"${_SUMMARY}.",
         ),
         options.KEEP_PRIVATE,
         click.Option(
@@ -63,7 +64,8 @@ _FORMATS = ("html", "md", "json", "csv", "junit", "trace", "tensorboard")
             is_flag=False,
             flag_value="report",
             metavar="[NAME]",
-            help="Print the JSON Schema of a .json report, or of what another subcommand prints, such as runs; write nothing.",
+            help="Print the JSON Schema of a .json report, or of what another subcommand prints, "
+            "such as runs; write nothing.",
         ),
         *options.FOLDERS,
     ],
@@ -79,90 +81,101 @@ def command(
     root: str | None,
 ) -> None:
     if schema is not None:
-        click.echo(_schema(schema), nl=False)
+        click.echo(_find_schema(schema), nl=False)
         return
     from tuilab.reports import write_report
-    from tuilab.runs import sweeps
 
     is_appended = github and not target
-    target = target or (os.environ.get(_SUMMARY, "") if github else "")
+    if is_appended:
+        target = os.environ.get(_SUMMARY, "")
     if not target:
-        why = f"{_SUMMARY} is not set; " if github else ""
-        raise UsageError(f"{why}name an output file, for example -o report.html (- is stdout)")
-    found = write_report.format_of(target, kind or ("md" if is_appended else ""))
-    if github and found != "md":
+        reason = f"{_SUMMARY} is not set; " if github else ""
+        raise UsageError(f"{reason}name an output file, for example -o report.html (- is stdout)")
+    format_name = write_report.format_of(target, kind or ("md" if is_appended else ""))
+    if github and format_name != "md":
         raise UsageError(
-            f"--github writes Markdown, but {show(target, 200)} would be {found}; use the extension .md, or drop -o"
+            f"--github writes Markdown, but {show(target, 200)} would be {format_name}; "
+            "use the extension .md, or drop -o"
         )
-    write_report.tell_lack(found)
-    folders = chosen(runs or ["last"], options.root(root))
-    known = _known(scenarios) if "all" in runs else []
-    subjects = write_report.read_subjects(folders, keeps_private=keep_private)
-    wanted = options.root(root)
-    of_sweeps = {
-        one.run: one
-        for run in runs
-        if run.startswith(sweeps.PREFIX)
-        for one in sweeps.find(run, wanted).entries
-    }
-    subjects = [replace(one, of_sweep=of_sweeps.get(one.run_dir.name)) for one in subjects]
-    _tell_damage(subjects)
+    write_report.tell_lack(format_name)
+    folder = options.root_path(root)
+    run_dirs = find_runs(runs or ["last"], folder)
+    listed = []
+    if "all" in runs:
+        from tuilab.catalogue import catalog
+
+        listed = catalog.load(scenarios)
+    subjects = _add_sweeps(
+        write_report.read_subjects(run_dirs, keeps_private=keep_private), runs, folder
+    )
+    _print_damage(subjects)
     write_report.write(
         subjects,
         target,
-        found,
-        known=known,
+        format_name,
+        known=listed,
         limit=write_report.GITHUB_LIMIT if github else 0,
         is_appended=is_appended,
     )
     if target != write_report.STDOUT:
-        print(f"{plural(len(folders), 'run')}: {show(target, 500)}", file=sys.stderr)
+        print(f"{plural(len(run_dirs), 'run')}: {show(target, 500)}", file=sys.stderr)
 
 
-def _schema(wanted: str) -> str:
-    """Return the schema that documents name as a whole, `tuilab.runs/1`, or that is called so, `runs`."""
+def _find_schema(name: str) -> str:
+    """Return a schema by its full name, such as `tuilab.runs/1`, or its short one, `runs`."""
     from tuilab.cli import schemas
 
-    found = {name.removeprefix("tuilab.").partition("/")[0]: name for name in schemas.names()}
-    name = found.get(wanted, wanted)
-    if name not in found.values():
+    full_names = {}
+    for full_name in schemas.names():
+        short_name, _, _ = full_name.removeprefix("tuilab.").partition("/")
+        full_names[short_name] = full_name
+    full_name = full_names.get(name, name)
+    if full_name not in full_names.values():
         raise UsageError(
-            f"no schema is named {show(wanted, 60)}; --schema takes {', '.join(found)}"
+            f"no schema is named {show(name, 60)}; --schema takes {', '.join(full_names)}"
         )
-    return schemas.schema_of(name)
+    return schemas.schema_of(full_name)
 
 
-def _tell_damage(subjects: "Sequence[ReportedRun]") -> None:
-    """Say of each run whose record is not whole what is the matter; the file says it, too."""
-    from tuilab.reports.missing_data import damage
+def find_runs(references: Sequence[str], root: Path) -> list[Path]:
+    """Return the folders of the named runs, each once.
 
-    for subject in subjects:
-        if problems := damage(subject):
-            print(
-                f"tuilab: the data of {subject.id} is incomplete: {' '.join(problems)}",
-                file=sys.stderr,
-            )
-
-
-def chosen(references: Sequence[str], root: Path) -> list[Path]:
-    """Return the runs that are meant, each once: for `all` the run that represents each scenario, for a sweep its points."""
+    `all` means the run that represents each scenario, and a sweep means its points.
+    """
     from tuilab.runs import sweeps
     from tuilab.runs.index import Index
     from tuilab.runs.representative import runs_to_report
 
-    found: dict[Path, None] = {}
+    run_dirs: list[Path] = []
     for reference in references:
         if reference == "all":
-            runs = [root / run for run in runs_to_report(Index(root))] or [store.find("last", root)]
+            representatives = [root / run for run in runs_to_report(Index(root))]
+            run_dirs += representatives or [store.find("last", root)]
         elif reference.startswith(sweeps.PREFIX):
-            runs = sweeps.find(reference, root).runs
+            run_dirs += sweeps.find(reference, root).runs
         else:
-            runs = [store.find(reference, root)]
-        found |= dict.fromkeys(runs)
-    return list(found)
+            run_dirs.append(store.find(reference, root))
+    return list(dict.fromkeys(run_dirs))
 
 
-def _known(scenarios: Sequence[str]) -> list[Scenario]:
-    from tuilab.catalogue import catalog
+def _add_sweeps(
+    subjects: "Sequence[ReportedRun]", references: Sequence[str], root: Path
+) -> "list[ReportedRun]":
+    """Return the runs, those of a named sweep with their entry as one of its points."""
+    from tuilab.runs import sweeps
 
-    return catalog.load(scenarios)
+    entries: dict[str, RunEntry] = {}
+    for reference in references:
+        if reference.startswith(sweeps.PREFIX):
+            entries |= {entry.run: entry for entry in sweeps.find(reference, root).entries}
+    return [replace(subject, of_sweep=entries.get(subject.run_dir.name)) for subject in subjects]
+
+
+def _print_damage(subjects: "Sequence[ReportedRun]") -> None:
+    """Print for each run with an incomplete record what is missing; the report says it as well."""
+    from tuilab.reports.missing_data import damage
+
+    for subject in subjects:
+        problems = " ".join(damage(subject))
+        if problems:
+            print(f"tuilab: the data of {subject.id} is incomplete: {problems}", file=sys.stderr)

@@ -23,11 +23,13 @@ from tuilab.runs.run_name import RunName
 from tuilab.text.display import plural, show
 from tuilab.text.words import size
 
+_MOST_REASONS = 10  # that are printed
+
 
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["runs"], nargs=-1, shell_complete=completion.over),
+        click.Argument(["runs"], nargs=-1, shell_complete=completion.finished_runs),
         click.Option(
             ["--older-than"],
             type=options.Age(),
@@ -36,14 +38,15 @@ from tuilab.text.words import size
         ),
         click.Option(
             ["--keep"],
-            type=options.Whole(0),
+            type=options.WholeNumber(0),
             metavar="N",
             help="Keep the newest N runs, whatever their age.",
         ),
         click.Option(
             ["--yes"],
             is_flag=True,
-            help="Really delete: runs chosen by age or number, or an unfinished run of another machine.",
+            help="Really delete: runs chosen by age or number, or an unfinished run of another "
+            "machine.",
         ),
         options.AS_JSON,
         options.ROOTS,
@@ -57,96 +60,118 @@ def command(
     as_json: bool,
     roots: Sequence[str],
 ) -> None:
-    is_sweep = older_than is not None or keep is not None
-    if is_sweep and runs:
+    is_by_age = older_than is not None or keep is not None
+    if is_by_age and runs:
         raise UsageError("use either names of runs, or --older-than and --keep; drop one of them")
-    if not (is_sweep or runs):
+    if not is_by_age and not runs:
         raise UsageError(
             "no runs chosen; name the runs to delete, or use --older-than AGE or --keep N"
         )
-    if is_sweep:
-        swept = [_sweep(root, older_than, keep or 0, is_meant=yes) for root in options.roots(roots)]
-        if as_json:
-            gone = [store.fields(one.root / entry.run) for one in swept for entry in one.gone]
-            kept = [why for one in swept for why in (*one.failed, *one.spared)]
-            options.print_document("tuilab.rm/1", is_done=yes, runs=gone, kept=kept)
-        for one in swept if not as_json else ():
-            _tell(one, is_meant=yes)
-        if any(one.failed for one in swept):
-            raise CannotRecord("some runs could not be deleted; the reasons are above")
+    folders = options.root_paths(roots)
+    if is_by_age:
+        _delete_old(folders, older_than, keep or 0, is_confirmed=yes, as_json=as_json)
         return
-    _delete(
-        [*dict.fromkeys(store.find_surely(run, options.roots(roots)) for run in runs)],
-        is_given_up=yes,
-        as_json=as_json,
-    )
+    run_dirs = list(dict.fromkeys(store.find_surely(run, folders) for run in runs))
+    _delete_named(run_dirs, is_confirmed=yes, as_json=as_json)
 
 
-def _delete(named: Sequence[Path], *, is_given_up: bool, as_json: bool) -> None:
-    """Delete runs; where one of them cannot be, those before it are told all the same."""
-    gone: list[dict[str, str]] = []
+def _delete_named(run_dirs: Sequence[Path], *, is_confirmed: bool, as_json: bool) -> None:
+    """Delete runs and print their names.
+
+    If one of them cannot be deleted, the names of those before it are printed all the same.
+    """
+    deleted: list[dict[str, str]] = []
     try:
-        for run_dir in named:
-            deleting.delete(run_dir, is_given_up=is_given_up)
-            gone.append(store.fields(run_dir))
+        for run_dir in run_dirs:
+            deleting.delete(run_dir, is_given_up=is_confirmed)
+            deleted.append(store.fields(run_dir))
             if not as_json:
                 click.echo(f"deleted {run_dir.name}")
     finally:
-        if as_json and gone:
-            options.print_document("tuilab.rm/1", is_done=True, runs=gone, kept=[])
+        if as_json and deleted:
+            options.print_document("tuilab.rm/1", is_done=True, runs=deleted, kept=[])
+
+
+# ---- runs chosen by age or number
 
 
 @dataclass
-class _Swept:
-    """What became of the runs of an age in one folder: gone, or why not."""
+class _DeletionResult:
+    """The old runs of one folder: those that are deleted, and why the others are not."""
 
     root: Path
-    gone: list[RunEntry] = field(default_factory=list)
-    spared: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)  # that might have been deleted
+    deleted: list[RunEntry] = field(default_factory=list)  # or would be, without --yes
+    spared: list[str] = field(default_factory=list)  # reasons for runs that must not be deleted
+    failed: list[str] = field(default_factory=list)  # reasons for runs that could not be deleted
 
 
-def _sweep(root: Path, older_than_s: float | None, keep: int, *, is_meant: bool) -> _Swept:
-    """Delete the runs of an age, or find out which would be."""
-    swept = _Swept(root)
+def _delete_old(
+    roots: Sequence[Path],
+    older_than_s: float | None,
+    keep: int,
+    *,
+    is_confirmed: bool,
+    as_json: bool,
+) -> None:
+    """Delete the old runs of some folders, or find out which would be deleted; print which."""
+    results = [
+        _delete_old_in(root, older_than_s, keep, is_confirmed=is_confirmed) for root in roots
+    ]
+    if as_json:
+        deleted = []
+        reasons = []
+        for result in results:
+            deleted += [store.fields(result.root / entry.run) for entry in result.deleted]
+            reasons += result.failed + result.spared
+        options.print_document("tuilab.rm/1", is_done=is_confirmed, runs=deleted, kept=reasons)
+    else:
+        for result in results:
+            _print_deletion(result, is_confirmed=is_confirmed)
+    if any(result.failed for result in results):
+        raise CannotRecord("some runs could not be deleted; the reasons are above")
+
+
+def _delete_old_in(
+    root: Path, older_than_s: float | None, keep: int, *, is_confirmed: bool
+) -> _DeletionResult:
+    result = _DeletionResult(root)
     index = Index(root)
     for run_dir in store.list_runs(root)[keep:]:
         if not _is_old(run_dir.name, older_than_s):
             continue
         entry = index.entry(run_dir.name)
         try:
-            if is_meant:
+            if is_confirmed:
                 deleting.delete(run_dir)
-            elif why := deleting.why_not(run_dir, entry):
-                raise UsageError(why)
-        except UsageError as refused:
-            swept.spared.append(str(refused))
+            elif reason := deleting.why_not(run_dir, entry):
+                raise UsageError(reason)
+        except UsageError as refusal:
+            result.spared.append(str(refusal))
         except CannotRecord as problem:
-            swept.failed.append(str(problem))
+            result.failed.append(str(problem))
         else:
-            swept.gone.append(entry)
-    return swept
-
-
-def _tell(swept: _Swept, *, is_meant: bool) -> None:
-    gone = swept.gone
-    known = [entry.bytes_total for entry in gone if entry.bytes_total is not None]
-    disk = f"{'' if len(known) == len(gone) else 'more than '}{size(sum(known))}"
-    done = "deleted" if is_meant else "would delete"
-    click.echo(
-        f"{done} {plural(len(gone), 'run')}, {disk}, in {show(swept.root)}{'' if is_meant else '; add --yes to do it'}"
-    )
-    _tell_kept([*swept.failed, *swept.spared])
-
-
-def _tell_kept(reasons: Sequence[str]) -> None:
-    for why in reasons[:10]:
-        click.echo(f"kept: {why}")
-    if len(reasons) > 10:
-        click.echo(f"kept {len(reasons) - 10} more")
+            result.deleted.append(entry)
+    return result
 
 
 def _is_old(run: str, older_than_s: float | None) -> bool:
-    """Say whether a run is old enough; one whose name does not tell when it started is never."""
-    started = RunName(run).started_s
-    return started is not None and (older_than_s is None or time.time() - started > older_than_s)
+    """Return whether a run is old enough; False if its name does not say when it started."""
+    started_s = RunName(run).started_s
+    if started_s is None:
+        return False
+    return older_than_s is None or time.time() - started_s > older_than_s
+
+
+def _print_deletion(result: _DeletionResult, *, is_confirmed: bool) -> None:
+    sizes = [entry.bytes_total for entry in result.deleted if entry.bytes_total is not None]
+    at_least = "" if len(sizes) == len(result.deleted) else "more than "
+    runs = f"{plural(len(result.deleted), 'run')}, {at_least}{size(sum(sizes))}"
+    if is_confirmed:
+        click.echo(f"deleted {runs}, in {show(result.root)}")
+    else:
+        click.echo(f"would delete {runs}, in {show(result.root)}; add --yes to do it")
+    reasons = result.failed + result.spared
+    for reason in reasons[:_MOST_REASONS]:
+        click.echo(f"kept: {reason}")
+    if len(reasons) > _MOST_REASONS:
+        click.echo(f"kept {len(reasons) - _MOST_REASONS} more")

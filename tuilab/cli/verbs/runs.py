@@ -26,35 +26,36 @@ from tuilab.runs.folders import count_closed, has_spoilt_journal
 from tuilab.runs.run_name import RunName
 from tuilab.text.display import join, plural, show
 
-_ALL = RunFilter()
-
 
 class RunSelection(NamedTuple):
-    """Which runs are wanted; an empty field, or None, asks for nothing."""
+    """Which runs are listed. A field that is empty or None selects all runs."""
 
     scenario: str | None = None
     states: Sequence[str] = ()
     since_s: float | None = None
     verdicts: Sequence[str] = ()
     tags: Sequence[str] = ()
-    words: RunFilter = _ALL
+    run_filter: RunFilter = RunFilter()
 
     def may_match(self, run: str) -> bool:
-        """Say whether a run may be wanted, by the name of its folder alone."""
-        started = RunName(run).started_s if self.since_s is not None else None
-        return self.words.may_match(run) and (
-            self.since_s is None or (started is not None and started >= self.since_s)
-        )
+        """Return False if the name of a run is enough to leave it out."""
+        if not self.run_filter.may_match(run):
+            return False
+        if self.since_s is None:
+            return True
+        started_s = RunName(run).started_s
+        return started_s is not None and started_s >= self.since_s
 
     def matches(self, entry: RunEntry) -> bool:
-        """Say whether a run is wanted, but for its tags."""
+        """Return whether a run is listed; its tags and the filter are left out."""
         if self.scenario and self.scenario not in (entry.scenario, entry.topic, entry.name):
             return False
         if self.states and entry.state not in self.states:
             return False
-        return not self.verdicts or bool(
-            {verdict for _, verdict in entry.claims} & {VERDICTS[word] for word in self.verdicts}
-        )
+        if not self.verdicts:
+            return True
+        verdicts = {VERDICTS[word] for word in self.verdicts}
+        return any(verdict in verdicts for _, verdict in entry.claims)
 
 
 @click.command(
@@ -63,7 +64,7 @@ class RunSelection(NamedTuple):
         click.Argument(["words"], nargs=-1, metavar="[FILTER]..."),
         click.Option(
             ["--limit"],
-            type=options.Whole(1),
+            type=options.WholeNumber(1),
             metavar="N",
             default=LIMIT,
             show_default=True,
@@ -80,20 +81,23 @@ class RunSelection(NamedTuple):
             type=click.Choice(STATES),
             metavar="STATE",
             multiple=True,
-            help=f"Show only runs in this state: {join(STATES)}. May be repeated, to allow several.",
+            help=f"Show only runs in this state: {join(STATES)}. "
+            "May be repeated, to allow several.",
         ),
         click.Option(
             ["--since"],
             type=options.Since(),
             metavar="TIME",
-            help="Show only runs that started since then: 2h, 3d, today, or a day such as 2026-11-21 (UTC).",
+            help="Show only runs that started since then: 2h, 3d, today, "
+            "or a day such as 2026-11-21 (UTC).",
         ),
         click.Option(
             ["--verdict", "verdicts"],
             type=click.Choice(list(VERDICTS)),
             metavar="VERDICT",
             multiple=True,
-            help=f"Show only runs with a claim that got this verdict: {join(VERDICTS)}. May be repeated, to allow several.",
+            help=f"Show only runs with a claim that got this verdict: {join(VERDICTS)}. "
+            "May be repeated, to allow several.",
         ),
         completion.tag_option("--tag", "Show only runs with this tag; may be repeated."),
         click.Option(
@@ -118,64 +122,77 @@ def command(
     as_json: bool,
     roots: Sequence[str],
 ) -> None:
-    folders = options.root_names(roots)
     for word in words:
         options.refuse_empty("FILTER", word)
-    found = LazyRunList(folders)
-    asked = parse(
-        with_sweeps(" ".join(words), (found.entry(*run) for run in found.runs)), time.time()
-    )
-    if asked.problem:
-        raise UsageError(f"{asked.problem}; filters are: {HINT}")
-    if idle := next((word for word in words if not parse(word, 0.0).asked), ""):
-        raise UsageError(f"{show(idle, 60)} is an incomplete filter; filters are: {HINT}")
-    wanted = RunSelection(scenario, states, since, verdicts, tags, asked)
-    rows = [*islice(_chosen(found, wanted), limit + 1)]
-    if asked.odd and not rows:
+    run_list = LazyRunList(options.root_names(roots))
+    run_filter = _parse_filter(words, run_list)
+    selection = RunSelection(scenario, states, since, verdicts, tags, run_filter)
+    # One row more than is shown: then it is known whether there are more.
+    rows = list(islice(_select_rows(run_list, selection), limit + 1))
+    if run_filter.odd and not rows:
         click.echo(
-            f"tuilab: {show(asked.odd, 60)} is not a known filter and was searched for as text; filters are: {HINT}",
+            f"tuilab: {show(run_filter.odd, 60)} is not a known filter and was searched for as "
+            f"text; filters are: {HINT}",
             err=True,
         )
-    is_more, rows = len(rows) > limit, rows[:limit]
+    is_more = len(rows) > limit
+    rows = rows[:limit]
     if claim is not None:
-        _show_claim([row.folder for row in reversed(rows)], claim, as_json=as_json)
+        _print_claim([row.folder for row in reversed(rows)], claim, as_json=as_json)
     elif as_json:
-        options.print_document(
-            "tuilab.runs/1", **_document(found), runs=[_fields(row) for row in rows]
-        )
+        document = _describe_folders(run_list)
+        document["runs"] = [_describe_row(row) for row in rows]
+        options.print_document("tuilab.runs/1", **document)
     else:
-        count = (
-            found.count(limit)
-            if wanted == RunSelection()
-            else _count(len(rows), len(found.runs), is_more=is_more)
-        )
-        click.echo(describe_list(found, rows, count), color=True)
+        if selection == RunSelection():
+            count = run_list.count(limit)
+        else:
+            count = _describe_count(len(rows), len(run_list.runs), is_more=is_more)
+        click.echo(describe_list(run_list, rows, count), color=True)
 
 
-def _document(found: LazyRunList) -> dict[str, Any]:
-    used, is_all = found.used()
-    spoilt = [
-        {"run": os.path.basename(folder), "path": folder}
-        for folder in found.passed_over
-        if has_spoilt_journal(folder)
-    ]
-    closed = count_closed(found.passed_over)
-    return {
-        "total": len(found.runs),
-        "closed": closed,
-        "spoilt": spoilt,
-        "bytes": used if is_all else None,
-    }
+def _parse_filter(words: Sequence[str], run_list: LazyRunList) -> RunFilter:
+    """Return the filter of the command line; UsageError if a word cannot be used."""
+    entries = (run_list.entry(root, run) for root, run in run_list.runs)
+    run_filter = parse(with_sweeps(" ".join(words), entries), time.time())
+    if run_filter.problem:
+        raise UsageError(f"{run_filter.problem}; filters are: {HINT}")
+    for word in words:
+        if not parse(word, 0.0).asked:
+            raise UsageError(f"{show(word, 60)} is an incomplete filter; filters are: {HINT}")
+    return run_filter
 
 
-def _show_claim(folders: Sequence[str], claim: str, *, as_json: bool) -> None:
-    """Print how one claim came out in these runs, the oldest first."""
+def _select_rows(run_list: LazyRunList, selection: RunSelection) -> Iterator[RunRow]:
+    """Yield the selected runs, newest first; a run is read only when the caller gets to it."""
+    for root, run in run_list.runs:
+        if not selection.may_match(run) or not run_list.has_journal(root, run):
+            continue
+        entry = run_list.entry(root, run)
+        if not selection.matches(entry):
+            continue
+        run_notes = notes.read(f"{root}/{run}")
+        read_words = partial(words_of, entry, run_notes)
+        is_filtered_in = selection.run_filter.matches(entry, run_notes, read_words)
+        if is_filtered_in and set(selection.tags) <= set(run_notes.tags):
+            yield RunRow(root, entry, run_notes)
+
+
+def _describe_count(shown: int, total: int, *, is_more: bool) -> str:
+    """Return how many runs match, with `{}` where the size of all runs belongs."""
+    if not shown:
+        return f"0 of {plural(total, 'run')} match"
+    count = f"the newest {shown} that match" if is_more else f"{shown} of {plural(total, 'run')}"
+    return f"{count}, all runs: {{}}"
+
+
+def _print_claim(folders: Sequence[str], claim: str, *, as_json: bool) -> None:
+    """Print the verdicts of one claim in these runs, the oldest first."""
     import shutil
     from pathlib import Path
 
-    from tuilab.record.encoding import (
-        for_programs,
-    )  # imported here: msgspec takes a tenth of the time of `tuilab runs`
+    # Imported here: msgspec takes a tenth of the time of `tuilab runs`.
+    from tuilab.record.encoding import for_programs
     from tuilab.reports import claim_history_text
     from tuilab.reports.compare_document import history_document
     from tuilab.runs.comparing.claim_history import history_of
@@ -186,37 +203,36 @@ def _show_claim(folders: Sequence[str], claim: str, *, as_json: bool) -> None:
         return
     style = style_of(sys.stdout)
     width = shutil.get_terminal_size((100, 24)).columns
-    click.echo(
-        style.fit(
-            f"{claim_history_text.render(history, style, width)}\n{claim_history_text.summed_up(history)}"
-        ),
-        color=True,
-    )
+    lines = [
+        claim_history_text.render(history, style, width),
+        claim_history_text.summed_up(history),
+    ]
+    click.echo(style.fit("\n".join(lines)), color=True)
 
 
-def _chosen(found: LazyRunList, wanted: RunSelection) -> Iterator[RunRow]:
-    """Yield the runs that are wanted, reading no more of them than somebody asks for."""
-    for root, run in found.runs:
-        if not (wanted.may_match(run) and found.is_there(root, run)):
-            continue
-        entry = found.entry(root, run)
-        if wanted.matches(entry):
-            written = notes.read(f"{root}/{run}")
-            is_worded = wanted.words.matches(entry, written, partial(words_of, entry, written))
-            if is_worded and set(wanted.tags) <= set(written.tags):
-                yield RunRow(root, entry, written)
+# ---- the document of --json
 
 
-def _count(shown: int, total: int, *, is_more: bool) -> str:
-    """Return how many of the runs are like that, and `{}` for what all of them take."""
-    if not shown:
-        return f"0 of {plural(total, 'run')} match"
-    count = f"the newest {shown} that match" if is_more else f"{shown} of {plural(total, 'run')}"
-    return f"{count}, all runs: {{}}"
+def _describe_folders(run_list: LazyRunList) -> dict[str, Any]:
+    """Return the fields about the folders of runs as a whole."""
+    used_bytes, is_complete = run_list.count_bytes()
+    spoilt = []
+    for folder in run_list.passed_over:
+        if has_spoilt_journal(folder):
+            spoilt.append({"run": os.path.basename(folder), "path": folder})
+    return {
+        "total": len(run_list.runs),
+        "closed": count_closed(run_list.passed_over),
+        "spoilt": spoilt,
+        "bytes": used_bytes if is_complete else None,
+    }
 
 
-def _fields(row: RunRow) -> dict[str, Any]:
+def _describe_row(row: RunRow) -> dict[str, Any]:
     entry = row.entry
+    claims = []
+    for (text, verdict), key in zip_longest(entry.claims, entry.claim_keys):
+        claims.append({"key": key or None, "text": text, "verdict": verdict or None})
     return {
         "run": entry.run,
         "path": row.folder,
@@ -228,12 +244,9 @@ def _fields(row: RunRow) -> dict[str, Any]:
         "sweep": {"id": entry.sweep, "point": entry.point} if entry.sweep else None,
         "elapsed_s": entry.elapsed_s,
         "bytes": entry.bytes_total,
-        "claims": [
-            {"key": key or None, "text": text, "verdict": verdict or None}
-            for (text, verdict), key in zip_longest(entry.claims, entry.claim_keys)
-        ],
+        "claims": claims,
         "host": entry.host or None,
         "gpus": [{"uuid": uuid, "name": name} for uuid, name in entry.gpu_names.items()],
         "tags": row.notes.tags,
-        "notes": [{"wall_s": when, "text": text} for when, text in row.notes.texts],
+        "notes": [{"wall_s": wall_s, "text": text} for wall_s, text in row.notes.texts],
     }

@@ -16,7 +16,7 @@ from tuilab.catalogue.source import Broken, read_text
 from tuilab.catalogue.stated_claims import intro_of
 from tuilab.catalogue.translation import ENGLISH, chosen, translated
 from tuilab.cli import completion, options
-from tuilab.cli.verbs.list import fields_of
+from tuilab.cli.verbs.list import describe_scenario
 from tuilab.text import wrapping
 from tuilab.text.display import show, show_lines
 
@@ -34,105 +34,81 @@ _ITEM = re.compile(r"[-*] |[0-9]+\. |`--|refutes: ")  # begins a line of its own
     ],
 )
 def command(name: str, source: bool, as_json: bool, scenarios: Sequence[str]) -> None:
-    found = catalog.find(catalog.load(scenarios), name, scenarios)
+    matches = catalog.find(catalog.load(scenarios), name, scenarios)
     if as_json:
-        options.print_document(
-            "tuilab.show/1", scenarios=[_fields(scenario, has_source=source) for scenario in found]
-        )
+        documents = [_describe(scenario, has_source=source) for scenario in matches]
+        options.print_document("tuilab.show/1", scenarios=documents)
         return
-    shown = [translated(scenario) for scenario in found]
-    if chosen() != ENGLISH and shown == found:
+    shown = [translated(scenario) for scenario in matches]
+    if chosen() != ENGLISH and shown == matches:
         click.echo(f"tuilab: no translation into {show(chosen(), 40)}; showing English", err=True)
     width = min(shutil.get_terminal_size().columns, 100)
-    parts = [render(scenario, width) + (_source(scenario) if source else "") for scenario in shown]
+    parts = []
+    for scenario in shown:
+        text = render(scenario, width)
+        if source:
+            text += _source_text(scenario)
+        parts.append(text)
     click.echo(f"\n{'─' * width}\n\n".join(parts), nl=False)
 
 
-def _fields(scenario: Scenario, *, has_source: bool) -> dict[str, object]:
-    fields = {**fields_of(scenario), "lesson": scenario.lesson, "sections": scenario.sections}
+def _describe(scenario: Scenario, *, has_source: bool) -> dict[str, object]:
+    """Return a scenario for `--json`."""
+    fields = describe_scenario(scenario)
+    fields["lesson"] = scenario.lesson
+    fields["sections"] = scenario.sections
     if has_source:
         try:
             fields["source"] = read_text(scenario.path)
         except Broken as problem:
-            fields |= {"source": None, "why": str(problem)}
+            fields["source"] = None
+            fields["why"] = str(problem)
     return fields
+
+
+# ---- text
 
 
 def render(scenario: Scenario, width: int) -> str:
     """Return a scenario as text for people."""
-    where = f"{show(scenario.topic)}/{show(scenario.id)}  {show(scenario.path)}"
+    heading = f"{show(scenario.topic)}/{show(scenario.id)}  {show(scenario.path)}"
     if scenario.error:
-        return f"{where}\ncannot be used: {show(scenario.error)}\n"
+        return f"{heading}\ncannot be used: {show(scenario.error)}\n"
+    origin = [heading]
+    if scenario.builds_on:
+        origin += _wrap_item(f"builds on {', '.join(map(show, scenario.builds_on))}", width)
     mechanism = intro_of(scenario.lesson)
+    remaining_lesson = notes_apart(scenario.lesson[len(mechanism) :])
+    parameters = []
+    for param in scenario.params:
+        parameters += _describe_param(param, width)
     blocks = [
         "\n".join(wrapping.wrap(show(scenario.title), width)),
-        "\n".join(
-            [where, *_hang(f"builds on {', '.join(map(show, scenario.builds_on))}", width)]
-            if scenario.builds_on
-            else [where]
-        ),
-        wrap(show_lines(mechanism.strip()), width),
-        _code(scenario),
-        wrap(show_lines(notes_apart(scenario.lesson[len(mechanism) :])), width),
-        _block(
-            "Parameters", [line for param in scenario.params for line in _describe(param, width)]
-        ),
-        _block("Arms", _hang(", ".join(map(show, scenario.arms)), width)),
+        "\n".join(origin),
+        wrap_text(show_lines(mechanism.strip()), width),
+        _arms_text(scenario),
+        wrap_text(show_lines(remaining_lesson), width),
+        _block("Parameters", parameters),
+        _block("Arms", _wrap_item(", ".join(map(show, scenario.arms)), width)),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
-
-
-def wrap(text: str, width: int) -> str:
-    """Return text with its paragraphs and list items wrapped; headings and indented lines stay as they are."""
-    paragraphs: list[list[str]] = []
-    for line in text.split("\n"):
-        if paragraphs and _goes_on(paragraphs[-1], line):
-            paragraphs[-1].append(line.strip())
-        else:
-            paragraphs.append([line])
-    return "\n".join(
-        line
-        for words in paragraphs
-        for line in (_hang("\n".join(words), width) if _flows(words[0]) else words)
-    )
-
-
-def _goes_on(words: Sequence[str], line: str) -> bool:
-    """Say whether a line belongs to a paragraph or list item."""
-    first = words[0]
-    if first.startswith("refutes: ") and not words[-1].endswith(","):
-        return False
-    if not line or not _flows(first) or _ITEM.match(line.lstrip()):
-        return False
-    return _flows(line) or (line[0] != "#" and _ITEM.match(first) is not None)
-
-
-def _flows(line: str) -> bool:
-    return bool(line) and line[0] not in "# \t"
-
-
-def _hang(text: str, width: int) -> list[str]:
-    indent = "  " if text.startswith(("- ", "* ")) else ""
-    return wrapping.wrap(text, width, hang=indent, keeps_words=True)
 
 
 def _block(heading: str, lines: list[str]) -> str:
     return "\n".join([f"## {heading}", *lines]) if lines else ""
 
 
-def _describe(param: Param, width: int) -> list[str]:
-    quick = "" if param.quick is None else f", with --quick {show(spell(param.quick))}"
-    takes = (
-        f"{option_of(param.name)}  {describe(param)} (default {show(spell(param.default))}{quick})"
-    )
-    return [
-        *_hang(takes, width),
-        *(f"    {line}" for line in wrapping.wrap(show(param.label), width - 4)),
-    ]
+def _describe_param(param: Param, width: int) -> list[str]:
+    default = f"default {show(spell(param.default))}"
+    if param.quick is not None:
+        default += f", with --quick {show(spell(param.quick))}"
+    lines = _wrap_item(f"{option_of(param.name)}  {describe(param)} ({default})", width)
+    lines += [f"    {line}" for line in wrapping.wrap(show(param.label), width - 4)]
+    return lines
 
 
-def _code(scenario: Scenario) -> str:
-    """Return the arms, indented as code is; the file may have gone since it was listed."""
+def _arms_text(scenario: Scenario) -> str:
+    """Return the code of the arms, indented; empty if the file has gone since it was listed."""
     try:
         code = arms_code(read_text(scenario.path))
     except Broken:
@@ -140,8 +116,51 @@ def _code(scenario: Scenario) -> str:
     return show_lines(textwrap.indent(code, "    "))
 
 
-def _source(scenario: Scenario) -> str:
+def _source_text(scenario: Scenario) -> str:
     try:
         return "\n## File\n" + show_lines(read_text(scenario.path))
     except Broken as problem:
         return f"\nthe source cannot be shown: {show(problem)}\n"
+
+
+# ---- wrapping of a lesson
+
+
+def wrap_text(text: str, width: int) -> str:
+    """Return text with wrapped paragraphs and list items; headings and indented lines stay."""
+    paragraphs: list[list[str]] = []
+    for line in text.split("\n"):
+        if paragraphs and _continues(paragraphs[-1], line):
+            paragraphs[-1].append(line.strip())
+        else:
+            paragraphs.append([line])
+    wrapped: list[str] = []
+    for lines in paragraphs:
+        if _is_prose(lines[0]):
+            wrapped += _wrap_item("\n".join(lines), width)
+        else:
+            wrapped += lines
+    return "\n".join(wrapped)
+
+
+def _continues(paragraph: Sequence[str], line: str) -> bool:
+    """Return whether a line continues a paragraph or a list item."""
+    first = paragraph[0]
+    if first.startswith("refutes: ") and not paragraph[-1].endswith(","):
+        return False
+    if not line or not _is_prose(first) or _ITEM.match(line.lstrip()):
+        return False
+    if _is_prose(line):
+        return True
+    # An indented line continues a list item, but not a paragraph.
+    return line[0] != "#" and _ITEM.match(first) is not None
+
+
+def _is_prose(line: str) -> bool:
+    return bool(line) and line[0] not in "# \t"
+
+
+def _wrap_item(text: str, width: int) -> list[str]:
+    """Return a paragraph or list item wrapped; the later lines of an item are indented."""
+    indent = "  " if text.startswith(("- ", "* ")) else ""
+    return wrapping.wrap(text, width, hang=indent, keeps_words=True)

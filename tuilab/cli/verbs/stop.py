@@ -12,15 +12,18 @@ from tuilab.errors import TuilabError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tuilab.runs.sweeps import Begun
+
 
 @click.command(
     help=__doc__,
     params=[
-        click.Argument(["run"], shell_complete=completion.going_on_or_sweeps),
+        click.Argument(["run"], shell_complete=completion.unfinished_runs_or_sweeps),
         click.Option(
             ["--now"],
             is_flag=True,
-            help="Kill the run immediately: the scenario can save nothing, and no verdicts are reached.",
+            help="Kill the run immediately: the scenario can save nothing, "
+            "and no verdicts are reached.",
         ),
         options.AS_JSON,
         options.ROOT,
@@ -30,53 +33,69 @@ def command(run: str, now: bool, as_json: bool, root: str | None) -> None:
     from tuilab.engine import launch
     from tuilab.runs import store, sweeps
 
+    folder = options.root_path(root)
     if run.startswith(sweeps.PREFIX):
-        _stop_sweep(run, options.root(root), at_once=now, as_json=as_json)
+        _stop_sweep(run, folder, at_once=now, as_json=as_json)
         return
-    run_dir = store.find_surely(run, [options.root(root)])
-    done = launch.stop(run_dir, at_once=now)
+    run_dir = store.find_surely(run, [folder])
+    action = launch.stop(run_dir, at_once=now)
     if as_json:
-        options.print_document("tuilab.stop/1", **store.fields(run_dir), done=done)
+        options.print_document("tuilab.stop/1", **store.fields(run_dir), done=action)
     else:
-        click.echo(done)
+        click.echo(action)
 
 
 def _stop_sweep(reference: str, root: "Path", *, at_once: bool, as_json: bool) -> None:
-    """Stop who begins the points of a sweep, and those that run or wait, the last first: else the next would begin."""
+    """Stop the process that starts the points of a sweep, then the running and queued points.
+
+    The newest point is stopped first. Otherwise the end of a point would start the next one.
+    """
     from tuilab.engine import launch
     from tuilab.runs import store, sweeps
-    from tuilab.text.display import plural
 
-    found = sweeps.find(reference, root)
-    front = found.front
-    is_ended = front is not None and launch.interrupt(front, found.source)
-    done = [
-        (root / one.run, _stop(root / one.run, at_once=at_once)) for one in reversed(found.going_on)
-    ]
+    begun = sweeps.find(reference, root)
+    front = begun.front
+    is_front_asked = front is not None and launch.interrupt(front, begun.source)
+    actions = {}
+    for entry in reversed(begun.going_on):
+        run_dir = root / entry.run
+        actions[run_dir] = _stop_point(run_dir, at_once=at_once)
     if as_json:
-        runs = [{**store.fields(run_dir), "done": words} for run_dir, words in done]
+        runs = [{**store.fields(run_dir), "done": action} for run_dir, action in actions.items()]
         options.print_document(
-            "tuilab.stop-sweep/1", sweep=found.sweep.id, is_ended=is_ended, runs=runs
+            "tuilab.stop-sweep/1", sweep=begun.sweep.id, is_ended=is_front_asked, runs=runs
         )
         return
-    told = [f"asked {found.sweep.id} to stop: no further point starts"] if is_ended else []
-    told += [words for _, words in done]
-    click.echo(
-        "\n".join(told)
-        or f"{found.sweep.id} has no running points: {sweeps.describe_counts(found.counts)}"
-    )
-    if done and not is_ended and (left := found.counts[sweeps.LEFT]):
-        click.echo(
-            f"{plural(left, 'point')} not started: if its `tuilab sweep` is still running, stop that with Ctrl-C",
-            err=True,
-        )
+    _print_actions(begun, list(actions.values()), is_front_asked=is_front_asked)
 
 
-def _stop(run_dir: "Path", *, at_once: bool) -> str:
-    """Return what was done to stop a run, or why nothing could be: the others are stopped all the same."""
+def _stop_point(run_dir: "Path", *, at_once: bool) -> str:
+    """Return what was done to stop a run, or why that failed: the other points are stopped too."""
     from tuilab.engine import launch
 
     try:
         return launch.stop(run_dir, at_once=at_once)
     except TuilabError as problem:
         return str(problem)
+
+
+def _print_actions(begun: "Begun", actions: list[str], *, is_front_asked: bool) -> None:
+    from tuilab.runs import sweeps
+    from tuilab.text.display import plural
+
+    sweep_id = begun.sweep.id
+    lines = []
+    if is_front_asked:
+        lines.append(f"asked {sweep_id} to stop: no further point starts")
+    lines += actions
+    if not lines:
+        counts = sweeps.describe_counts(begun.counts)
+        lines.append(f"{sweep_id} has no running points: {counts}")
+    click.echo("\n".join(lines))
+    not_started = begun.counts[sweeps.LEFT]
+    if actions and not is_front_asked and not_started:
+        click.echo(
+            f"{plural(not_started, 'point')} not started: if its `tuilab sweep` is still running, "
+            "stop that with Ctrl-C",
+            err=True,
+        )

@@ -12,6 +12,7 @@ curves. Ctrl-C stops the sweep; --resume continues it.
 """
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,11 @@ from tuilab.errors import UsageError
 from tuilab.text.display import plural, show
 
 if TYPE_CHECKING:
-    from tuilab.cli.follow import Outcome
+    from tuilab.cli.follow import ResultPrinter
     from tuilab.engine.messages import RunOrder
 
 _MOST_DETACHED = 100  # points
-_MOST_BYTES = 6000  # of its command line, which stands in the first record of each run
-
+_MOST_BYTES = 6000  # of the command line, which is in the first record of each run
 
 _OPTIONS: list[click.Parameter] = [
     click.Argument(["names"], nargs=-1, metavar="[NAME]", shell_complete=completion.scenarios),
@@ -37,7 +37,8 @@ _OPTIONS: list[click.Parameter] = [
         ["--set", "settings"],
         multiple=True,
         metavar="NAME=VALUE,VALUE",
-        help="Values of a parameter; in a command, the values that replace {NAME}. May be repeated.",
+        help="Values of a parameter; in a command, the values that replace {NAME}. "
+        "May be repeated.",
     ),
     click.Option(
         ["--resume"],
@@ -48,19 +49,23 @@ _OPTIONS: list[click.Parameter] = [
     options.shared("--quick"),
     options.shared(
         "--repeat",
-        f"Run each point in N fresh processes (default: {REPEATS} for claims about time, 1 otherwise and with --quick).",
+        f"Run each point in N fresh processes (default: {REPEATS} for claims about time, "
+        "1 otherwise and with --quick).",
     ),
     options.shared(
         "--budget",
-        "For each point: repeat until its claims are decided or this time is over, for example 10m.",
+        "For each point: repeat until its claims are decided or this time is over, "
+        "for example 10m.",
     ),
     options.shared(
         "--timeout",
-        "Stop a point after this time: 90s, 2m, 1.5h; a number alone is seconds (default: no limit).",
+        "Stop a point after this time: 90s, 2m, 1.5h; a number alone is seconds "
+        "(default: no limit).",
     ),
     options.shared(
         "--metric",
-        "Read a metric from the output of a command, for example 'acc=acc ([0-9.]+)'; may be repeated.",
+        "Read a metric from the output of a command, for example 'acc=acc ([0-9.]+)'; "
+        "may be repeated.",
     ),
     options.shared("--detach", "Queue all points, print the ids of their runs and return at once."),
     options.AS_JSON,
@@ -73,133 +78,157 @@ _OPTIONS: list[click.Parameter] = [
 
 
 class _SweepCommand(click.Command):
-    """What stands behind -- is a command of the user's, whatever its words look like."""
+    """Keeps the words behind `--` as the user's command, even if they look like options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        at = args.index("--") if "--" in args else len(args)
-        ctx.meta["tuilab.command"] = args[at + 1 :]
+        has_dashes = "--" in args
+        end = args.index("--") if has_dashes else len(args)
+        command_words = args[end + 1 :]
+        ctx.meta["tuilab.command"] = command_words
         ctx.meta["tuilab.words"] = list(args)
         try:
-            rest = super().parse_args(ctx, args[:at])
+            rest = super().parse_args(ctx, args[:end])
         except click.NoSuchOption as problem:
-            if "--" in args:
+            if has_dashes:
                 raise
-            step = "for an option of your own command, write -- before the command; see `tuilab sweep --help`"
-            raise UsageError(f"no option {problem.option_name}; {step}") from problem
-        if at < len(args) and not args[at + 1 :]:
             raise UsageError(
-                "no command after --; add one, for example tuilab sweep --set lr=0.1,0.01 -- python train.py --lr {lr}"
+                f"no option {problem.option_name}; for an option of your own command, "
+                "write -- before the command; see `tuilab sweep --help`"
+            ) from problem
+        if has_dashes and not command_words:
+            raise UsageError(
+                "no command after --; add one, for example "
+                "tuilab sweep --set lr=0.1,0.01 -- python train.py --lr {lr}"
             )
         return rest
 
 
 @click.command(cls=_SweepCommand, params=_OPTIONS, help=__doc__)
 @click.pass_context
-def command(ctx: click.Context, /, **given: Any) -> int:
-    root = options.root(
-        given["root"]
-    ).absolute()  # one that is resumed goes on in the folder where it began
-    typed = {
-        name
-        for name in given
-        if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
-    }
-    if typed <= {"as_json", "root"} and not ctx.meta["tuilab.command"]:
+def command(ctx: click.Context, /, **arguments: Any) -> int:
+    # Absolute, because a resumed sweep continues in the folder that it was started in.
+    root = options.root_path(arguments["root"]).absolute()
+    if _has_nothing_to_sweep(ctx, arguments):
         from tuilab.cli import sweep_list
 
-        sweep_list.print_sweeps(root, as_json=given["as_json"])
+        sweep_list.print_sweeps(root, as_json=arguments["as_json"])
         return 0
-    options.check_report(given["report"])
-    orders = _resumed(given, root) if given["resume"] is not None else _orders(ctx, given, root)
+    options.check_report(arguments["report"])
+    if arguments["resume"] is None:
+        orders = _make_orders(ctx, arguments, root)
+    else:
+        orders = _make_missing_orders(arguments, root)
     if not orders:
-        from tuilab.cli.sweeping import tell_result
+        from tuilab.cli.sweeping import print_sweep_result
 
-        return tell_result(given["resume"], root, _outcome(given))
-    engine = options.remote_engine(given)
-    if given["detach"] and engine:
+        return print_sweep_result(arguments["resume"], root, _make_printer(arguments))
+    engine = options.remote_engine(arguments)
+    if arguments["detach"] and engine:
         raise UsageError(
-            f"--detach works only on this machine; drop it, or drop --engine {given['engine']}"
+            f"--detach works only on this machine; drop it, or drop --engine {arguments['engine']}"
         )
-    if given["detach"]:
-        from tuilab.cli.verbs.run import detach
+    if arguments["detach"]:
+        return _detach(orders, arguments, root)
+    from tuilab.cli.sweeping import run_points
 
-        options.check_detached(root, given, "sweep-last")
-        if len(orders) > _MOST_DETACHED:
-            raise UsageError(
-                f"--detach takes up to {_MOST_DETACHED} points, not {len(orders)}; drop --detach or use fewer values"
-            )
-        if orders[0].sweep:
-            print(f"{orders[0].sweep.id}: {plural(len(orders), 'point')}", file=sys.stderr)
-        return detach(
-            orders, as_json=given["as_json"], sweep=orders[0].sweep.id if orders[0].sweep else ""
-        )
-    from tuilab.cli.sweeping import go_through
+    printer = _make_printer(arguments)
+    if engine is None:
+        return run_points(orders, root, printer)
+    from tuilab.cli.remote import run_remotely
 
-    outcome = _outcome(given)
-    if engine:
-        from tuilab.cli.remote import run_remotely
-
-        return go_through(
-            orders, root, outcome, lambda orders: run_remotely(engine, orders, given, outcome)
-        )
-    return go_through(orders, root, outcome)
-
-
-def _outcome(given: dict[str, Any]) -> "Outcome":
-    """Return how the result is wanted: that of all points together, and of none by itself."""
-    from tuilab.cli.follow import Outcome
-
-    return Outcome(
-        as_json=given["as_json"],
-        is_strict=given["strict"],
-        is_quiet=given["quiet"],
-        is_silent=True,
-        has_chart=options.has_chart(quiet=given["quiet"]),
-        report=given["report"] or "",
+    return run_points(
+        orders, root, printer, lambda points: run_remotely(engine, points, arguments, printer)
     )
 
 
-def _orders(ctx: click.Context, given: dict[str, Any], root: Path) -> "list[RunOrder]":
-    """Return the order of each point; what is wrong with any is told before there is a run."""
+def _has_nothing_to_sweep(ctx: click.Context, arguments: Mapping[str, Any]) -> bool:
+    """Return whether the line asks only for the list of sweeps."""
+    typed = set()
+    for name in arguments:
+        if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+            typed.add(name)
+    return typed <= {"as_json", "root"} and not ctx.meta["tuilab.command"]
+
+
+def _make_printer(arguments: Mapping[str, Any]) -> "ResultPrinter":
+    """Return a printer of the result of all points together."""
+    from tuilab.cli.follow import ResultPrinter
+
+    return ResultPrinter(
+        as_json=arguments["as_json"],
+        is_strict=arguments["strict"],
+        is_quiet=arguments["quiet"],
+        is_silent=True,  # points have no result of their own
+        has_chart=options.has_chart(quiet=arguments["quiet"]),
+        report=arguments["report"] or "",
+    )
+
+
+def _detach(orders: "list[RunOrder]", arguments: Mapping[str, Any], root: Path) -> int:
+    """Queue all points, and print their ids."""
+    from tuilab.cli.verbs.run import detach
+
+    options.check_detached(root, arguments, "sweep-last")
+    if len(orders) > _MOST_DETACHED:
+        raise UsageError(
+            f"--detach takes up to {_MOST_DETACHED} points, not {len(orders)}; "
+            "drop --detach or use fewer values"
+        )
+    sweep_id = orders[0].sweep.id if orders[0].sweep else ""
+    if sweep_id:
+        print(f"{sweep_id}: {plural(len(orders), 'point')}", file=sys.stderr)
+    return detach(orders, as_json=arguments["as_json"], sweep=sweep_id)
+
+
+def _make_orders(ctx: click.Context, arguments: Mapping[str, Any], root: Path) -> "list[RunOrder]":
+    """Return the order of each point; a mistake in any of them is an error before the first run."""
     from tuilab.cli import sweep_orders
 
-    words, argv = ctx.meta["tuilab.command"], ["sweep", *ctx.meta["tuilab.words"]]
-    if (size := len("\0".join(argv).encode(errors="replace"))) > _MOST_BYTES:
+    command_words = ctx.meta["tuilab.command"]
+    argv = ["sweep", *ctx.meta["tuilab.words"]]
+    byte_count = len("\0".join(argv).encode(errors="replace"))
+    if byte_count > _MOST_BYTES:
         raise UsageError(
-            f"the command line of the sweep has {size} bytes, at most {_MOST_BYTES} are possible; move a part into a script"
+            f"the command line of the sweep has {byte_count} bytes, at most {_MOST_BYTES} are "
+            "possible; move a part into a script"
         )
-    if given["names"] and words:
+    if arguments["names"] and command_words:
+        name = show(arguments["names"][0], 40)
         raise UsageError(
-            f"sweep either a scenario or a command, not both; drop {show(given['names'][0], 40)}, or -- and what follows"
+            f"sweep either a scenario or a command, not both; drop {name}, or -- and what follows"
         )
-    return (
-        sweep_orders.of_command(words, given, root, argv)
-        if words
-        else sweep_orders.of_scenario(given, root, argv)
-    )
+    if command_words:
+        return sweep_orders.orders_of_command(command_words, arguments, root, argv)
+    return sweep_orders.orders_of_scenario(arguments, root, argv)
 
 
-def _resumed(given: dict[str, Any], root: Path) -> "list[RunOrder]":
-    """Return the orders of the points of a sweep that have no result yet and do not go on."""
+def _make_missing_orders(arguments: dict[str, Any], root: Path) -> "list[RunOrder]":
+    """Return the orders of the points of `--resume` that have no result yet and are not running.
+
+    The engine of the sweep and its options are set in `arguments`.
+    """
     from tuilab.runs import sweeps
     from tuilab.runs.command_line import hint
 
-    if given["names"] or given["settings"]:
+    if arguments["names"] or arguments["settings"]:
         raise UsageError(
             "--resume continues a sweep with its own scenario and values; drop the name and --set"
         )
-    found = sweeps.find(given["resume"], root)
-    if found.front:
-        steps = " or ".join(hint(root, verb, found.sweep.id) for verb in ("attach", "stop"))
+    begun = sweeps.find(arguments["resume"], root)
+    if begun.front:
+        attach = hint(root, "attach", begun.sweep.id)
+        stop = hint(root, "stop", begun.sweep.id)
         raise UsageError(
-            f"{found.sweep.id} is still running: another `tuilab sweep` starts its points; {steps}"
+            f"{begun.sweep.id} is still running: another `tuilab sweep` starts its points; "
+            f"{attach} or {stop}"
         )
-    with sweeps.as_begun(found):
-        ctx = command.make_context("sweep", found.sweep.argv[1:])
-        orders = _orders(ctx, ctx.params, root)
-    options.continue_on_engine(given, ctx.params)
-    sweep_orders = [order.sweep for order in orders if order.sweep]
-    return [
-        replace(orders[at], sweep=replace(sweep_orders[at], id=found.sweep.id))
-        for at in sweeps.missing(found, sweep_orders)
-    ]
+    with sweeps.as_begun(begun):
+        original_ctx = command.make_context("sweep", begun.sweep.argv[1:])
+        orders = _make_orders(original_ctx, original_ctx.params, root)
+    options.continue_on_engine(arguments, original_ctx.params)
+    points = [order.sweep for order in orders if order.sweep]
+    missing_orders = []
+    for position in sweeps.missing(begun, points):
+        sweep = replace(points[position], id=begun.sweep.id)
+        missing_orders.append(replace(orders[position], sweep=sweep))
+    return missing_orders

@@ -1,1 +1,1 @@
-"""The verbs for who writes scenarios."""
+"""The subcommands for authors of scenarios."""

@@ -18,6 +18,8 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import completion, options
 from tuilab.text.display import plural, show
 
+_Located = tuple[str, CheckFinding]  # the path of a file, and a mistake in it
+
 
 @click.command(
     help=__doc__,
@@ -30,39 +32,68 @@ from tuilab.text.display import plural, show
     ],
 )
 def command(names: Sequence[str], as_json: bool, scenarios: Sequence[str]) -> int:
-    known = catalog.load(scenarios)
-    paths: dict[str, Scenario] = {}
-    named_alone: set[str] = set()
+    listed = catalog.load(scenarios)
+    chosen: dict[str, Scenario] = {}
+    named_paths: set[str] = set()  # of scenarios that are named one by one
     for name in names or ["all"]:
-        meant = catalog.find(known, name, scenarios)
-        paths |= {scenario.path: scenario for scenario in meant}
-        if len(meant) == 1:
-            named_alone.add(meant[0].path)
-    chosen = paths.values()
-    findings = [(scenario.path, finding) for scenario in chosen for finding in check(scenario)]
+        matches = catalog.find(listed, name, scenarios)
+        chosen |= {scenario.path: scenario for scenario in matches}
+        if len(matches) == 1:
+            named_paths.add(matches[0].path)
+    findings: list[_Located] = []
+    warnings: list[_Located] = []
+    for path, scenario in chosen.items():
+        findings += [(path, finding) for finding in check(scenario)]
+        warnings += [(path, warning) for warning in check_words(scenario)]
     if not names or "all" in names:
-        findings += _of_courses(known, scenarios)
-    warnings = [
-        (scenario.path, warning) for scenario in chosen for warning in check_words(scenario)
-    ]
+        findings += _check_courses(listed, scenarios)
+    code = 1 if findings else 0
     if as_json:
-        return _print_document(paths, findings, warnings)
-    shown = [
-        (path, warning)
-        for path, warning in warnings
-        if path in named_alone or not _is_of_tuilab(path)
-    ]
+        options.print_document(
+            "tuilab.check/1",
+            exit_code=code,
+            paths=[str(path) for path in chosen],
+            findings=_to_objects(findings),
+            warnings=_to_objects(warnings),
+        )
+        return code
     for path, finding in findings:
         click.echo(_line(path, finding))
-    for path, warning in shown:
-        click.echo(_line(path, warning, "warning: "))
-    click.echo(_sum_up(len(findings), len(shown), len(chosen)), err=True)
-    return 1 if findings else 0
+    shown_warnings = 0
+    for path, warning in warnings:
+        if path in named_paths or not _is_of_tuilab(path):
+            shown_warnings += 1
+            click.echo(_line(path, warning, "warning: "))
+    click.echo(_sum_up(len(findings), shown_warnings, len(chosen)), err=True)
+    return code
+
+
+def _check_courses(listed: Sequence[Scenario], folders: Sequence[str]) -> list[_Located]:
+    """Return the mistakes in the order of lessons of each folder that has one."""
+    findings: list[_Located] = []
+    for folder in catalog.scenario_dirs(folders):
+        path = f"{folder}/{course.FILE}"
+        if not os.path.exists(path):
+            continue
+        scenarios = []
+        for scenario in listed:
+            topic_folder = os.path.dirname(scenario.path)
+            if os.path.dirname(topic_folder) == folder:
+                scenarios.append(scenario)
+        for fault in course.check(course.read([folder]), scenarios):
+            findings.append((path, CheckFinding(*fault)))
+    return findings
 
 
 def _is_of_tuilab(path: str) -> bool:
     """Return whether a scenario came with tuilab; its words are not the user's to change."""
     return Path(path).is_relative_to(catalog.scenario_dirs()[0])
+
+
+def _line(path: str, finding: CheckFinding, kind: str = "") -> str:
+    here = Path.cwd()
+    shown_path = Path(path).relative_to(here) if Path(path).is_relative_to(here) else path
+    return f"{show(shown_path)}:{finding.line}: {kind}{show(finding.sentence)}"
 
 
 def _sum_up(findings: int, warnings: int, scenarios: int) -> str:
@@ -73,48 +104,6 @@ def _sum_up(findings: int, warnings: int, scenarios: int) -> str:
     return f"{counts} in {plural(scenarios, 'scenario')}"
 
 
-def _print_document(
-    paths: Iterable[str],
-    findings: Sequence[tuple[str, CheckFinding]],
-    warnings: Sequence[tuple[str, CheckFinding]],
-) -> int:
-    """Print the result as JSON and return the exit code."""
-    code = 1 if findings else 0
-    options.print_document(
-        "tuilab.check/1",
-        exit_code=code,
-        paths=[str(path) for path in paths],
-        findings=_to_objects(findings),
-        warnings=_to_objects(warnings),
-    )
-    return code
-
-
-def _to_objects(findings: Iterable[tuple[str, CheckFinding]]) -> list[dict[str, str | int]]:
+def _to_objects(findings: Iterable[_Located]) -> list[dict[str, str | int]]:
     """Return findings as the objects of the JSON document."""
     return [{"path": path, **finding._asdict()} for path, finding in findings]
-
-
-def _of_courses(
-    known: Sequence[Scenario], folders: Sequence[str]
-) -> list[tuple[str, CheckFinding]]:
-    """Return what is wrong in the order of the lessons of each folder that gives one."""
-    found = []
-    for folder in catalog.scenario_dirs(folders):
-        path = f"{folder}/{course.FILE}"
-        if os.path.exists(path):
-            within = [
-                scenario
-                for scenario in known
-                if os.path.dirname(os.path.dirname(scenario.path)) == folder
-            ]
-            found += [
-                (path, CheckFinding(*fault))
-                for fault in course.check(course.read([folder]), within)
-            ]
-    return found
-
-
-def _line(path: str, finding: CheckFinding, kind: str = "") -> str:
-    shown = Path(path).relative_to(Path.cwd()) if Path(path).is_relative_to(Path.cwd()) else path
-    return f"{show(shown)}:{finding.line}: {kind}{show(finding.sentence)}"

@@ -18,7 +18,8 @@ _NAME = re.compile(r"(?!all$)[a-z][a-z0-9-]{0,59}")
 TEMPLATE = '''\
 """One operator, not five hundred slices.
 
-A slice costs a call of its own, and the call takes longer than adding up four numbers. sum makes one call for all rows.
+A slice costs a call of its own, and the call takes longer than adding up four numbers. \
+sum makes one call for all rows.
 
 ## Predict
 How many times faster than the loop is one sum?
@@ -82,20 +83,20 @@ def command(name: str, folder: str, as_json: bool) -> None:
     if as_json:
         options.print_document("tuilab.new/1", path=str(path.absolute()))
         return
+    runnable_path = path if path.is_absolute() else f"./{path}"
+    click.echo(f"wrote {show(path)}; run it: tuilab run {show(runnable_path)}")
     click.echo(
-        f"wrote {show(path)}; run it: tuilab run {show(path if path.is_absolute() else f'./{path}')}"
-    )
-    click.echo(
-        f"see it on the screens: tuilab --scenarios {show(folder)}; "
-        "to see it always, add this folder to scenarios in the file that `tuilab config path` prints"
+        f"see it on the screens: tuilab --scenarios {show(folder)}; to see it always, "
+        "add this folder to scenarios in the file that `tuilab config path` prints"
     )
 
 
 def write(name: str, folder: Path) -> Path:
-    """Write the template and return its path; a file that is there stays as it is."""
+    """Write the template and return its path; UsageError if the file already exists."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f'"{show(name, 60)}" cannot be the name of a scenario; use up to 60 of a-z, 0-9 and -, with a letter first'
+            f'"{show(name, 60)}" cannot be the name of a scenario; '
+            "use up to 60 of a-z, 0-9 and -, with a letter first"
         )
     path = folder / f"{name}.py"
     try:

@@ -1,1 +1,1 @@
-"""Verbs for runs that leave this box or come from another."""
+"""The subcommands for runs that are shared with another machine."""

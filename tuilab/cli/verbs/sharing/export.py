@@ -26,7 +26,8 @@ from tuilab.text.words import size
             ["-o", "--output"],
             type=click.Path(dir_okay=False, path_type=Path),
             metavar="FILE",
-            help="Write to this file, which must not exist yet (default: the full name of the run + .tgz, in this folder).",
+            help="Write to this file, which must not exist yet "
+            "(default: the full name of the run + .tgz, in this folder).",
         ),
         options.KEEP_PRIVATE,
         options.AS_JSON,
@@ -36,33 +37,34 @@ from tuilab.text.words import size
 def command(
     run: str, output: Path | None, keep_private: bool, as_json: bool, roots: Sequence[str]
 ) -> None:
-    run_dir = store.find_among(run, options.roots(roots))
+    run_dir = store.find_among(run, options.root_paths(roots))
     path = output or Path(f"{run_dir.name}.tgz")
     packed = pack.pack(run_dir, path, keeps_private=keep_private)
-    odd = left_out(run_dir)
+    not_packable = left_out(run_dir)
+    removed_secrets = packed.secrets.places
+    packed_bytes = path.stat().st_size
     if as_json:
-        about = {
-            "run": run_dir.name,
-            "file": str(path.absolute()),
-            "files": packed.files,
-            "bytes": path.stat().st_size,
-        }
         options.print_document(
             "tuilab.export/1",
-            **about,
-            taken_out=dict(packed.secrets.places),
-            left_out=[*odd, *packed.unread],
+            run=run_dir.name,
+            file=str(path.absolute()),
+            files=packed.files,
+            bytes=packed_bytes,
+            taken_out=dict(removed_secrets),
+            left_out=[*not_packable, *packed.unread],
         )
         return
-    click.echo(
-        f"{show(path)}: {store.short_id(run_dir.name)}, {plural(packed.files, 'file')}, {size(path.stat().st_size)}"
-    )
-    if packed.secrets.places:
-        click.echo(f"{words_of(packed.secrets.places)}; --keep-private keeps them", err=True)
-    for names, why in ((odd, "that cannot be packed"), (packed.unread, "that cannot be read")):
-        if names:
-            click.echo(
-                f"left out {plural(len(names), 'name')} {why}: {join_first([*names], 5)}", err=True
-            )
+    files = plural(packed.files, "file")
+    click.echo(f"{show(path)}: {store.short_id(run_dir.name)}, {files}, {size(packed_bytes)}")
+    if removed_secrets:
+        click.echo(f"{words_of(removed_secrets)}; --keep-private keeps them", err=True)
+    _print_left_out(not_packable, "that cannot be packed")
+    _print_left_out(packed.unread, "that cannot be read")
     if read_entry.read_entry(run_dir).is_running:
         click.echo("the run is still running: the archive has the data so far", err=True)
+
+
+def _print_left_out(names: Sequence[str], reason: str) -> None:
+    if names:
+        count = plural(len(names), "name")
+        click.echo(f"left out {count} {reason}: {join_first(list(names), 5)}", err=True)

@@ -33,27 +33,40 @@ from tuilab.text.display import join_first, plural
     ],
 )
 def command(files: Sequence[Path], as_json: bool, root: str | None) -> None:
+    folder = options.root_path(root)
     if as_json:
-        unpacked = [_fields(unpack.unpack(path, options.root(root))) for path in files]
-        options.print_document("tuilab.import/1", runs=unpacked)
+        documents = [_describe(unpack.unpack(path, folder)) for path in files]
+        options.print_document("tuilab.import/1", runs=documents)
         return
     for path in files:
-        found = unpack.unpack(path, options.root(root))
-        name = store.short_id(found.run_dir.name)
-        click.echo(f"{name}  {found.run_dir}  see it: {hint(found.run_dir.parent, 'attach', name)}")
-        if (out := taken_out(found.run_dir)) is not None:
-            click.echo(f"{name}: before it was packed: {words_of_packed(out.places)}", err=True)
-        if found.damage:
-            click.echo(f"{name}: {found.damage}", err=True)
-        if found.left_out:
-            names = join_first(found.left_out, 5)
-            click.echo(
-                f"{name}: left out {plural(len(found.left_out), 'file')} that do not belong to a run: {names}",
-                err=True,
-            )
+        _print_unpacked(unpack.unpack(path, folder))
 
 
-def _fields(found: unpack.Unpacked) -> dict[str, object]:
-    out = taken_out(found.run_dir)
-    about = {**store.fields(found.run_dir), "damage": found.damage or None}
-    return {**about, "left_out": found.left_out, "taken_out": out.places if out else {}}
+def _print_unpacked(unpacked: unpack.Unpacked) -> None:
+    run_dir = unpacked.run_dir
+    run_id = store.short_id(run_dir.name)
+    click.echo(f"{run_id}  {run_dir}  see it: {hint(run_dir.parent, 'attach', run_id)}")
+    removed = taken_out(run_dir)
+    if removed is not None:
+        removal = words_of_packed(removed.places)
+        click.echo(f"{run_id}: before it was packed: {removal}", err=True)
+    if unpacked.damage:
+        click.echo(f"{run_id}: {unpacked.damage}", err=True)
+    if unpacked.left_out:
+        count = plural(len(unpacked.left_out), "file")
+        names = join_first(unpacked.left_out, 5)
+        click.echo(
+            f"{run_id}: left out {count} that do not belong to a run: {names}",
+            err=True,
+        )
+
+
+def _describe(unpacked: unpack.Unpacked) -> dict[str, object]:
+    """Return an imported run for `--json`."""
+    removed = taken_out(unpacked.run_dir)
+    return {
+        **store.fields(unpacked.run_dir),
+        "damage": unpacked.damage or None,
+        "left_out": unpacked.left_out,
+        "taken_out": removed.places if removed else {},
+    }

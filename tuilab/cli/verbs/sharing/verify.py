@@ -38,101 +38,115 @@ from tuilab.text.display import interval_words, join, plural, show
     ],
 )
 def command(run: str, rejudge: bool, as_json: bool, root: str | None) -> int:
-    run_dir = store.find(run, options.root(root))
-    found = examine(run_dir)
-    code = ExitCode.REFUTED if found.wrong else ExitCode.DONE
+    run_dir = store.find(run, options.root_path(root))
+    findings = examine(run_dir)
+    code = ExitCode.REFUTED if findings.wrong else ExitCode.DONE
     if as_json:
-        options.print_document("tuilab.verify/1", exit_code=int(code), **_fields(found, run_dir))
+        fields = _describe(findings, run_dir)
+        options.print_document("tuilab.verify/1", exit_code=int(code), **fields)
         return code
-    counts = [
-        plural(found.records, "record"),
-        plural(found.streams, "stream"),
-        plural(found.artifacts, "artifact"),
-    ]
-    rule = f" by rule {join(found.rules)}" if found.rules else ""
-    click.echo(
-        f"{show(run_dir)}\n{', '.join(counts)}, {plural(len(found.recorded), 'verdict')}{rule}"
-    )
-    click.echo(f"digest {digest_of(run_dir, found.state)}")
-    for sentence in found.wrong:
-        click.echo(f"problem: {sentence}")
-    if found.taken_out is not None:
-        click.echo(_taken_out(found.taken_out))
-    if found.unknown:
-        click.echo(
-            f"not checked: {plural(found.unknown, 'record')} of a kind that this version of tuilab does not know"
-        )
-    if others := [name for name in found.rules if name != RULE]:
-        hint = "" if rejudge else f"; --rejudge shows the verdicts by {RULE}"
-        click.echo(f"verdicts by the older rule {join(others)}: not checked{hint}")
-    for line in _side_by_side(found) if rejudge else ():
+    for line in _list_lines(findings, run_dir, has_new_verdicts=rejudge):
         click.echo(line)
-    click.echo(_conclusion(found))
     return code
 
 
-def _conclusion(found: Findings) -> str:
+def _list_lines(findings: Findings, run_dir: Path, *, has_new_verdicts: bool) -> Iterator[str]:
+    """Yield the findings as lines of text."""
+    records = plural(findings.records, "record")
+    streams = plural(findings.streams, "stream")
+    artifacts = plural(findings.artifacts, "artifact")
+    verdicts = plural(len(findings.recorded), "verdict")
+    rule = f" by rule {join(findings.rules)}" if findings.rules else ""
+    yield show(run_dir)
+    yield f"{records}, {streams}, {artifacts}, {verdicts}{rule}"
+    yield f"digest {digest_of(run_dir, findings.state)}"
+    for sentence in findings.wrong:
+        yield f"problem: {sentence}"
+    if findings.taken_out is not None:
+        yield _describe_removed_words(findings.taken_out)
+    if findings.unknown:
+        unknown = plural(findings.unknown, "record")
+        yield f"not checked: {unknown} of a kind that this version of tuilab does not know"
+    older_rules = [rule for rule in findings.rules if rule != RULE]
+    if older_rules:
+        step = "" if has_new_verdicts else f"; --rejudge shows the verdicts by {RULE}"
+        yield f"verdicts by the older rule {join(older_rules)}: not checked{step}"
+    if has_new_verdicts:
+        yield from _list_both_verdicts(findings)
+    yield _describe_conclusion(findings)
+
+
+def _describe_removed_words(count: int) -> str:
+    """Return how the source of an imported run was changed when the run was exported."""
+    if not count:
+        return "the home folder in scenario.py was replaced by ~ when the run was exported"
+    were = "was" if count == 1 else "were"
+    removal = f"{plural(count, 'word')} of scenario.py {were} removed when the run was exported"
+    return f"{removal}, so the source cannot be compared with the one that ran"
+
+
+def _describe_conclusion(findings: Findings) -> str:
     """Return the last line: whether the recorded data is complete."""
-    if found.wrong:
-        return plural(len(found.wrong), "problem")
-    if found.is_over:
+    if findings.wrong:
+        return plural(len(findings.wrong), "problem")
+    if findings.is_over:
         return "complete and unchanged"
     return "complete so far: the run has no recorded end"
 
 
-def _taken_out(count: int) -> str:
-    """Return what the archive of a run says of its source, in a sentence."""
-    if not count:
-        return "the home folder in scenario.py was replaced by ~ when the run was exported"
-    words = f"{plural(count, 'word')} of scenario.py {'was' if count == 1 else 'were'} removed"
-    return (
-        f"{words} when the run was exported, so the source cannot be compared with the one that ran"
-    )
+# ---- verdicts
 
 
-def _fields(found: Findings, run_dir: Path) -> dict[str, object]:
-    """Return what was found, with the verdicts as they stand and as this version reaches them."""
-    about = {**store.fields(run_dir), "digest": digest_of(run_dir, found.state)}
-    names = (
-        "records",
-        "streams",
-        "artifacts",
-        "unknown",
-        "state",
-        "is_over",
-        "wrong",
-        "taken_out",
-        "rules",
-    )
-    judged = {
-        name: [verdict_of(one) for one in getattr(found, name)] for name in ("recorded", "again")
-    }
-    return {**about, **{name: getattr(found, name) for name in names}, "rule": RULE, **judged}
-
-
-def _side_by_side(found: Findings) -> Iterator[str]:
+def _list_both_verdicts(findings: Findings) -> Iterator[str]:
     """Yield each claim with its recorded verdict and the one of this version."""
-    recorded = {verdict.claim_id: verdict for verdict in found.recorded}
-    again = {verdict.claim_id: verdict for verdict in found.again}
-    verdicts = recorded | again
+    recorded = {verdict.claim_id: verdict for verdict in findings.recorded}
+    rejudged = {verdict.claim_id: verdict for verdict in findings.again}
+    verdicts = recorded | rejudged
     changes = 0
-    for claim, verdict in verdicts.items():
-        old, new = recorded.get(claim), again.get(claim)
-        is_same = old is not None and new is not None and judged_fields(old) == judged_fields(new)
+    for claim_id, verdict in verdicts.items():
+        old = recorded.get(claim_id)
+        new = rejudged.get(claim_id)
         if old is None or new is None or old.verdict != new.verdict:
             changes += 1
+        new_words = _describe_verdict(new)
+        if old is not None and new is not None and judged_fields(old) == judged_fields(new):
+            new_words = "the same"
         yield show(verdict.text)
-        yield f"    recorded  {_words(old)}"
-        yield f"    {RULE}  {'the same' if is_same else _words(new)}"
-    yield f"judged again, without writing: {changes} of {plural(len(verdicts), 'verdict')} would change"
+        yield f"    recorded  {_describe_verdict(old)}"
+        yield f"    {RULE}  {new_words}"
+    total = plural(len(verdicts), "verdict")
+    yield f"judged again, without writing: {changes} of {total} would change"
 
 
-def _words(verdict: VerdictReached | None) -> str:
+def _describe_verdict(verdict: VerdictReached | None) -> str:
     """Return a verdict with its numbers."""
     if verdict is None:
         return NOT_JUDGED
     interval = ""
     if verdict.estimate is not None and verdict.low is not None and verdict.high is not None:
-        on_clock = " in CPU time" if verdict.measure == CPU else ""
-        interval = f"{interval_words(verdict.estimate, verdict.low, verdict.high)}{on_clock}; "
+        clock = " in CPU time" if verdict.measure == CPU else ""
+        interval = f"{interval_words(verdict.estimate, verdict.low, verdict.high)}{clock}; "
     return f"{verdict.verdict}  {interval}{show(verdict.why)}".rstrip()
+
+
+# ---- the document of --json
+
+
+def _describe(findings: Findings, run_dir: Path) -> dict[str, object]:
+    """Return the findings, with the recorded verdicts and those of this version."""
+    return {
+        **store.fields(run_dir),
+        "digest": digest_of(run_dir, findings.state),
+        "records": findings.records,
+        "streams": findings.streams,
+        "artifacts": findings.artifacts,
+        "unknown": findings.unknown,
+        "state": findings.state,
+        "is_over": findings.is_over,
+        "wrong": findings.wrong,
+        "taken_out": findings.taken_out,
+        "rules": findings.rules,
+        "rule": RULE,
+        "recorded": [verdict_of(verdict) for verdict in findings.recorded],
+        "again": [verdict_of(verdict) for verdict in findings.again],
+    }
