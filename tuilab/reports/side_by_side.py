@@ -19,7 +19,7 @@ from tuilab.reports.comparison_words import (
     side_found,
     source_changes,
 )
-from tuilab.reports.pages import PageBudget, look_of, when_of
+from tuilab.reports.pages import PageBudget, mark_and_kind, when_of
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
@@ -125,7 +125,7 @@ def _told(side: Side | None) -> RunClaim:
     if side is None:
         return RunClaim("not claimed", "–", "none", "")
     verdict, found = side_found(side)
-    return RunClaim(verdict, *look_of(verdict), found)
+    return RunClaim(verdict, *mark_and_kind(verdict), found)
 
 
 def _numbers(group: Sequence[ReportedRun], found: Comparison) -> list[tuple[str, ...]]:
