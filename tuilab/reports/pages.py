@@ -167,9 +167,7 @@ def page_of(
     """
     summary = subject.summary
     run = summary.run
-    claims = []
-    for claim in subject.result.claims:
-        claims.append(claim_row(claim, subject.before.get(claim.claim_id, "")))
+    claims = claim_rows(subject)
     machine: list[Panel] = []
     figures: list[Figure] = []
     texts: list[tuple[str, str]] = []
@@ -240,6 +238,14 @@ def mark_and_kind(verdict: str) -> tuple[str, str]:
     if verdict not in VERDICT_MARKS:
         return _STYLE.mark(verdict), "open"
     return _STYLE.mark(verdict), VERDICT_MARKS[verdict][2]
+
+
+def claim_rows(subject: ReportedRun) -> list[ClaimRow]:
+    """Return the claims of a run as pages show them."""
+    rows = []
+    for claim in subject.result.claims:
+        rows.append(claim_row(claim, subject.before.get(claim.claim_id, "")))
+    return rows
 
 
 def claim_row(claim: ResultClaim, before: str = "") -> ClaimRow:
