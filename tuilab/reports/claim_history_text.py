@@ -6,7 +6,7 @@ from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series
 from tuilab.record.verdicts import NOT_JUDGED
 from tuilab.reports.comparison_words import side_words
-from tuilab.reports.result import keyed
+from tuilab.reports.result import with_key
 from tuilab.runs.comparing.claim_history import ClaimHistory, HistoryEntry
 from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.run_name import RunName
@@ -19,7 +19,7 @@ _HEIGHT = 14
 
 def render(history: ClaimHistory, style: Style, width: int) -> str:
     """Return the history for people: the claim, its estimates along the runs, and a line about each run."""
-    name = f"{show(history.scenario, 60)}  {show(keyed(history.key, history.text), 300)}"
+    name = f"{show(history.scenario, 60)}  {show(with_key(history.key, history.text), 300)}"
     lines = [style.bold(style.dim_key(history.key, name))]
     if chart := line_chart(
         _lines(history), min(width, 100), _HEIGHT, axes=_axes(history), is_utf8=style.is_utf8

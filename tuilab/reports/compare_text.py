@@ -10,16 +10,16 @@ from tuilab.reports.comparison_words import (
     NumberTable,
     axes_of,
     command_tables,
-    in_order,
     number_tables,
-    overlaid,
+    order_differences,
+    overlay_curves,
     pair_words,
     shared_names,
     side_words,
     source_changes,
 )
 from tuilab.reports.reported_run import ReportedRun
-from tuilab.reports.result import keyed
+from tuilab.reports.result import with_key
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
 from tuilab.runs.comparing.comparison import Comparison, claim_groups, no_claims, verdict_words
 from tuilab.runs.comparing.differences import box_of
@@ -84,7 +84,7 @@ def _runs(subjects: Sequence[ReportedRun], found: Comparison, style: Style) -> s
 
 
 def _differences(found: Comparison, changes: Sequence[str], style: Style, width: int) -> str:
-    rows = in_order(found.differences)
+    rows = order_differences(found.differences)
     pad = min(max((len(f"{row.part} {row.name}") for row in rows), default=0), 40)
     lines = [style.bold("What differs")]
     for row in rows[:_ROWS]:
@@ -185,7 +185,7 @@ def _claim(pair: ClaimPair, style: Style, width: int) -> list[str]:
     indent = " " * (len(pair.sides) + 4)
     room = max(width - len(indent), 30)
     key = pair.key if verdict_words(pair) else ""
-    first, *rest = wrap(keyed(key, pair.text), room) or [""]
+    first, *rest = wrap(with_key(key, pair.text), room) or [""]
     sides = [side_words(side) for side in pair.sides]
     rows = [f"{number}  {words}" for number, words in enumerate(sides, 1)]
     if len(set(sides)) == 1:
@@ -217,7 +217,7 @@ def _curves(
     names = shared_names(subjects, found)
     charts = []
     for name in names[:_CURVES]:
-        lines = overlaid(summaries, name)
+        lines = overlay_curves(summaries, name)
         axes = axes_of(summaries, name)
         charts.append(
             line_chart(lines[:_LINES], width, 14, whole=lines, axes=axes, is_utf8=style.is_utf8)

@@ -400,7 +400,7 @@ class Results(DocumentPart, tag_field="schema", tag="tuilab.result/1", frozen=Tr
     runs: list[Result]
 
 
-def keyed(key: str | None, text: str) -> str:
+def with_key(key: str | None, text: str) -> str:
     """Return a claim as its lesson has it, behind its key if it has one."""
     words = clip(show(text, CLAIM_LIMIT), _CLAIM_WIDTH)
     return f"[{key}] {words}" if key else words

@@ -10,14 +10,14 @@ from tuilab.reports.charts.panels import panel_of
 from tuilab.reports.comparison_words import (
     axes_of,
     command_tables,
-    going_on,
-    in_order,
     number_tables,
-    overlaid,
+    order_differences,
+    overlay_curves,
     pair_words,
+    running_positions,
     shared_names,
-    side_found,
     source_changes,
+    verdict_and_measured,
 )
 from tuilab.reports.pages import PageBudget, mark_and_kind, when_of
 from tuilab.reports.reported_run import ReportedRun
@@ -42,7 +42,7 @@ class RunClaim:
 
 
 @dataclass(frozen=True)
-class Claimed:
+class SideBySideClaim:
     """A claim in every run."""
 
     text: str
@@ -62,7 +62,7 @@ class SideBySide:
     more_differences: int
     same: int
     changes: tuple[str, ...]
-    claims: tuple[Claimed, ...]
+    claims: tuple[SideBySideClaim, ...]
     numbers: tuple[tuple[str, ...], ...]
     same_numbers: int
     overview: str  # how the claims came out beside each other
@@ -71,8 +71,8 @@ class SideBySide:
 
 def side_by_side(group: Sequence[ReportedRun], room: PageBudget) -> SideBySide:
     """Return what differs between runs."""
-    found = comparison.compare([subject.summary for subject in group], going_on(group))
-    differences = in_order(found.differences)
+    found = comparison.compare([subject.summary for subject in group], running_positions(group))
+    differences = order_differences(found.differences)
     return SideBySide(
         id="-".join(subject.id for subject in group[:4]),
         title=" and ".join(dict.fromkeys(subject.name for subject in group)),
@@ -115,8 +115,8 @@ def _run(at: int, subject: ReportedRun) -> tuple[str, ...]:
     return str(at), subject.id, subject.name, host, when_of(subject), ended
 
 
-def _claimed(pair: ClaimPair) -> Claimed:
-    return Claimed(
+def _claimed(pair: ClaimPair) -> SideBySideClaim:
+    return SideBySideClaim(
         pair.text, tuple(_told(side) for side in pair.sides), "; ".join(pair_words(pair))
     )
 
@@ -124,7 +124,7 @@ def _claimed(pair: ClaimPair) -> Claimed:
 def _told(side: Side | None) -> RunClaim:
     if side is None:
         return RunClaim("not claimed", "–", "none", "")
-    verdict, found = side_found(side)
+    verdict, found = verdict_and_measured(side)
     return RunClaim(verdict, *mark_and_kind(verdict), found)
 
 
@@ -137,7 +137,7 @@ def _numbers(group: Sequence[ReportedRun], found: Comparison) -> list[tuple[str,
 
 
 def _chart(group: Sequence[ReportedRun], name: str, room: PageBudget) -> ChartShapes:
-    series = overlaid([subject.summary for subject in group], name)
+    series = overlay_curves([subject.summary for subject in group], name)
     names = [one.arm for one in series[: room.lines]]
     summaries = [subject.summary for subject in group]
     kin = [one for summary in summaries for one in siblings(summary.series, name)]

@@ -22,7 +22,7 @@ from tuilab.probes.core_work import OTHERS_SHARE
 from tuilab.record.events import CoresAwaited
 from tuilab.reports.numbers import rss_peak_bytes
 from tuilab.reports.reported_run import ReportedRun
-from tuilab.reports.samples import pieces
+from tuilab.reports.samples import read_samples
 from tuilab.runs.comparing.call_times import CONFIDENCE, shift_between
 from tuilab.runs.comparing.claim_pairs import Shift
 from tuilab.text.display import join, percent, plural
@@ -60,7 +60,7 @@ def times_of_steps(subject: ReportedRun) -> dict[str, StepTimes]:
     if not any(name == STEP for name, _, _ in subject.summary.series):
         return {}
     curves: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    for piece in pieces(subject.run_dir, subject.word):
+    for piece in read_samples(subject.run_dir, subject.word):
         if piece.kind == "logged" and piece.name in _LABELS:
             finite = {
                 at: value
