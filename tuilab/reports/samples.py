@@ -112,14 +112,15 @@ def _pieces_of_stream(
 def _logged(stream: str, logged: Sequence[events.Logged]) -> Iterator[SamplePiece]:
     for arm, records in by_arm(logged).items():
         for name, (chosen, values) in columns(records).items():
+            # not by `record.place` and `record.logged_at`: there may be a million records
             yield SamplePiece(
                 kind="logged",
                 name=name,
                 arm=arm,
                 writer=stream,
-                places=[record.place for record in chosen],
+                places=[record.s if record.x is None else record.x for record in chosen],
                 steps=[record.s for record in chosen],
-                times=[record.logged_at for record in chosen],
+                times=[record.at or record.t for record in chosen],
                 values=values,
                 notes=[],
             )

@@ -181,7 +181,7 @@ def _compared(group: Sequence[ReportedRun], level: str) -> dict[str, str]:
         claims.append(
             (
                 claim.text,
-                *(f"{side.mark} {side.verdict} {side.found}" for side in claim.sides),
+                *(f"{side.mark} {side.verdict} {side.measured}" for side in claim.sides),
                 claim.words,
             )
         )
