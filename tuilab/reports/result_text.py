@@ -87,8 +87,8 @@ def _heading(result: Result, summary: RunSummary, style: Style) -> str:
 
 def _describe_changes(run: RunStarted) -> str:
     """Return the parameters that differ from the defaults of the scenario."""
-    params = command_line.changes(run).items()
-    return ", ".join(f"{show(name)}={show(value)}" for name, value in params)
+    changed = [name for name in run.changed if name in run.params]
+    return ", ".join(f"{show(name)}={show(run.params[name])}" for name in changed)
 
 
 # ---- claims

@@ -1,6 +1,7 @@
 """The summary of several runs as text for a terminal.
 
-It has a line for each run, what was surprising, and what to do next: at most 40 lines. The whole result of each run is one command away.
+It has a line for each run, what was surprising, and what to do next: at most 40 lines. The whole
+result of each run is one command away.
 """
 
 from collections import Counter
