@@ -53,8 +53,8 @@ def _curves(history: ClaimHistory) -> list[Series]:
 
 def _describe_run(number: int, entry: HistoryEntry, style: Style) -> str:
     name = RunName(entry.run_dir.name)
-    found = f"{style.mark(entry.side.verdict)} {side_words(entry.side)}"
-    return f"{number:>3}  {show(name.id, 20)}  {name.started:17}  {found}"
+    verdict = f"{style.mark(entry.side.verdict)} {side_words(entry.side)}"
+    return f"{number:>3}  {show(name.id, 20)}  {name.started:17}  {verdict}"
 
 
 def _describe_changes(entry: HistoryEntry) -> list[str]:

@@ -162,8 +162,8 @@ def page_of(
 ) -> ReportPage:
     """Return the page of a run.
 
-    A brief page is one of many in a report. It has charts of curves alone, and no environment: the
-    report shows that once for each machine.
+    A brief page is one of many in a report. It has neither charts of the machine nor figures, texts
+    and the environment, which the report shows once for each machine.
     """
     summary = subject.summary
     run = summary.run

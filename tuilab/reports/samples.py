@@ -105,7 +105,7 @@ def _pieces_of_stream(
             yield from _sampled(stream, item, counters["sampler"])
             counters["sampler"] += 1
         elif isinstance(item, events.GpuHeld):
-            yield from _held_on_gpu(stream, item, counters[stream])
+            yield from _allocated(stream, item, counters[stream])
             counters[stream] += 1
 
 
@@ -177,7 +177,7 @@ def _sampled(stream: str, sample: events.Sampled, number: int) -> Iterator[Sampl
             yield _piece("sampled", name, uuid, stream, number, read_at, reading, note)
 
 
-def _held_on_gpu(stream: str, held: events.GpuHeld, number: int) -> Iterator[SamplePiece]:
+def _allocated(stream: str, held: events.GpuHeld, number: int) -> Iterator[SamplePiece]:
     """Yield what torch's allocator held on a GPU; older runs did not record its peak."""
     sizes = {"allocated_bytes": held.allocated_bytes, "reserved_bytes": held.reserved_bytes}
     if held.allocated_peak_bytes:

@@ -143,12 +143,12 @@ def _list_surprises(
                     entries.append(_entry(run, claim, style, width))
     lines: list[str] = []
     for number, entry in enumerate(entries):
-        left = len(entries) - number
+        remaining = len(entries) - number
         needed = len(entry)
-        if left > 1:
+        if remaining > 1:
             needed += 1  # for the line that counts the entries left out
         if len(lines) + needed > max_lines:
-            lines.append(f"and {left} more; --verbose shows them")
+            lines.append(f"and {remaining} more; --verbose shows them")
             break
         lines += entry
     return lines
@@ -197,9 +197,10 @@ def _list_untestable(runs: Sequence[FinishedRun], style: Style, width: int) -> l
     for reason, count in reasons.most_common(_MOST_REASONS):
         line = _first_line(f"{plural(count, 'claim')} not testable here; {reason}", width - 2)
         lines.append(f"{style.mark(Verdict.NOT_TESTABLE)} {line}")
-    others = len(reasons) - _MOST_REASONS
-    if others > 0:
-        lines.append(f"{style.mark(Verdict.NOT_TESTABLE)} and for {plural(others, 'other reason')}")
+    left_out = len(reasons) - _MOST_REASONS
+    if left_out > 0:
+        words = f"and for {plural(left_out, 'other reason')}"
+        lines.append(f"{style.mark(Verdict.NOT_TESTABLE)} {words}")
     return lines
 
 

@@ -261,9 +261,9 @@ def about_one_process(subjects: Sequence[ReportedRun]) -> str:
         "One process of each is not enough to decide. The intervals cover how the steps vary, "
         f"and a variation of {percent(largest.sd)} between processes ({largest.source})."
     ]
-    others = about_others(dict(enumerate(subjects, 1)))
-    if others:
-        sentences.append(f"{others[0].upper()}{others[1:]}.")
+    about = about_others(dict(enumerate(subjects, 1)))
+    if about:
+        sentences.append(f"{about[0].upper()}{about[1:]}.")
     sentences.append("To decide, compare both commands with `tuilab ab`.")
     return " ".join(sentences)
 
