@@ -199,13 +199,15 @@ def boxes_of(subjects: Sequence[ReportedRun]) -> dict[str, list[ReportedRun]]:
     for _, run in starts:
         if run.node:
             nodes[run.supervisor.host, run.supervisor.boot] = run.node
-    node_counts = Counter(host for host, _ in {(host, node) for (host, _), node in nodes.items()})
+    nodes_of_host: dict[str, set[str]] = {}
+    for (host, _), node in nodes.items():
+        nodes_of_host.setdefault(host, set()).add(node)
 
     boxes: dict[str, list[ReportedRun]] = {}
     for subject, run in starts:
         name = run.supervisor.host
         node = nodes.get((name, run.supervisor.boot), "")
-        if node and node_counts[name] > 1:
+        if node and len(nodes_of_host[name]) > 1:
             name = f"{name} ({node})"
         boxes.setdefault(name, []).append(subject)
     return boxes
