@@ -251,16 +251,21 @@ def shifts_of_steps(
 
 
 def about_one_process(subjects: Sequence[ReportedRun]) -> str:
-    """Return in sentences what the intervals of the steps cover, and how to be sure."""
+    """Return in sentences what the intervals of the steps cover, and how to be sure.
+
+    Without steps there are no intervals.
+    """
     variations = []
     for subject in subjects:
         for times in times_of_steps(subject).values():
             variations.append(_variation(subject, times))
-    largest = max(variations, key=lambda variation: variation.sd)
-    sentences = [
-        "One process of each is not enough to decide. The intervals cover how the steps vary, "
-        f"and a variation of {percent(largest.sd)} between processes ({largest.source})."
-    ]
+    sentences = ["One process of each is not enough to decide."]
+    if variations:
+        largest = max(variations, key=lambda variation: variation.sd)
+        sentences.append(
+            f"The intervals cover how the steps vary, and a variation of {percent(largest.sd)} "
+            f"between processes ({largest.source})."
+        )
     about = about_others(dict(enumerate(subjects, 1)))
     if about:
         sentences.append(f"{about[0].upper()}{about[1:]}.")
