@@ -46,7 +46,10 @@ def source_changes(subjects: Sequence[ReportedRun]) -> list[str]:
 
     The list is empty if the runs are of several scenarios, or if one of the two kept no source.
     """
-    names = {subject.summary.run.scenario if subject.summary.run else "" for subject in subjects}
+    names = set()
+    for subject in subjects:
+        run = subject.summary.run
+        names.add(run.scenario if run else "")
     first = subjects[0].source
     last = subjects[-1].source
     if len(names) != 1 or not first or not last:

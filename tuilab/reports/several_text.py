@@ -133,9 +133,8 @@ def _list_surprises(
     entries = []
     for run in runs:
         if run.state != RunState.SUCCEEDED:
-            entries.append(
-                [f"{style.mark(Verdict.INVALID)} {run.name} {run.state}: {_reason(run)}"]
-            )
+            mark = style.mark(Verdict.INVALID)
+            entries.append([f"{mark} {run.name} {run.state}: {_reason(run)}"])
     for verdict in _SURPRISING:
         for run in runs:
             for claim in run.claims:
@@ -207,13 +206,13 @@ def _list_untestable(runs: Sequence[FinishedRun], style: Style, width: int) -> l
 def _list_next_steps(runs: Sequence[FinishedRun], width: int) -> list[str]:
     """Return the commands that show more, each behind its purpose."""
     root_option = command_line.root_option(runs[0].run_dir.parent)
-    run = _most_surprising(runs)
+    first = _most_surprising(runs)
     ids = ["all"]
     if len(runs) <= _MOST_NAMED:
         ids = [store.short_id(run.run_dir.name) for run in runs]
-    attach = ["tuilab", "attach", store.short_id(run.run_dir.name), *root_option]
+    attach = ["tuilab", "attach", store.short_id(first.run_dir.name), *root_option]
     report = ["tuilab", "report", *ids, "-o", "report.html", *root_option]
-    commands = {f"whole result of {run.label}:": attach, "all results on one page:": report}
+    commands = {f"whole result of {first.label}:": attach, "all results on one page:": report}
     label_width = max(len(label) for label in commands)
     lines = []
     for label, words in commands.items():

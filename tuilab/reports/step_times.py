@@ -225,11 +225,11 @@ def rows_of_commands(subjects: Sequence[ReportedRun]) -> list[CommandRow]:
     rows = []
     for arm in dict.fromkeys(chain.from_iterable(times_of_runs)):
         for curve, label in _LABELS.items():
-            means = tuple(
-                times[arm].means.get(curve) if arm in times else None for times in times_of_runs
-            )
+            means: list[float | None] = []
+            for times in times_of_runs:
+                means.append(times[arm].means.get(curve) if arm in times else None)
             shifts = shifts_of_steps(subjects, times_of_runs, arm) if curve == STEP else ()
-            rows.append(CommandRow(f"{label} {arm}".strip(), means, _spell_ms, shifts))
+            rows.append(CommandRow(f"{label} {arm}".strip(), tuple(means), _spell_ms, shifts))
     peaks = tuple(rss_peak_bytes(subject.summary) or None for subject in subjects)
     rows.append(CommandRow("peak memory of all processes", peaks, size))
     rows += _ends_of_curves(subjects)
