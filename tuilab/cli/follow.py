@@ -30,7 +30,7 @@ from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
 from tuilab.reports.result import results_of
 from tuilab.reports.result_text import render
-from tuilab.reports.several_text import Finished, line_of, overview
+from tuilab.reports.several_text import FinishedRun, line_of, overview
 from tuilab.runs import earlier_verdicts, queue, store
 from tuilab.runs.command_line import hint
 from tuilab.text.display import show
@@ -87,7 +87,7 @@ class ResultPrinter:
     def finish(self) -> ExitCode:
         """Print the parts that come once, at the end; return the exit code."""
         code = exit_code_of_runs(self.codes)
-        runs = [Finished(watch.summary, state, watch.run_dir) for watch, state in self.finished]
+        runs = [FinishedRun(watch.summary, state, watch.run_dir) for watch, state in self.finished]
         if self.as_json:
             triples = [(run.summary, run.state, run.run_dir) for run in runs]
             print_result(for_programs(results_of(triples, code)))
@@ -136,7 +136,7 @@ def run_all(orders: list[RunOrder], printer: ResultPrinter, first: Spare | None 
         if has_lines and printer.finished:
             watch, state = printer.finished[-1]
             style = style_of(sys.stderr)
-            result = line_of(Finished(watch.summary, state, watch.run_dir), style)
+            result = line_of(FinishedRun(watch.summary, state, watch.run_dir), style)
             print_progress(style.fit(f"{printer.label}: {result}"))
     return printer.finish()
 

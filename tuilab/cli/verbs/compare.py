@@ -35,7 +35,7 @@ from tuilab.errors import ExitCode, TuilabError, UsageError
 from tuilab.record.encoding import for_programs
 from tuilab.reports.compare_document import CompareDocument, compared_runs
 from tuilab.reports.compare_text import render, width_here
-from tuilab.reports.comparison_words import going_on
+from tuilab.reports.comparison_words import running_positions
 from tuilab.reports.reported_run import ReportedRun, read_subject
 from tuilab.runs import store
 from tuilab.runs.command_line import hint
@@ -112,7 +112,7 @@ def command(
         keeps_private = keep_private or not target
         reported_runs = [_read_run(run_dir, keeps_private=keeps_private) for run_dir in group]
         summaries = [run.summary for run in reported_runs]
-        comparison = compare(summaries, going_on(reported_runs))
+        comparison = compare(summaries, running_positions(reported_runs))
         all_compared.append(_Compared(reported_runs, comparison))
     failures, undecided = _check_gates(gates, all_compared)
     code = ExitCode.REFUTED if failures else ExitCode.DONE

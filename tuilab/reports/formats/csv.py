@@ -11,7 +11,7 @@ from tuilab.reports.formats.numbers import ReportedNumber, findings
 from tuilab.reports.formats.safe_names import whole
 from tuilab.reports.missing_data import damage
 from tuilab.reports.reported_run import ReportedRun
-from tuilab.reports.samples import SamplePiece, pieces
+from tuilab.reports.samples import SamplePiece, read_samples
 from tuilab.reports.sweeps.points import number_of
 from tuilab.text.display import show
 
@@ -34,7 +34,7 @@ def render(subjects: Sequence[ReportedRun]) -> Iterator[str]:
         last = record, *(_value(subject.point.get(name)) for name in settings)
         for finding in findings(subject):
             yield _found(run, finding, last)
-        for piece in pieces(subject.run_dir, subject.word):
+        for piece in read_samples(subject.run_dir, subject.word):
             yield "".join(_measured(run, piece, subject.summary.first_t, last))
 
 

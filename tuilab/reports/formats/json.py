@@ -18,7 +18,7 @@ from tuilab.reports.advice.winner import choose
 from tuilab.reports.missing_data import gaps
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import DocumentPart, Key, Result, ResultRatio, document
-from tuilab.reports.samples import SamplePiece, pieces
+from tuilab.reports.samples import SamplePiece, read_samples
 from tuilab.runs import command_line
 
 
@@ -123,7 +123,7 @@ def render(subjects: Sequence[ReportedRun]) -> Iterator[str]:
         del fields["samples"]
         text = json.dumps(fields, indent=1, allow_nan=False).removesuffix("\n}")
         yield f'{"," if number else ""}\n{text},\n "samples": ['
-        for at, piece in enumerate(pieces(subject.run_dir, subject.word)):
+        for at, piece in enumerate(read_samples(subject.run_dir, subject.word)):
             yield f"{',' if at else ''}\n  {_samples(piece, subject.summary.first_t)}"
         yield "\n ]\n}"
     yield "\n]\n}\n"

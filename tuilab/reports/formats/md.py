@@ -14,7 +14,7 @@ from tuilab.record.events import TableShown
 from tuilab.record.gpus.own_gpus import Throttling, own_gpus
 from tuilab.record.series import first_of_each_arm, siblings
 from tuilab.reports.charts.panels import names_of
-from tuilab.reports.comparison_words import axes_of, overlaid
+from tuilab.reports.comparison_words import axes_of, overlay_curves
 from tuilab.reports.formats.markup import bullets, escape, fence, table
 from tuilab.reports.opening import Opening
 from tuilab.reports.outline import outline_of
@@ -181,12 +181,14 @@ def _compared(group: Sequence[ReportedRun], level: str) -> dict[str, str]:
         claims.append(
             (
                 claim.text,
-                *(f"{side.mark} {side.verdict} {side.found}" for side in claim.sides),
+                *(f"{side.mark} {side.verdict} {side.measured}" for side in claim.sides),
                 claim.words,
             )
         )
     summaries = [subject.summary for subject in group]
-    curves = [lines for chart in found.charts[:4] if (lines := overlaid(summaries, chart.name))]
+    curves = [
+        lines for chart in found.charts[:4] if (lines := overlay_curves(summaries, chart.name))
+    ]
     charts = [
         line_chart(lines[:6], _WIDTH, _HEIGHT, whole=lines, axes=axes_of(summaries, lines[0].name))
         for lines in curves

@@ -20,7 +20,7 @@ from tuilab.reports.formats.safe_names import marked, whole
 from tuilab.reports.missing_data import damage, gaps
 from tuilab.reports.png import png
 from tuilab.reports.reported_run import ReportedRun
-from tuilab.reports.samples import SamplePiece, pieces
+from tuilab.reports.samples import SamplePiece, read_samples
 from tuilab.storage.scratch import scratch
 from tuilab.text.display import show, show_lines
 
@@ -107,7 +107,7 @@ def _records(subject: ReportedRun, began_s: float) -> Iterator[Record]:
                 event_file.picture(tag, data, image.rows, image.cols, wall_s, image.step),
             )
     firsts: dict[tuple[str, str], str] = {}  # the first process that has a curve, by arm and name
-    for piece in pieces(subject.run_dir, subject.word):
+    for piece in read_samples(subject.run_dir, subject.word):
         walls = [_wall_s(subject, t, began_s) for t in piece.times]
         arm = "" if piece.kind == "sampled" else piece.arm  # of what was sampled, it is the GPU
         for tag, some in _curves(piece, walls):
