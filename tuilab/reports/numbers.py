@@ -103,7 +103,7 @@ def _resource_rows(summary: RunSummary) -> list[Row]:
 
 def _held_rows(summary: RunSummary) -> list[Row]:
     """Return what held the clocks of the run's GPUs down."""
-    gpus = [gpu.found for gpu in own_gpus(summary) if gpu.found]
+    gpus = [gpu.nvml for gpu in own_gpus(summary) if gpu.nvml]
     if not gpus:
         return []
     from tuilab.drawings.gpu_strips import (

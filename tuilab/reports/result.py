@@ -538,12 +538,12 @@ def _race(writer: str, arm: str, blocks: Sequence[Block], measure: Measure) -> R
 
 def _gpus(summary: RunSummary) -> list[ResultDevice]:
     """Return the GPUs of the machine, which of them are the run's, and who else was seen on those."""
-    own = {gpu.nvmls for gpu in own_gpus(summary)}
+    own = {gpu.nvml_uuid for gpu in own_gpus(summary)}
     devices = []
     for gpu in summary.gpus.values():
         tenants = [
             ResultTenant(other.tenant.pid, other.tenant.user or None, other.most_bytes)
-            for other in summary.neighbours.get(gpu.uuid, GpuTenants()).known.values()
+            for other in summary.neighbours.get(gpu.uuid, GpuTenants()).processes.values()
         ]
         devices.append(
             ResultDevice(gpu.uuid, gpu.index, gpu.name, gpu.bytes_total, gpu.uuid in own, tenants)
