@@ -14,7 +14,7 @@ QUEUED = "queued"
 
 
 class Verdict(StrEnum):
-    """A verdict on a claim."""
+    """What can be said of a claim."""  # printed by the JSON schemas
 
     SUPPORTED = "SUPPORTED"
     WEAKER = "WEAKER THAN CLAIMED"
