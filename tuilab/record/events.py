@@ -434,7 +434,7 @@ class MemoryMeasured(Event):
 
 
 class GpuHeld(Event):
-    """What torch's allocator holds on a GPU in this process, without CUDA's unknown context."""
+    """Bytes of torch's allocator on a GPU in this process, without CUDA's unknown context."""
 
     uuid: str  # torch's UUID, which is the end of NVML's
     allocated_bytes: Count  # given out to tensors

@@ -25,7 +25,7 @@ _CURVES_SHOWN = 12
 _NOISE_ARMS_SHOWN = 3
 _LAST_VALUES_SHOWN = 3
 _ALLOCATED = ("allocated_bytes", "allocated_peak_bytes")
-# What is allocated was reserved before, and the reserved bytes are known only from samples.
+# Allocated bytes were reserved before, and the reserved bytes are known only from samples.
 _RESERVED = ("reserved_bytes", *_ALLOCATED)
 
 # NVIDIA's numbers. The program causes most errors 13, 31 and 43, the machine the others.

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass
 class Damage:
-    """What is missing from the journal; all views show it."""
+    """Damage of the journal; all views show it."""
 
     corrupt: list[Corrupt] = field(default_factory=list)
     corrupt_count: int = 0
@@ -133,7 +133,7 @@ class RunSummary:
 
     @property
     def box_lacks(self) -> str:
-        """What the machine lacks for the run; for an arm only if the run failed with that arm."""
+        """Needs of the run that the machine lacks; those of an arm only if it made the run fail."""
         own, of_arms = self._split_by_arm(self.lacks)
         if own:
             return own[-1]
@@ -217,9 +217,12 @@ class RunSummary:
 
         The workers of arms are in it as well.
         """
-        started = {name: one.started for name, one in self.workers.items() if one.started}
-        ended = {started[name].repeat for name in self.finished_repeats()}
-        return {name: record.repeat for name, record in started.items() if record.repeat in ended}
+        repeats = {}
+        for name, worker in self.workers.items():
+            if worker.started:
+                repeats[name] = worker.started.repeat
+        ended = {repeats[name] for name in self.finished_repeats()}
+        return {name: repeat for name, repeat in repeats.items() if repeat in ended}
 
     def arms_in_order(self) -> list[str]:
         """Return the arms in the order of their appearance.

@@ -307,13 +307,11 @@ def _prepare(
 def base_of(paces: Mapping[str, Pace]) -> str:
     """Return the arm that the controls are made of: the first that is about as fast as the fastest.
 
-    Of equal arms, the fastest one is that which was lucky in this process, another one in each
-    process. The controls do not share its luck, and would be slower in all of them.
+    Of equal arms, the fastest one is the arm that was lucky in this process: another one in each
+    process. The controls would not share its luck, and would be slower in all processes.
     """
-    fastest_s = min(pace.step_s for pace in paces.values())
-    about_as_fast = [
-        name for name, pace in paces.items() if pace.step_s <= _ABOUT_AS_FAST * fastest_s
-    ]
+    limit_s = _ABOUT_AS_FAST * min(pace.step_s for pace in paces.values())
+    about_as_fast = [name for name, pace in paces.items() if pace.step_s <= limit_s]
     return about_as_fast[0]
 
 

@@ -1,8 +1,8 @@
-"""Checks of a process that a run's files name by pid and start time, before it is signalled.
+"""Checks a process that the files of a run name by pid and start time, before it is signalled.
 
-Every user of a box can read the pid and the start time of every process. So in a folder of runs
-that others may write, a planted record can name any process. What nobody else can fake is what that
-process itself has open.
+All users of a machine can read the pid and the start time of every process. So in a folder of runs
+that others may write, a forged record can name any process. Only the files that a process has open
+cannot be forged.
 """
 
 import os

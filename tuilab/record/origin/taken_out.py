@@ -16,7 +16,7 @@ _LIMIT = 64 * 1024
 
 
 class TakenOut(msgspec.Struct):
-    """What an archive leaves out."""
+    """The secrets that an archive leaves out."""
 
     places: dict[str, Count]  # by place: how many secrets it had
     digest: str  # of the run with the secrets
