@@ -24,7 +24,7 @@ RUN = "20260101T000000000Z-tour-abcdef"
 
 @pytest.fixture(autouse=True)
 def everything_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saved_summary, "_LEAST", 1)
+    monkeypatch.setattr(saved_summary, "_LEAST_JOURNAL_BYTES", 1)
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_what_is_of_no_use_is_made_again(
 def test_of_a_run_that_is_short_nothing_is_kept(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saved_summary, "_LEAST", 1 << 30)
+    monkeypatch.setattr(saved_summary, "_LEAST_JOURNAL_BYTES", 1 << 30)
     shutil.copytree(JOURNALS / "tour", root / RUN)
     opened(root / RUN)
 

@@ -59,10 +59,10 @@ def test_look_of_the_rounds_waits_for_a_longer_window(machine: Machine) -> None:
     others = OtherWork(lambda: machine.now)
 
     machine.go_on(0.2, used_s=0.4, own_s=0.0)
-    others.look()
+    others.update()
     assert machine.readings == 1
     machine.go_on(0.3, used_s=0.6, own_s=0.3)
-    others.look()
+    others.update()
     machine.go_on(0.31, used_s=0.62, own_s=0.3)
 
     assert others.share() == 0.5

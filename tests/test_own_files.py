@@ -175,7 +175,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def settle(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Let everything be kept in this folder, and the catalogue be one scenario."""
     patch.setattr(catalog, "scenario_dirs", lambda extra=(): [str(folder / "mine")])
-    patch.setattr(saved_summary, "_LEAST", 1)
+    patch.setattr(saved_summary, "_LEAST_JOURNAL_BYTES", 1)
     patch.setattr("socket.gethostname", lambda: "HOST")
     patch.setenv("TUILAB_ROOT", str(folder / "runs"))
     for name in ("state", "cache", "config"):

@@ -283,7 +283,7 @@ def test_the_memory_of_a_run_is_that_of_its_own_gpu_and_of_others_on_request() -
     ids=["raced", "held", "seen there by the driver", "given"],
 )
 def test_a_gpu_is_the_runs_however_that_comes_to_be_known(record: events.Record) -> None:
-    assert [gpu.nvmls for gpu in own_gpus(folded(*box(3), record))] == ["GPU-u2"]
+    assert [gpu.nvml_uuid for gpu in own_gpus(folded(*box(3), record))] == ["GPU-u2"]
 
 
 def test_a_run_on_the_cpu_has_no_gpu_though_the_box_has() -> None:

@@ -53,7 +53,7 @@ def strips_of(summary: RunSummary, gpus: Sequence[GpuFound], held: Held) -> list
 
 def has_strips(summary: RunSummary) -> bool:
     """Say whether there is something to show of a GPU of the run."""
-    return any(gpu.found and known_metrics(summary, gpu.found) for gpu in own_gpus(summary))
+    return any(gpu.nvml and known_metrics(summary, gpu.nvml) for gpu in own_gpus(summary))
 
 
 def known_metrics(summary: RunSummary, gpu: GpuFound) -> list[str]:
@@ -117,5 +117,5 @@ def _rows(
 
 def _words(summary: RunSummary, gpu: GpuFound) -> tuple[str, str]:
     """Return why a GPU does not answer any more, and who else was on one of the run."""
-    own = [others_words(summary, one) for one in own_gpus(summary) if one.nvmls == gpu.uuid]
+    own = [others_words(summary, one) for one in own_gpus(summary) if one.nvml_uuid == gpu.uuid]
     return show(summary.unavailable.get(gpu.uuid, ""), 200), ", ".join(own)

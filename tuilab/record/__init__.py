@@ -1,4 +1,4 @@
-"""What a run leaves behind and what it amounts to: records, the files they are kept in, and their summary.
+"""Holds the records of a run: their kinds, their files, and the summary folded from them.
 
 Imports only the shared modules: errors, text, storage, scrub and the like.
 """

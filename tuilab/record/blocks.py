@@ -1,4 +1,4 @@
-"""The blocks of a race that count: one rule for every view that shows times, the one that the verdicts rest on."""
+"""Selects the blocks of a race that count, by the same rule for views and for verdicts."""
 
 from collections.abc import Iterable
 from math import gcd
@@ -9,61 +9,73 @@ from tuilab.record.summary_parts import Block, Claim
 
 
 def counted(blocks: Iterable[Block]) -> list[Block]:
-    """Return no warm-up, and of a block that was run again the second time, as the verdicts of versions that did so have it."""
-    return list({block.round: block for block in blocks if not block.is_warmup}.values())
+    """Return the blocks that count: no warm-up, and of a block that was run again the second run.
+
+    Older versions ran disturbed blocks again, and their verdicts used the second run.
+    """
+    by_round = {block.round: block for block in blocks if not block.is_warmup}
+    return list(by_round.values())
 
 
 def first_counted(blocks: Iterable[Block]) -> list[Block]:
-    """Return no warm-up, and of a block that was run again the first time, as the rule of this version has it.
+    """Return no warm-up, and of a block that was run again the first run, as the current rule asks.
 
-    The second one ran warm, right after the first, against a block of the other arm that did not, and takes an arm's own
-    waiting away: it says nothing.
+    The second run was warm, right after the first, while the block of the other arm was not. It
+    also hides the waiting that an arm causes itself. So it has no evidence.
     """
-    return list(
-        {block.round: block for block in reversed([*blocks]) if not block.is_warmup}.values()
-    )[::-1]
+    by_round = {}
+    for block in reversed([*blocks]):
+        if not block.is_warmup:
+            by_round[block.round] = block
+    return list(by_round.values())[::-1]
 
 
 def tick_ns(times_ns: Iterable[int]) -> int:
-    """Return the tick of the clock that times were read from, as far as they show it: the power of ten that all are whole of.
+    """Return the tick of the clock of some times: the greatest power of ten that divides them all.
 
-    An arm in a process of its own may time itself by whole milliseconds; that six of them agree then says little.
+    An arm in a process of its own may use a clock of whole milliseconds. Six equal times then show
+    little.
     """
-    common, tick = gcd(*times_ns), 1
+    common = gcd(*times_ns)
+    tick = 1
     while common and common % (10 * tick) == 0:
         tick *= 10
     return tick
 
 
 def in_order(summary: RunSummary) -> dict[tuple[str, str], list[Block]]:
-    """Return the blocks by worker and arm, in the order that the scenario has them in: they take turns in another one."""
-    named = [(writer, arm) for writer, race in summary.races for arm in race.arms]
-    return {
-        key: summary.blocks[key]
-        for key in dict.fromkeys([*named, *summary.blocks])
-        if key in summary.blocks
-    }
+    """Return the blocks by worker and arm, in the order in which the scenario names the arms.
+
+    The arms take turns in another order.
+    """
+    keys: dict[tuple[str, str], None] = {}
+    for writer, race in summary.races:
+        for arm in race.arms:
+            keys[writer, arm] = None
+    keys |= dict.fromkeys(summary.blocks)
+    return {key: summary.blocks[key] for key in keys if key in summary.blocks}
 
 
 def has_times(summary: RunSummary) -> bool:
-    """Say whether any block counts yet, without gathering them all: a live screen asks at every turn."""
+    """Say whether any block counts yet; fast, because a live screen asks each time it draws."""
     return any(not block.is_warmup for blocks in summary.blocks.values() for block in blocks)
 
 
 class Measure(NamedTuple):
-    """What the blocks of a run measure: its name and unit, and of what."""
+    """The quantity that the blocks of a run measure."""
 
     name: str = "time"
     unit: str = "s"
-    of: str = "call"
-    sample: str = "block"
+    of: str = "call"  # or "step"
+    sample: str = "block"  # or "process"
 
 
 def measure_of(summary: RunSummary) -> Measure:
-    """Return what the arms of a run are held against each other by: time, but for races of commands by something else."""
+    """Return the quantity by which a run compares its arms: time, or for commands maybe another."""
     race = summary.races[0][1] if summary.races else None
-    is_of_commands = bool(summary.run and summary.run.command)
-    of, sample = ("step", "process") if is_of_commands else ("call", "block")
+    of, sample = "call", "block"
+    if summary.run and summary.run.command:
+        of, sample = "step", "process"
     if race and race.measure:
         return Measure(race.measure, race.unit, of, sample)
     return Measure(of=of, sample=sample)
@@ -71,54 +83,57 @@ def measure_of(summary: RunSummary) -> Measure:
 
 def is_on_cpu(summary: RunSummary) -> bool:
     """Say whether a verdict of a run rests on CPU times."""
-    return any(
-        claim.verdict and claim.verdict.measure == "cpu" for claim in summary.claims.values()
-    )
+    verdicts = [claim.verdict for claim in summary.claims.values() if claim.verdict]
+    return any(verdict.measure == "cpu" for verdict in verdicts)
 
 
 def scale_of(unit: str) -> float:
-    """Return how much what a block measured is in its unit, where the block says billionths."""
+    """Return the factor from the numbers in blocks, in billionths, to the unit."""
     return 1e9 if unit == "bytes" else 1
 
 
 def times_of(summary: RunSummary) -> dict[str, list[float]]:
-    """Return, by arm, the wall-clock seconds of a call in every block that counts; or what was measured instead.
+    """Return, by arm, the wall-clock seconds of a call in every block that counts.
 
-    A view shows the times of `clocks.arm_times`, which begin with the clock that the verdict was judged on.
+    If the run measured another quantity, it is returned instead. A view shows `clocks.arm_times`,
+    which begin with the clock that the verdict was judged on.
     """
-    found: dict[str, list[float]] = {}
+    times: dict[str, list[float]] = {}
     scale = scale_of(measure_of(summary).unit)
     for (_, arm), blocks in in_order(summary).items():
-        found.setdefault(arm, []).extend(block.step_s * scale for block in counted(blocks))
-    return {arm: times for arm, times in found.items() if times}
+        times.setdefault(arm, []).extend(block.step_s * scale for block in counted(blocks))
+    return {arm: of_arm for arm, of_arm in times.items() if of_arm}
 
 
 class NoiseFloor(NamedTuple):
-    """How far from 1 the interval of an arm against itself reaches, and which arm that was; empty where it is not known.
-
-    Of arms that are about as fast each process takes its own.
-    """
+    """The distance from 1 to the far end of the interval of an arm against itself."""
 
     share: float
-    arm: str = ""
-    others: tuple[str, ...] = ()  # that further processes held against themselves
+    arm: str = ""  # empty if it is not known
+    others: tuple[str, ...] = ()  # controls of further processes, if several arms are equally fast
 
 
 def noise_floor(summary: RunSummary) -> NoiseFloor | None:
-    """Return the widest noise floor that a verdict found; None where there is none."""
-    found = (noise_of(claim, summary) for claim in summary.claims.values())
-    return max((noise for noise in found if noise and noise.share), default=None)
+    """Return the widest noise floor of a run's verdicts; None if there is none."""
+    widest = None
+    for claim in summary.claims.values():
+        noise = noise_of(claim, summary)
+        if noise and noise.share and (widest is None or noise > widest):
+            widest = noise
+    return widest
 
 
 def noise_of(claim: Claim, summary: RunSummary) -> NoiseFloor | None:
-    """Return the noise floor of a claim: of one arm of its race, which may be none of those that the claim is about."""
-    declared, reached = claim.declared, claim.verdict
-    if declared is None or reached is None or reached.noise_floor is None:
+    """Return the noise floor of a claim; None if it has none.
+
+    It is that of one arm of the race, which need not be one of the two arms of the claim.
+    """
+    declared, verdict = claim.declared, claim.verdict
+    if declared is None or verdict is None or verdict.noise_floor is None:
         return None
-    raced = (
-        race
-        for _, race in summary.races
-        if declared.over in race.arms and declared.under in race.arms
-    )
-    first, *others = dict.fromkeys(race.base for race in raced) or [""]
-    return NoiseFloor(reached.noise_floor, first, tuple(others))
+    bases: dict[str, None] = {}
+    for _, race in summary.races:
+        if declared.over in race.arms and declared.under in race.arms:
+            bases[race.base] = None
+    first, *others = bases or [""]
+    return NoiseFloor(verdict.noise_floor, first, tuple(others))

@@ -1,7 +1,8 @@
-"""How a record becomes the JSON of its line: exactly, or as much of it as a line holds.
+"""Encodes a record as the JSON of its line: exactly, or as much of it as a line holds.
 
-What a scenario hands in is written exactly or refused. What tuilab itself has to say is written whatever it holds: half a
-character is replaced, and of texts and lists that are too long the beginning is kept, with a word of what is left out.
+The values of a scenario are written exactly or refused. The records of tuilab itself are always
+written: half a character is replaced, and long texts and lists are cut, with a note of how much is
+left out.
 """
 
 import json
@@ -14,23 +15,20 @@ from tuilab.record.events import Event
 from tuilab.text.display import clip
 
 LINE_LIMIT = 64 * 1024
-_BODY_LIMIT = LINE_LIMIT - 10  # beside the checksum, a space and the line feed
-_CUTS = (
-    (4000, 400),
-    (1000, 100),
-    (100, 20),
-)  # characters of a text and entries of a list that are kept, from try to try
-_ARGUMENTS = {
-    "s": "step",
-    "a": "arm",
-    "v": "the names and values together",
-}  # what the short keys of the hot record stand for
+_BODY_LIMIT = LINE_LIMIT - 10  # without the checksum, a space and the line feed
+# Characters of a text and entries of a list that are kept, from the first try to the last.
+_CUTS = ((4000, 400), (1000, 100), (100, 20))
+# The meaning of the short keys of `Logged`, for people.
+_ARGUMENTS = {"s": "step", "a": "arm", "v": "the names and values together"}
 
 _encode_json = msgspec.json.Encoder().encode
 
 
 def encode_finite(event: Event) -> bytes:
-    """Return the JSON of an event without NaN and Inf, however long: the hot path of `Lab.log`."""
+    """Return the JSON of an event that has no NaN and no Inf; the length is not checked.
+
+    This is the hot path of `Lab.log`.
+    """
     try:
         return _encode_json(event)
     except UnicodeEncodeError:
@@ -38,7 +36,7 @@ def encode_finite(event: Event) -> bytes:
 
 
 def encode_exactly(event: Event) -> bytes:
-    """Return the JSON of an event, or raise ValueError that names what cannot be written."""
+    """Return the JSON of an event, or raise ValueError that names the field that is refused."""
     try:
         body = _encode_json(spell_out(msgspec.to_builtins(event)))
     except UnicodeEncodeError:
@@ -49,7 +47,7 @@ def encode_exactly(event: Event) -> bytes:
 
 
 def encode_anything(event: Event) -> bytes:
-    """Return the JSON of an event, of long texts and lists only the beginning when the whole is too long for a line."""
+    """Return the JSON of an event; if it is too long for a line, its texts and lists are cut."""
     plain = spell_out(msgspec.to_builtins(event))
     body = _encode_plain(plain)
     for characters, entries in _CUTS:
@@ -60,15 +58,19 @@ def encode_anything(event: Event) -> bytes:
 
 
 def refusal(event: Event) -> ValueError:
-    """Return why an event cannot be written exactly: the field with half a character, or the longest one."""
+    """Return the error of an event that cannot be written exactly.
+
+    It names the field with half a character, or the longest field.
+    """
     sizes: dict[str, int] = {}
     for key, value in msgspec.to_builtins(event).items():
         name = _ARGUMENTS.get(key, key)
         try:
             sizes[name] = len(_encode_json(spell_out(value)))
         except UnicodeEncodeError:
+            example = ascii(value)[:60]
             return ValueError(
-                f"{name}: half a character (a lone surrogate) cannot be recorded, as in {ascii(value)[:60]}"
+                f"{name}: half a character (a lone surrogate) cannot be recorded, as in {example}"
             )
     longest = max(sizes, key=lambda name: sizes[name])
     return ValueError(
@@ -77,7 +79,7 @@ def refusal(event: Event) -> ValueError:
 
 
 def spell_out(value: Any) -> Any:
-    """Return plain data with non-finite floats spelled as strings: JSON has no word for them."""
+    """Return plain data with non-finite floats as strings, because JSON has no form for them."""
     if isinstance(value, float):
         return value if math.isfinite(value) else spell(value)
     if isinstance(value, dict):
@@ -88,13 +90,15 @@ def spell_out(value: Any) -> Any:
 
 
 def for_programs(document: Any, indent: int | None = 2) -> str:
-    """Return a document, plain data or a struct, as JSON that every reader takes: NaN and Inf, which JSON lacks, are texts."""
+    """Return plain data or a struct as JSON for any reader: NaN and Inf are texts."""
     return json.dumps(spell_out(msgspec.to_builtins(document)), indent=indent, allow_nan=False)
 
 
 def spell(value: float) -> str:
-    """Return how a journal spells a non-finite float."""
-    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    """Return the text of a non-finite float in a journal."""
+    if math.isnan(value):
+        return "nan"
+    return "inf" if value > 0 else "-inf"
 
 
 def _encode_plain(plain: Any) -> bytes:
@@ -105,19 +109,33 @@ def _encode_plain(plain: Any) -> bytes:
 
 
 def _cut(value: Any, characters: int, entries: int) -> Any:
-    """Return plain data with long texts, and long lists and tables of texts, cut; whatever reads it finds the same types."""
+    """Return plain data with long texts cut, and long lists and tables of texts; types stay."""
     if isinstance(value, str):
         return clip(value, characters)
     if isinstance(value, list):
-        kept = value[:entries] if all(isinstance(part, str) for part in value) else value
-        more = [f"… {len(value) - len(kept)} more"] if len(kept) < len(value) else []
-        return [_cut(part, characters, entries) for part in kept] + more
+        return _cut_list(value, characters, entries)
     if isinstance(value, dict):
-        keys = list(value)[
-            : entries if all(isinstance(part, str) for part in value.values()) else None
-        ]
-        rest = {"…": f"{len(value) - len(keys)} more"} if len(keys) < len(value) else {}
-        return {
-            _cut(key, characters, entries): _cut(value[key], characters, entries) for key in keys
-        } | rest
+        return _cut_dict(value, characters, entries)
     return value
+
+
+def _cut_list(values: list[Any], characters: int, entries: int) -> list[Any]:
+    kept = values
+    if all(isinstance(value, str) for value in values):
+        kept = values[:entries]
+    cut = [_cut(value, characters, entries) for value in kept]
+    if len(kept) < len(values):
+        cut.append(f"… {len(values) - len(kept)} more")
+    return cut
+
+
+def _cut_dict(values: dict[Any, Any], characters: int, entries: int) -> dict[Any, Any]:
+    keys = list(values)
+    if all(isinstance(value, str) for value in values.values()):
+        keys = keys[:entries]
+    cut = {}
+    for key in keys:
+        cut[_cut(key, characters, entries)] = _cut(values[key], characters, entries)
+    if len(keys) < len(values):
+        cut["…"] = f"{len(values) - len(keys)} more"
+    return cut

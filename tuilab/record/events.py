@@ -1,7 +1,8 @@
-"""The records of a journal: one struct per kind, named in the past tense.
+"""Defines the records of a journal: one struct per kind, named in the past tense.
 
-`n` (sequence number in its stream) and `t` (CLOCK_MONOTONIC nanoseconds) are filled in by `journal.Writer`. Fields may be
-added with a default; a field never changes its meaning, a kind is never reused. Readers pass over kinds they do not know.
+`journal.Writer` fills in `n` (sequence number in its stream) and `t` (CLOCK_MONOTONIC nanoseconds).
+Fields may be added with a default. A field never changes its meaning, and a kind is never reused.
+Readers skip kinds that they do not know.
 """
 
 import math
@@ -16,15 +17,15 @@ from tuilab.text.words import gpu_label
 
 FORMAT = 1  # major version of the journal; a reader refuses a newer one
 
-CLAIM_LIMIT = 4_000  # characters of a claim: several records repeat it, and each must hold it whole
-AGAIN = "again"  # behind the name of an arm: its control, a process of its own
+CLAIM_LIMIT = 4_000  # characters of a claim: several records repeat it, and each holds it whole
+AGAIN = "again"  # after the name of an arm: its A/A control, a process of its own
 SPAN_LIMIT = 2_000  # spans of one process in one picture
 Scalar = bool | int | float | str
 Cell = str | int | float  # of a table
 Operator = Literal["equals", "at_most", "at_least", "between"]
 Control = Literal["", "same", "delayed"]
 
-# Every number fits 64 bits and every word can be displayed: a record that says otherwise is not one of ours.
+# All numbers fit 64 bits, and all words can be displayed; any other record is not one of ours.
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
@@ -37,37 +38,36 @@ def _snake(name: str) -> str:
 
 
 class Event(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="k", tag=_snake):
-    """What every record has."""
+    """The fields of all records."""
 
     n: Count = -1
     t: Count = 0
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """A process that cannot be mistaken for another one, not even after a reboot or when its pid is used again."""
+    """A process, identified even after a reboot and if its pid is used again."""
 
     host: str
     boot: str
     pid: Count
     start: Count  # clock ticks after boot, from /proc/PID/stat
     pid_namespace: Count = 0
-    time_namespace: Count = 0  # whose clock its records are on
+    time_namespace: Count = 0  # its clock is the clock of the records
 
 
 # ---- written by the supervisor
 
 
 class Sweep(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The sweep that a run is a point of: all of its values, so that each run tells what else belongs to it."""
+    """The sweep that a run is a point of, with all values: so each run names the whole sweep."""
 
     id: Word
     values: dict[str, list[Scalar]]  # by setting, in their order
-    point: dict[str, Scalar]  # that this run is
-    argv: list[str] = []  # the command line that makes the sweep
-    folder: str = ""  # that it was given in
-    front: Identity | None = (
-        None  # who begins one point after another; nobody, where all were queued at once
-    )
+    point: dict[str, Scalar]  # the values of this run
+    argv: list[str] = []  # the command line of the sweep
+    folder: str = ""  # where the command was given
+    # the process that starts one point after another; None if all were queued at once
+    front: Identity | None = None
 
 
 class RunStarted(Event):
@@ -82,33 +82,30 @@ class RunStarted(Event):
     tuilab: str
     wall_ns: Count  # wall clock, for people only
     changed: list[str] = []  # the params that differ from the scenario's defaults
-    claims: list[str] = []  # read from the source before anything ran
-    claim_keys: list[str] = []  # of those claims, in their order; empty words where they have none
+    claims: list[str] = []  # read from the source before the run
+    claim_keys: list[str] = []  # of those claims, in their order; an empty text for no key
     repeats: Count = 1
     looks: list[Count] = []  # numbers of repeats at which the verdicts may end the run
     rule: str = ""  # by which its claims are judged
-    luck: float | None = (
-        None  # of one process on this box, as `calibrate` measured it: a standard deviation of log ratios
-    )
+    # variation between processes on this machine, measured by `calibrate`: a standard deviation of
+    # log ratios
+    luck: float | None = None
     budget_s: float | None = None
     quick: bool = False
     timeout_s: float | None = None
-    prediction: float | None = (
-        None  # what the user expected the answer to the lesson's question to be
-    )
+    prediction: float | None = None  # the user's answer to the lesson's question
     argv: list[str] = []
-    command: list[str] = []  # of the user's, which was run instead of a scenario
-    folder: str = ""  # that the command ran in
+    command: list[str] = []  # of the user, which ran instead of a scenario
+    folder: str = ""  # where the command ran
     sweep: Sweep | None = None
-    retry_of: str = ""  # the run that was lost with its node, and is tried again by this one
-    node: str = ""  # of a cluster, that it was carried out on
-    nodes: list[
-        str
-    ] = []  # that its ranks are divided over, if they are not all on one; the run itself is on the first
+    retry_of: str = ""  # the run that was lost with its node, and that this one repeats
+    node: str = ""  # of a cluster, where the run was
+    # the nodes of its ranks, if they are on several; the run itself is on the first one
+    nodes: list[str] = []
 
 
 class RunDescribed(Event):
-    """What of a run's description does not fit its first record; it is added to what stands there."""
+    """The part of a run's description that does not fit its first record."""
 
     params: dict[str, Scalar] = {}
     changed: list[str] = []
@@ -124,13 +121,13 @@ class StateChanged(Event):
 
 
 class BudgetSpent(Event):
-    """No further repeat fits the time that was given."""
+    """No further repeat fits the time budget."""
 
     repeats: Count
 
 
 class NothingTimed(Event):
-    """The first repeat recorded no race, so that the usual further ones would find out nothing more: they are not run."""
+    """The first repeat recorded no race; further repeats would add nothing, and are not run."""
 
 
 class WorkerStarted(Event):
@@ -139,7 +136,7 @@ class WorkerStarted(Event):
     start: Count
     repeat: Count = 0
     arm: str = ""
-    env: dict[str, str] = {}  # of an arm: what differs from the supervisor's; secrets are removed
+    env: dict[str, str] = {}  # of an arm: differences from the supervisor's; secrets are removed
     prefix: list[str] = []
     was_warm: bool = False
 
@@ -149,11 +146,9 @@ class WorkerExited(Event):
     code: Whole | None = None
     signal: Count | None = None
     reason: str = ""
-    fault: str = ""  # where it was when it crashed
-    lost: Count = 0  # records that it could not write, as it said itself
-    rss_peak_bytes: Count | None = (
-        None  # of the largest of its processes, by the kernel; samples are of moments
-    )
+    fault: str = ""  # the place of a crash
+    lost: Count = 0  # records that it could not write, as it reported itself
+    rss_peak_bytes: Count | None = None  # of its largest process, by the kernel, not by samples
 
 
 class OutputCaptured(Event):
@@ -161,9 +156,8 @@ class OutputCaptured(Event):
     bytes_total: Count
     bytes_head: Count
     bytes_tail: Count
-    secrets: list[
-        tuple[Count, Count]
-    ] = []  # from where to where values of secret variables stand: characters of the file
+    # places of the values of secret variables: begin and end in characters of the file
+    secrets: list[tuple[Count, Count]] = []
 
 
 class StopRequested(Event):
@@ -171,7 +165,7 @@ class StopRequested(Event):
 
 
 class LeftoversEnded(Event):
-    processes: list[str]  # the first of them by name
+    processes: list[str]  # the names of the first ones
     count: Count
 
 
@@ -181,7 +175,10 @@ class SamplerEnded(Event):
 
 
 class StreamsCounted(Event):
-    """How many records each stream has, now that everybody who wrote one is gone; several tell of many streams."""
+    """The number of records of each stream, once all writers are gone.
+
+    If there are many streams, several records name them.
+    """
 
     records: dict[str, Count]
 
@@ -199,11 +196,11 @@ class EnvironmentRecorded(Event):
 
 
 class RankPlaced(Event):
-    """A rank of a run whose ranks are on several nodes begins: on this one, by whose clock its times are not quite right."""
+    """A rank of a run on several nodes starts, on this node."""
 
     rank: Count
     node: str
-    clock_error_ns: Count = 0  # by how much they may be wrong
+    clock_error_ns: Count = 0  # its times may be wrong by so much, as the nodes' clocks differ
 
 
 class StageEntered(Event):
@@ -211,17 +208,13 @@ class StageEntered(Event):
 
 
 class Logged(Event, gc=False):
-    """The hot record: scalars of one step. Short keys, because there may be a million of them."""
+    """The scalars of one step; keys are short, because there may be a million such records."""
 
     s: Whole
     v: dict[str, float]
     a: str = ""  # arm
-    at: Count = (
-        0  # when it was logged, if it was written later because its values were still on a GPU
-    )
-    x: float | None = (
-        None  # where it stands on the axis, if that is no whole number; `s` counts such points then
-    )
+    at: Count = 0  # time of the call, if the values were still on a GPU and were written later
+    x: float | None = None  # place on the axis if it is no whole number; `s` then counts the points
 
     @property
     def logged_at(self) -> int:
@@ -229,60 +222,63 @@ class Logged(Event, gc=False):
 
     @property
     def place(self) -> float:
-        """Where it stands on the axis."""
+        """Its place on the axis."""
         return self.s if self.x is None else self.x
 
 
 class AxesNamed(Event):
-    """What is along the axes of the chart of a metric, and which of them are logarithmic from the start."""
+    """The titles of the axes of a metric's chart, and which axes are logarithmic at first."""
 
     metric: str
     x: str = ""
     y: str = ""
-    log: Literal["", "x", "y", "xy"] | None = None  # None: y as its values suggest
+    log: Literal["", "x", "y", "xy"] | None = None  # None: y is, if its values suggest it
 
 
 class Progressed(Event):
     done: Count
-    total: Count  # 0: nobody knows
-    unit: str = "steps"  # behind a comma of which round, if there are more of the same total
+    total: Count  # 0 if not known
+    unit: str = "steps"  # after a comma the round, if several rounds have the same total
 
 
 class Measured(msgspec.Struct, omit_defaults=True):
-    """What an exact claim compares: numbers, or words where there are no numbers.
+    """A value that an exact claim compares: numbers, or words if there are no numbers.
 
-    That is all of a number, of a row of them and of a text. Of other values it is what older readers show, and `shape` or
-    `exact` says the rest.
+    This is the whole value for a number, a row of numbers, or a text. For other values, older
+    readers show these numbers or words, and `shape` or `exact` has the rest.
     """
 
     numbers: list[float] = []
     words: str = ""
-    shape: list[AtLeastOne] = []  # of numbers in lists within lists that are as long as each other
-    exact: str = ""  # the value as JSON: whole numbers that no float is, texts in lists, True, lists of several lengths
+    shape: list[AtLeastOne] = []  # of numbers in nested lists, if lists of a depth are equally long
+    # the value as JSON: large whole numbers, texts in lists, True, lists of different lengths
+    exact: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a record that says two things."""
-        if self.exact and repr(plain_value.flat(plain_value.read(self.exact))) != repr(
-            (self.numbers, self.words)
-        ):
-            raise ValueError("the numbers and words are not those of the exact value")
-        if self.shape and (
-            math.prod(self.shape) != len(self.numbers)
-            or not 1 < len(self.shape) <= DEEPEST
-            or self.exact
-        ):
-            raise ValueError("the shape is not that of the numbers")
+        """Raise ValueError if the fields contradict each other."""
+        if self.exact:
+            flat_value = plain_value.flat(plain_value.read(self.exact))
+            # repr, because NaN does not equal NaN
+            if repr(flat_value) != repr((self.numbers, self.words)):
+                raise ValueError("the numbers and words are not those of the exact value")
+        if self.shape:
+            has_all_numbers = math.prod(self.shape) == len(self.numbers)
+            is_nested = 1 < len(self.shape) <= DEEPEST
+            if not has_all_numbers or not is_nested or self.exact:
+                raise ValueError("the shape is not that of the numbers")
 
     @classmethod
     def of(cls, value: Value) -> "Measured":
-        """Return a value as it is recorded."""
+        """Return a value as it is recorded, in the first form that keeps it."""
         numbers, words = plain_value.flat(value)
-        found = cls(numbers=numbers, words=words)
+        as_row = cls(numbers=numbers, words=words)
+        if plain_value.is_equal(as_row.value, value):
+            return as_row
         shape = plain_value.shape_of(value)
-        if numbers and shape and len(shape) > 1 and not plain_value.is_equal(found.value, value):
-            found = cls(numbers=numbers, shape=[*shape])
-        if plain_value.is_equal(found.value, value):
-            return found
+        if numbers and shape and len(shape) > 1:
+            as_lists = cls(numbers=numbers, shape=[*shape])
+            if plain_value.is_equal(as_lists.value, value):
+                return as_lists
         return cls(numbers=numbers, words=words, exact=plain_value.spell(value))
 
     @property
@@ -297,11 +293,11 @@ class Measured(msgspec.Struct, omit_defaults=True):
 
 
 class AboutClaim(Event, kw_only=True):
-    """What every record about a claim has; in early records a claim has no key, and is known by its text."""
+    """The fields of all records about a claim; in early records it has a text, but no key."""
 
     text: str
     key: str = ""
-    is_once: bool = False  # it stands in a part of the scenario that only the first repeat runs
+    is_once: bool = False  # only the first repeat runs its part of the scenario
 
     @property
     def claim_id(self) -> str:
@@ -309,7 +305,7 @@ class AboutClaim(Event, kw_only=True):
 
 
 class ClaimMeasured(AboutClaim):
-    """An exact claim: judged from this one record."""
+    """A measurement of an exact claim, which is judged from this record alone."""
 
     got: Measured
     op: Operator
@@ -326,15 +322,15 @@ class ClaimMeasured(AboutClaim):
 
 
 class ClaimDeclared(AboutClaim):
-    """A claim about the ratio of two arms of a race, declared before the race is run."""
+    """A claim about the ratio of two arms of a race, declared before the race."""
 
-    over: str  # the arm above the line of the ratio
-    under: str
+    over: str  # the arm in the numerator of the ratio
+    under: str  # the arm in the denominator
     op: Operator
     bound: float
     margin: float = 0.03
     confidence: float = 0.95
-    cores: int = 0  # that must be free for the claim to mean anything
+    cores: int = 0  # that have to be free for a meaningful race
 
 
 class ClaimNotTestable(AboutClaim):
@@ -342,7 +338,7 @@ class ClaimNotTestable(AboutClaim):
 
 
 class Candidate(msgspec.Struct, omit_defaults=True):
-    """A value that a setting may have, and what speaks for it: an arm of a race still to come, or what was measured."""
+    """A value that a setting may have: with an arm of a race still to come, or with its cost."""
 
     value: str
     arm: str = ""
@@ -354,20 +350,20 @@ class Candidate(msgspec.Struct, omit_defaults=True):
 
 
 class SettingRaced(Event):
-    """Values of a setting are held against each other: those that take least of the box first."""
+    """Values of a setting are compared; the values that use the machine least come first."""
 
     name: str
     candidates: list[Candidate]
-    default: str  # the value that holds where nothing is set: one of them
-    about: str  # the work that they were held against each other with
-    against: str = ""  # what this run saw that speaks against setting it
-    ranks: Count = 0  # for each of so many ranks; 0: for one program
-    cores: int = 0  # that must be free for the race to mean anything
+    default: str  # the candidate that applies if the setting is not set
+    about: str  # the work that the values were compared with
+    against: str = ""  # a reason against the setting that this run found
+    ranks: Count = 0  # the value is for each of so many ranks; 0: for one program
+    cores: int = 0  # that have to be free for a meaningful race
     unit: str = ""  # of the costs
 
 
 class QuestionAnswered(AboutClaim):
-    """The claim answers the question under Predict: with this value, or where there is none, with its estimate."""
+    """The claim answers the question under Predict: with this value, else with its estimate."""
 
     value: float | None = None
 
@@ -378,7 +374,10 @@ class TextShown(Event):
 
 
 class ImageShown(Event):
-    """A small array as a picture: base64 of one byte a cell, 0..254 from `low` to `high`, 255 where it is not finite."""
+    """A small array as a picture.
+
+    `cells` is the base64 of one byte a cell: 0..254 from `low` to `high`, 255 for not finite.
+    """
 
     title: str
     rows: Count
@@ -404,7 +403,7 @@ class BarsShown(Event):
 
 
 class TableShown(Event):
-    """A small table; a number that is not finite is a word in it."""
+    """A small table; a number that is not finite is a text."""
 
     title: str
     rows: list[list[Cell]]
@@ -412,12 +411,12 @@ class TableShown(Event):
 
 
 class SpanShown(Event):
-    """A stretch of a lane, as of what a process did from when to when; the spans of an arm are one picture."""
+    """A part of a lane, for example one task of a process; the spans of an arm are one picture."""
 
     lane: str
     began: float
     ended: float
-    name: str = ""  # what went on
+    name: str = ""  # of the task
     arm: str = ""
     unit: str = "s"  # of `began` and `ended`: seconds on any clock, or steps and the like
 
@@ -435,18 +434,16 @@ class MemoryMeasured(Event):
 
 
 class GpuHeld(Event):
-    """What torch's allocator holds on a GPU in this process: CUDA's context comes on top, and is not known."""
+    """Bytes of torch's allocator on a GPU in this process, without CUDA's unknown context."""
 
-    uuid: str  # torch's name of it, which ends NVML's
+    uuid: str  # torch's UUID, which is the end of NVML's
     allocated_bytes: Count  # given out to tensors
     reserved_bytes: Count  # taken from the GPU
-    allocated_peak_bytes: Count = (
-        0  # given out at most since the process began, or since the scenario forgot what was before
-    )
+    allocated_peak_bytes: Count = 0  # since the process began, or the scenario reset the peak
 
 
 class ArmFinished(Event):
-    """An arm that ran in a process of its own came back."""
+    """An arm in a process of its own has ended."""
 
     arm: str
     writer: str
@@ -462,28 +459,25 @@ class RaceStarted(Event):
     base: str = ""  # the arm that the controls use
     delay: Share = 0.0  # of the control with a known delay, as a share of a step
     seed: int | None = None  # of the order in which the arms take turns; None: it rotated
-    has_instances: bool = (
-        False  # the controls are instances of their own, not the arm itself once more
-    )
-    uuid: str = ""  # torch's name of the GPU that it runs on, which ends NVML's
-    device_index: Count | None = None  # of that GPU, as CUDA counts
-    luck: float | None = (
-        None  # of one process on that GPU, as `calibrate` measured it there; where one process is to judge
-    )
-    measure: str = ""  # what is told of each arm instead of the time of a call
-    unit: Literal["", "bytes"] = ""  # of that: its blocks count bytes, or billionths
-    guard: str = ""  # the curve that tells whether the arms learn the same, where they have to
+    has_instances: bool = False  # the controls are instances of their own, not the arm once more
+    uuid: str = ""  # torch's UUID of the GPU, which is the end of NVML's
+    device_index: Count | None = None  # CUDA's number of that GPU
+    # variation between processes on that GPU, by `calibrate`; if one process is to be judged
+    luck: float | None = None
+    measure: str = ""  # the quantity that is compared instead of the time of a call
+    unit: Literal["", "bytes"] = ""  # of that quantity: blocks count bytes, or billionths
+    guard: str = ""  # the curve that shows whether the arms learn the same, if they have to
 
 
 class FirstCalled(Event):
-    """The first call of an arm: what it costs once (compiling, first allocation) is a number of its own."""
+    """The first call of an arm, with its one-time costs: compiling, first allocation."""
 
     arm: str
     wall_ns: Count
 
 
 class BlockTimed(Event):
-    """Calls of one arm, timed together; each round has one block of every arm, in alternating order."""
+    """Calls of one arm that were timed together; each round has one block of each arm."""
 
     arm: str
     round: Count
@@ -494,75 +488,62 @@ class BlockTimed(Event):
     device_ns: Count | None = None  # of older versions, from CUDA events: loops x the median step
     is_warmup: bool = False
     control: Control = ""
-    is_disturbed: bool = False  # by the sensors alone
-    is_rerun: bool = False  # of versions that ran a disturbed block again at once
+    is_disturbed: bool = False  # as the sensors show
+    is_rerun: bool = False  # only in versions that ran a disturbed block again
     switches: int = 0  # involuntary context switches
-    thread_ns: Count | None = (
-        None  # CPU time of the thread that made the calls; cpu_ns is that of the whole process
-    )
+    thread_ns: Count | None = None  # CPU time of the calling thread; cpu_ns is the whole process's
     waits: int | None = (
-        None  # times that this thread gave its core away by itself: for a lock, a disk, a sleep
+        None  # how often that thread gave its core away: for a lock, a disk, a sleep
     )
-    pressure_us: int | None = None  # in which some process of the box waited for a core
-    run_delay_ns: int | None = (
-        None  # in which the thread that made the calls wanted a core and had none
-    )
-    others_share: float | None = (
-        None  # of the usable cores, used by other processes; asked only after a long delay
-    )
+    pressure_us: int | None = None  # in which some process of the machine waited for a core
+    run_delay_ns: int | None = None  # in which the calling thread wanted a core and had none
+    # share of the usable cores that other processes used; asked only after a long delay
+    others_share: float | None = None
     steal_ticks: int | None = None  # that the hypervisor took, of all cores
     core_steal_ticks: int | None = None  # of the core that the thread ran on
     throttled: int | None = None  # periods in which the cgroup's quota was used up
     records: int = 0  # written while the time ran
-    stream_ns: Count | None = (
-        None  # between the first and the last mark in the current stream of the GPU
-    )
-    submitted_ns: Count | None = (
-        None  # until the last call had returned: what it took to tell the GPU
-    )
-    # of a command, of which a block is the mean of the steady steps of one process; cpu_ns then counts its helpers, too
+    stream_ns: Count | None = None  # between the first and last mark in the GPU's current stream
+    submitted_ns: Count | None = None  # until the last call had returned, with its work queued
+    # These fields are for commands. A block is then the mean of the steady steps of one process,
+    # and cpu_ns includes its helpers.
     steps: Count | None = None  # whose CPU time was read
-    disturbed_steps: Count | None = (
-        None  # of these: whose thread was kept from a core for more than a tenth of the time
-    )
+    # of these steps: those whose thread was kept from a core for more than a tenth of the time
+    disturbed_steps: Count | None = None
     waited_ns: Count | None = None  # of a step: in which its thread wanted no core
     helped_by: str = ""  # other processes that take part in a step
 
 
 class RaceFinished(Event):
     arms: list[str]
-    is_same: bool | None = None  # did the arms compute the same thing; None: not asked
+    is_same: bool | None = None  # whether the arms computed the same; None if not asked
     difference: str = ""
-    record_ns: int = 0  # what writing a record cost, to judge the observer
-    is_settled: bool | None = (
-        None  # had the times stopped drifting before the first round that counts; None: not known
-    )
-    gpu_ns: dict[
-        str, Count
-    ] = {}  # that the GPU works at a call of each arm at most: told ahead, before the race and after it
-    learned: dict[
-        str, list[float]
-    ] = {}  # of arms that are commands: the first values of the curve that guards them
-    dtypes: dict[str, str] = {}  # and the coarsest that each computes in, where that was seen
-    accounts: dict[
-        str, dict[str, float]
-    ] = {}  # and what else is told of each: seconds and counts a step, totals of its process
+    record_ns: int = 0  # the cost of writing a record, to judge the observer
+    # whether the times had stopped drifting before the first round that counts; None if not known
+    is_settled: bool | None = None
+    # by arm: GPU time of a call at most, of calls queued ahead, before the race and after it
+    gpu_ns: dict[str, Count] = {}
+    # of arms that are commands
+    learned: dict[str, list[float]] = {}  # the first values of the curve that guards them
+    dtypes: dict[str, str] = {}  # the coarsest dtype that each computes in, if that was seen
+    # further numbers of each: seconds and counts a step, totals of its process
+    accounts: dict[str, dict[str, float]] = {}
 
 
 class CoresMeasured(Event):
-    """How many cores' worth of work as many busy processes really got."""
+    """The cores' worth of work that a number of busy processes really got."""
 
     processes: int
     effective: float
 
 
 class CoresAwaited(Event):
-    """How long a watched command waited for a core while it trained, and how many cores other processes used then."""
+    """How long a watched command waited for a core while it trained, and the load of others."""
 
     elapsed_s: float  # from the first to the last reading between its steps
-    waited_s: float  # of all its threads, in which each could run and had no core
+    waited_s: float  # of all its threads: time in which they could run and had no core
     usable: AtLeastOne  # cores that the command may use
-    others: float | None = None  # cores that other processes used on average; None: not known
+    others: float | None = None  # cores that other processes used on average; None if not known
 
 
 class ScenarioFailed(Event):
@@ -570,11 +551,11 @@ class ScenarioFailed(Event):
     message: str
     traceback: str
     hint: str = ""
-    source_dir: str = ""  # where the file of the scenario lay
+    source_dir: str = ""  # the folder of the scenario's file
 
 
 class BoxLacked(Event):
-    """The scenario ended early: this box lacks what it needs."""
+    """The scenario ended early: this machine lacks what it needs."""
 
     needs: str
 
@@ -593,49 +574,46 @@ class Sampled(Event):
     cpu_percent: float
     rss_bytes: Count
     uss_bytes: Count | None = None
-    waiting_bytes: Count = (
-        0  # resident, of processes that wait for their repeat and count for nothing else here
-    )
-    gpus: dict[str, dict[str, float]] = {}  # uuid -> metric -> value; what is unknown is left out
-    gpus_asked: dict[
-        str, Count
-    ] = {}  # uuid -> when it was asked; a GPU may answer long before the sample is written
+    waiting_bytes: Count = 0  # resident, of processes that wait for their repeat; not counted above
+    gpus: dict[str, dict[str, float]] = {}  # uuid -> metric -> value; unknown ones are left out
+    # uuid -> time of asking; a GPU may answer long before the sample is written
+    gpus_asked: dict[str, Count] = {}
 
 
 class GpuFound(Event):
     uuid: str
-    index: Count  # NVML's, of a slice that of the whole GPU
+    index: Count  # by NVML; for a slice that of the whole GPU
     name: str
     bytes_total: Count | None = None
-    slice: str = ""  # as nvidia-smi names it: "MIG 1g.10gb Device 0"; empty: a whole GPU
+    slice: str = ""  # named as by nvidia-smi: "MIG 1g.10gb Device 0"; empty for a whole GPU
     power_limit_w: float | None = None
     most_sm_mhz: float | None = None
 
     @property
     def label(self) -> str:
-        """What it is called in charts and lists."""
+        """Its name in charts and lists."""
         return gpu_label(self.index, self.slice)
 
 
 class Tenant(msgspec.Struct, omit_defaults=True):
-    """A process of somebody else on a GPU."""
+    """A process on a GPU that is not part of the run."""
 
     pid: Count
-    user: str = ""  # empty: not known
-    why: str = ""  # the user is not known
-    bytes_used: Count | None = None  # None: the driver does not tell
+    user: str = ""  # empty if not known
+    why: str = ""  # the reason why the user is not known
+    bytes_used: Count | None = None  # None if the driver does not report it
 
 
 class GpuShared(Event):
-    """Who else computes on a GPU of the run, as soon as it is other than before."""
+    """The other processes on a GPU of the run; written whenever they change."""
 
     uuid: str
-    others: list[Tenant]  # the first of them
+    others: list[Tenant]  # the first ones
     count: Count
 
 
 class XidReported(Event):
-    """The driver has noted an error of a GPU, or of a program on it."""
+    """The driver reported an error of a GPU, or of a program on it."""
 
     uuid: str
     xid: Count
@@ -647,7 +625,7 @@ class Unavailable(Event):
 
 
 class Alerted(Event):
-    """Something that whoever trains wants to know at once, as it was seen: told by every view, in these words."""
+    """An event that the user of a training run wants to know at once; views show this text."""
 
     what: Word  # "stall", "not finite", "memory" or "slow rank"
     text: str
@@ -664,29 +642,32 @@ class VerdictReached(AboutClaim):
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
-    noise_floor: float | None = (
-        None  # the end of the A/A interval that is farther from 1, as a ratio minus 1
-    )
-    smallest_effect: float | None = (
-        None  # that would have been seen four times in five, as a ratio minus 1
-    )
+    # the end of the A/A interval that is farther from 1, as a ratio minus 1
+    noise_floor: float | None = None
+    # the effect that would have been detected in four of five runs, as a ratio minus 1
+    smallest_effect: float | None = None
     more_repeats: int | None = None
     units: int = 0
     unit: str = ""  # "repeats", or "rounds" of one process
     confidence: float | None = None  # of the interval
-    measure: Word = "wall"  # clock, or "cpu": time of the thread that made the calls
-    gpu: str = ""  # torch's UUID of the GPU that it was measured on, of several all of them; empty: none, or not told
+    measure: Word = "wall"  # the wall clock, or "cpu": CPU time of the calling thread
+    gpu: str = ""  # torch's UUIDs of the GPUs that it was measured on; empty if none, or not known
     gpu_name: str = ""
 
 
 def is_shallow(value: Any, depth: int = 20) -> bool:
-    """Say whether plain data is nested no deeper than anybody would who is to read it."""
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return depth > 0 and all(is_shallow(part, depth - 1) for part in inner)
+    """Say whether plain data has at most `depth` levels; deeper data was not made for readers."""
+    if isinstance(value, dict):
+        parts = list(value.values())
+    elif isinstance(value, list):
+        parts = value
+    else:
+        parts = []
+    return depth > 0 and all(is_shallow(part, depth - 1) for part in parts)
 
 
 class Unknown(msgspec.Struct):
-    """A record of a kind that this version does not know: kept and passed over."""
+    """A record of a kind that this version does not know: it is kept and skipped."""
 
     n: Count
     t: Count
@@ -695,17 +676,19 @@ class Unknown(msgspec.Struct):
 
 
 Record = (
-    RunStarted | RunDescribed | StateChanged | BudgetSpent | WorkerStarted | WorkerExited | OutputCaptured | StopRequested
-    | LeftoversEnded | SamplerEnded | StreamsCounted | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured
-    | ClaimDeclared | ClaimNotTestable | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
-    | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured | BoxLacked | ScenarioFinished
-    | Sampled | GpuFound | Unavailable | VerdictReached | NothingTimed | XidReported | GpuHeld | GpuShared
-    | Alerted | AxesNamed | BarsShown | TableShown | SpanShown | QuestionAnswered | SettingRaced | RankPlaced | CoresAwaited
+    RunStarted | RunDescribed | StateChanged | BudgetSpent | WorkerStarted | WorkerExited
+    | OutputCaptured | StopRequested | LeftoversEnded | SamplerEnded | StreamsCounted
+    | EnvironmentRecorded | StageEntered | Logged | Progressed | ClaimMeasured | ClaimDeclared
+    | ClaimNotTestable | TextShown | ImageShown | ArtifactSaved | MemoryMeasured | ArmFinished
+    | RaceStarted | BlockTimed | RaceFinished | ScenarioFailed | FirstCalled | CoresMeasured
+    | BoxLacked | ScenarioFinished | Sampled | GpuFound | Unavailable | VerdictReached
+    | NothingTimed | XidReported | GpuHeld | GpuShared | Alerted | AxesNamed | BarsShown
+    | TableShown | SpanShown | QuestionAnswered | SettingRaced | RankPlaced | CoresAwaited
 )  # fmt: skip
 
 
 def tag_of(kind: Any) -> str:
-    """Return what the records of a kind are called in a journal."""
+    """Return the name of a kind of records in the journal."""
     return str(kind.__struct_config__.tag)
 
 
@@ -713,7 +696,7 @@ KINDS = frozenset(map(tag_of, get_args(Record)))
 
 
 def is_newer(record: object) -> "TypeGuard[RunStarted | Unknown]":
-    """Say whether it is the start of a run in a newer format, whose fields may be others."""
+    """Say whether a record is the start of a run in a newer format, which may have other fields."""
     if isinstance(record, Unknown):
         version = record.fields.get("format") if record.k == "run_started" else None
         return isinstance(version, int) and version > FORMAT
@@ -721,9 +704,9 @@ def is_newer(record: object) -> "TypeGuard[RunStarted | Unknown]":
 
 
 def newer_words(started: "RunStarted | Unknown") -> str:
-    """Return by which newer tuilab a run was recorded, and what to do about it."""
+    """Return that a newer tuilab recorded a run, and what to do about it."""
     fields = started.fields if isinstance(started, Unknown) else msgspec.structs.asdict(started)
-    which = f"{show(fields.get('tuilab', 'n/a'), 40)}, in format {show(fields['format'], 20)}"
+    version = f"{show(fields.get('tuilab', 'n/a'), 40)}, in format {show(fields['format'], 20)}"
     return (
-        f"was recorded by a newer tuilab ({which}); upgrade this one, which reads format {FORMAT}"
+        f"was recorded by a newer tuilab ({version}); upgrade this one, which reads format {FORMAT}"
     )

@@ -1,6 +1,6 @@
-"""What a summary holds in words for people: a finding, how far a run is, and its last values.
+"""Describes parts of a summary in words: findings, progress, last values, GPUs.
 
-Every view tells them so.
+All views use these words, so that they agree with each other.
 """
 
 from collections.abc import Sequence
@@ -11,21 +11,24 @@ from tuilab.record.gpus.own_gpus import OwnGpu, held_lines, label_of, own_gpus
 from tuilab.record.series import Series
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
-from tuilab.record.summary_parts import Claim, GpuTenant
+from tuilab.record.summary_parts import Claim, GpuTenant, GpuTenants
 from tuilab.record.verdicts import Verdict, is_about_other_values
 from tuilab.text.display import join, join_first, percent, plural, shorten, show
 from tuilab.text.words import clock, extent, format_number, size, unit_of
 
-RACING = "ms of racing"  # what a race counts
-PROCESSES = (
-    "processes"  # what a repeat of a race of commands counts: too few and too long for a rate
-)
-_NEIGHBOURS = 5  # on a GPU, that are told of one by one
-_ENDS = 12  # of curves
-_NAMED = 3  # arms that noise is of
-_GIVEN = ("allocated_bytes", "allocated_peak_bytes")
+# units of progress
+RACING = "ms of racing"  # of a race
+PROCESSES = "processes"  # of a race of commands: too few and too long for a rate
 
-# NVIDIA's numbers; those of 13, 31 and 43 are mostly a program's own doing, the others the machine's.
+_TENANTS_SHOWN = 5  # processes of others that are described one by one, for each GPU
+_CURVES_SHOWN = 12
+_NOISE_ARMS_SHOWN = 3
+_LAST_VALUES_SHOWN = 3
+_ALLOCATED = ("allocated_bytes", "allocated_peak_bytes")
+# Allocated bytes were reserved before, and the reserved bytes are known only from samples.
+_RESERVED = ("reserved_bytes", *_ALLOCATED)
+
+# NVIDIA's numbers. The program causes most errors 13, 31 and 43, the machine the others.
 _XIDS = {
     13: "a kernel did something invalid, such as writing beyond the memory",
     31: "a kernel used an invalid memory address",
@@ -43,57 +46,106 @@ _XIDS = {
     119: "the processor of the GPU (GSP) does not answer",
 }
 
+# ---- findings
+
 
 def lost_words(summary: RunSummary) -> str:
-    """Return why a run is lost, as far as that can be told: one of a cluster is brought here by somebody."""
+    """Return why a run is lost, as far as that is known.
+
+    The run of a cluster is copied to this machine by a process of its own.
+    """
     node = summary.run.node if summary.run else ""
-    who = (
-        f"its node ({show(node, 60)}), or the process that copied it from there,"
-        if node
-        else "its supervisor"
-    )
-    return f"{who} is gone, and nothing is known after the last record"
+    if node:
+        owner = f"its node ({show(node, 60)}), or the process that copied it from there,"
+    else:
+        owner = "its supervisor"
+    return f"{owner} is gone, and nothing is known after the last record"
 
 
 def why_not_judged(claim: Claim, summary: RunSummary) -> str:
-    """Return why a claim has no verdict, as far as the record tells."""
+    """Return why a claim has no verdict, as far as the records show."""
     if not summary.is_over:
         return "the recorded data has no end of the run"
     if summary.state != RunState.SUCCEEDED:
         return f"the run ended early ({summary.state})"
-    if why := summary.unavailable.get("verdicts"):
-        return why
-    return "its verdict was not recorded" if claim.measured or claim.declared else "not measured"
+    if reason := summary.unavailable.get("verdicts"):
+        return reason
+    if claim.measured or claim.declared:
+        return "its verdict was not recorded"
+    return "not measured"
 
 
-def noise_words(found: NoiseFloor | None) -> str:
-    """Return a noise floor as `noise floor ±1.9 % (sum against itself)`; nothing if there is none."""
-    if not found:
+def noise_words(noise: NoiseFloor | None) -> str:
+    """Return a noise floor as `noise floor ±1.9 % (sum against itself)`; empty if there is none."""
+    if not noise:
         return ""
-    words = f"noise floor ±{percent(found.share)}"
-    arms = [show(arm, 60) for arm in (found.arm, *found.others) if arm]
+    words = f"noise floor ±{percent(noise.share)}"
+    arms = [show(arm, 60) for arm in (noise.arm, *noise.others) if arm]
     if not arms:
         return words
-    named = arms[:_NAMED]
-    if len(arms) > _NAMED:
-        named.append(f"{len(arms) - _NAMED} more")
-    return f"{words} ({' and '.join(named)}{', each' if len(arms) > 1 else ''} against itself)"
+    shown = arms[:_NOISE_ARMS_SHOWN]
+    if len(arms) > _NOISE_ARMS_SHOWN:
+        shown.append(f"{len(arms) - _NOISE_ARMS_SHOWN} more")
+    each = ", each" if len(arms) > 1 else ""
+    return f"{words} ({' and '.join(shown)}{each} against itself)"
 
 
-def reason_words(verdict: str, why: str) -> str:
-    """Return why a verdict is what it is: `needs: --compile`, or `n/a: claimed for rows=500`."""
-    if is_about_other_values(verdict, why):
-        return f"n/a: {why}"
+def reason_words(verdict: str, reason: str) -> str:
+    """Return the reason of a verdict as `needs: --compile`, or `n/a: claimed for rows=500`."""
+    if is_about_other_values(verdict, reason):
+        return f"n/a: {reason}"
     if verdict == Verdict.NOT_TESTABLE:
-        return f"needs: {why}"
-    return why
+        return f"needs: {reason}"
+    return reason
 
 
-def for_how_long(lasted: str, state: str) -> str:
-    """Return `in 3 s` of a run that is over, `for 3 s` of one that goes on; nothing while it waits."""
-    return (
-        "" if state == RunState.QUEUED else f"{'in' if state in FINAL_STATES else 'for'} {lasted}"
-    )
+def for_how_long(elapsed: str, state: str) -> str:
+    """Return `in 3 s` for a finished run, `for 3 s` for a running one; empty for a queued one."""
+    if state == RunState.QUEUED:
+        return ""
+    if state in FINAL_STATES:
+        return f"in {elapsed}"
+    return f"for {elapsed}"
+
+
+def alert_words(alert: Alerted) -> str:
+    """Return the text of an alert, with its arm if the run has several processes."""
+    return show(f"{alert.arm}: {alert.text}" if alert.arm else alert.text)
+
+
+def leftover_words(summary: RunSummary) -> str:
+    """Return which processes the run left behind; they were ended."""
+    count = plural(summary.leftover_count, "process", "processes")
+    names = join_first(summary.leftovers, 3, summary.leftover_count)
+    return f"ended {count} that the run left behind: {names}"
+
+
+def dropped_words(summary: RunSummary) -> dict[str, str]:
+    """Return, by stream, how much of a run's output was dropped; no entry for a complete output."""
+    words = {}
+    for stream, output in summary.outputs.items():
+        dropped = output.bytes_total - output.bytes_head - output.bytes_tail
+        if dropped:
+            total = output.bytes_total
+            words[stream] = f"{show(stream)}: {dropped} of {total} bytes in the middle were dropped"
+    return words
+
+
+def unmeasured(summary: RunSummary) -> list[tuple[str, str]]:
+    """Return what was not measured, and why; a GPU has its label instead of its UUID."""
+    pairs = []
+    for what, why in {**summary.unavailable, **summary.left_out}.items():
+        uuid, _, metric = what.partition(" ")
+        gpu = summary.gpus.get(uuid)
+        name = f"{gpu.label} {metric}".strip() if gpu else what
+        pairs.append((name, why))
+    other_nodes = summary.run.nodes[1:] if summary.run else []
+    for node in other_nodes:
+        pairs.append((f"processes on {node}", "only those of the first node are watched"))
+    return [(show(what), show(why)) for what, why in pairs]
+
+
+# ---- progress
 
 
 def progress_words(summary: RunSummary) -> str:
@@ -101,340 +153,348 @@ def progress_words(summary: RunSummary) -> str:
     return "  ".join(filter(None, (done_words(summary), rate_words(summary))))
 
 
-def rate_words(summary: RunSummary) -> str:
-    """Return `35/s  eta 8 s`; no rate until two points are known.
-
-    When the run will be over, its steps tell only where all of them are of its one repeat, and not of a round of several.
-    """
-    now, first = summary.progress, summary.first_progress
-    if not (
-        now
-        and first
-        and now.unit not in (RACING, PROCESSES)
-        and now.t > first.t
-        and now.done > first.done
-    ):
+def done_words(summary: RunSummary) -> str:
+    """Return how much is done: `212/500 steps`, `timing 24 %`; nothing if there is no progress."""
+    progress = summary.progress
+    if progress is None:
         return ""
-    rate = (now.done - first.done) / ((now.t - first.t) / 1e9)
-    tells_end = summary.planned_repeats <= 1 and is_whole(now)
-    return f"{rate:.3g}/s" + (f"  eta {clock((now.total - now.done) / rate)}" if tells_end else "")
+    if progress.unit == RACING:
+        if not progress.total:
+            return "timing"
+        share = min(progress.done / progress.total, 1.0)
+        return f"timing {share:.0%}".replace("%", " %")
+    unit = show(progress.unit, 24)
+    if progress.total:
+        return f"{progress.done}/{progress.total} {unit}"
+    return plural(progress.done, unit.removesuffix("s"))
+
+
+def rate_words(summary: RunSummary) -> str:
+    """Return `35/s  eta 8 s`; nothing until two points are known.
+
+    The steps predict the end of the run only if the run has one repeat and all steps are counted,
+    not only those of one round.
+    """
+    last = summary.progress
+    first = summary.first_progress
+    if last is None or first is None or last.unit in (RACING, PROCESSES):
+        return ""
+    if last.t <= first.t or last.done <= first.done:
+        return ""
+    rate = (last.done - first.done) / ((last.t - first.t) / 1e9)
+    if summary.planned_repeats > 1 or not is_whole(last):
+        return f"{rate:.3g}/s"
+    return f"{rate:.3g}/s  eta {clock((last.total - last.done) / rate)}"
 
 
 def is_whole(progress: Progressed) -> bool:
-    """Say whether all that is to be done is counted, and not one round of several."""
+    """Say whether the total is known and counts everything, not one round of several."""
     return progress.total > 0 and "," not in progress.unit
 
 
-def done_words(summary: RunSummary) -> str:
-    """Return how much is done of what is counted now: `212/500 steps`, `timing 24 %`; nothing where nothing is."""
-    now = summary.progress
-    if now is None:
-        return ""
-    if now.unit == RACING:
-        return (
-            f"timing {min(now.done / now.total, 1.0):.0%}".replace("%", " %")
-            if now.total
-            else "timing"
-        )
-    unit = show(now.unit, 24)
-    return (
-        f"{now.done}/{now.total} {unit}" if now.total else plural(now.done, unit.removesuffix("s"))
-    )
-
-
 def cut_words(summary: RunSummary) -> str:
-    """Return how far a command came that did not succeed, by what it had printed; of others that is not known.
+    """Return how far a command came that did not succeed, by what it printed; else nothing.
 
-    One that succeeded may print each tenth step alone; a scenario's progress is written ten times a second, and its last may be
-    missing.
+    A command that succeeded may print only every tenth step. The progress of a scenario is written
+    ten times a second, and its last one may be missing.
     """
-    now = summary.progress
-    has_more = now and is_whole(now) and now.done < now.total - 1  # or it counts from 0
-    is_cut = (
-        summary.run and summary.run.command and summary.state != RunState.SUCCEEDED and has_more
-    )
+    if summary.run is None or not summary.run.command or summary.state == RunState.SUCCEEDED:
+        return ""
+    progress = summary.progress
+    if progress is None or not is_whole(progress):
+        return ""
+    is_cut = progress.done < progress.total - 1  # the last step is total - 1 if it counts from 0
     return done_words(summary) if is_cut else ""
 
 
 def seconds_left(summary: RunSummary, elapsed_s: float) -> float | None:
-    """Return how long a run will take yet, by the repeats that are done; None where that is not known."""
-    ended = [
-        worker.t for name in summary.finished_repeats() if (worker := summary.workers[name].exited)
-    ]
-    if (
-        summary.run is None
-        or summary.run.budget_s is not None
-        or not 0 < len(ended) < summary.planned_repeats
-    ):
+    """Return how long the run will still take, by its finished repeats; None if not known."""
+    if summary.run is None or summary.run.budget_s is not None:
         return None
-    whole_s = (max(ended) - summary.first_t) / 1e9 / len(ended) * summary.planned_repeats
-    return max(whole_s - elapsed_s, 0.0)
+    end_times = []
+    for name in summary.finished_repeats():
+        exited = summary.workers[name].exited
+        if exited:
+            end_times.append(exited.t)
+    if not 0 < len(end_times) < summary.planned_repeats:
+        return None
+    finished_s = (max(end_times) - summary.first_t) / 1e9
+    total_s = finished_s / len(end_times) * summary.planned_repeats
+    return max(total_s - elapsed_s, 0.0)
 
 
 def repeat_words(summary: RunSummary) -> str:
-    """Return which repeat runs, or was the last: `repeat 2 of 6`, or how long there may be more; nothing where there is one."""
-    repeats = [
-        worker.started.repeat
-        for worker in summary.workers.values()
-        if worker.started and not worker.started.arm
-    ]
+    """Return the newest repeat: `repeat 2 of 6`, or `repeat 2, budget 30 s`.
+
+    A run with one repeat has no such words.
+    """
+    repeats = []
+    for worker in summary.workers.values():
+        if worker.started and not worker.started.arm:
+            repeats.append(worker.started.repeat)
     if summary.run is None or summary.planned_repeats <= 1 or not repeats:
         return ""
-    budget = summary.run.budget_s
-    return f"repeat {max(repeats) + 1}" + (
-        f" of {summary.planned_repeats}" if budget is None else f", budget {budget:g} s"
-    )
+    words = f"repeat {max(repeats) + 1}"
+    if summary.run.budget_s is None:
+        return f"{words} of {summary.planned_repeats}"
+    return f"{words}, budget {summary.run.budget_s:g} s"
+
+
+# ---- last values
 
 
 def last_values(summary: RunSummary) -> list[str]:
     """Return the last value of the few series that were written last."""
-    latest = sorted(summary.series.values(), key=lambda series: series.last_t)[-3:]
-    return [
-        f"{shorten(one.name, 20)}{' ' + shorten(one.arm, 12) if one.arm else ''} {format_number(one.last, unit_of(one.name))}"
-        for one in latest
-    ]
+    by_time = sorted(summary.series.values(), key=lambda series: series.last_t)
+    words = []
+    for series in by_time[-_LAST_VALUES_SHOWN:]:
+        name = shorten(series.name, 20)
+        if series.arm:
+            name += f" {shorten(series.arm, 12)}"
+        words.append(f"{name} {format_number(series.last, unit_of(series.name))}")
+    return words
 
 
 def ends_of_curves(summary: RunSummary) -> dict[str, str]:
-    """Return the last values of the curves of a command, but for the times of its steps, which are told as a whole.
+    """Return the last values of the curves of a command, by `last NAME ARM`.
 
-    That of an arm that ran once more as its control tells what chance does, and is left to the charts.
+    Times are left out: the times of the steps are reported as a whole. The A/A control of an arm
+    shows only chance, and is left to the charts.
     """
     if summary.run is None or not summary.run.command:
         return {}
     controls = {f"{race.base} {AGAIN}" for _, race in summary.races}
-    told = [one for one in summary.series.values() if one.arm not in controls]
-    ends: dict[tuple[str, str], list[Series]] = {}  # of each process that has the curve
-    for one in told:
-        if one.count and unit_of(one.name) != "ms":
-            ends.setdefault((one.name, one.arm), []).append(one)
-    lasts: dict[str, str] = {}
-    for (name, arm), found in list(ends.items())[:_ENDS]:
-        owners = [show(owner, 40) for owner in summary.owners_of([one.writer for one in found])]
-        lasts[f"last {show(name, 60)} {show(arm, 60)}".strip()] = extent(
-            (one.last for one in found), unit_of(name), 4, owners
-        )
-    return lasts
+    curves: dict[tuple[str, str], list[Series]] = {}  # name, arm: one series of each process
+    for series in summary.series.values():
+        is_shown = series.arm not in controls and unit_of(series.name) != "ms"
+        if is_shown and series.count:
+            curves.setdefault((series.name, series.arm), []).append(series)
+    words: dict[str, str] = {}
+    for (name, arm), of_processes in list(curves.items())[:_CURVES_SHOWN]:
+        owners = summary.owners_of([series.writer for series in of_processes])
+        values = [series.last for series in of_processes]
+        label = f"last {show(name, 60)} {show(arm, 60)}".strip()
+        words[label] = extent(values, unit_of(name), 4, [show(owner, 40) for owner in owners])
+    return words
+
+
+# ---- nodes and devices
 
 
 def node_words(summary: RunSummary) -> str:
-    """Return on which node of a cluster the run was, and its host name where that is another; nothing of a run without one."""
+    """Return the node of a cluster that the run was on, with its host name if that differs.
+
+    A run that was on no cluster has no such words.
+    """
     run = summary.run
     if run is None or not run.node:
         return ""
+    words = show(run.node, 60)
     host = run.supervisor.host
-    return show(run.node, 60) + (f", host {show(host, 60)}" if host not in ("", run.node) else "")
-
-
-def device_words(summary: RunSummary) -> str:
-    """Return which GPU the scenario was given first, and why that one; nothing where it asked for none, or got the CPU."""
-    first = next(iter(summary.devices), None)
-    return (
-        ""
-        if first is None or first.chosen == "cpu"
-        else f"{show(first.chosen, 20)}, {show(first.why, 200)}"
-    )
+    if host in ("", run.node):
+        return words
+    return f"{words}, host {show(host, 60)}"
 
 
 def ranks_words(summary: RunSummary) -> str:
-    """Return which rank ran on which of several nodes, and how well their clocks were held against each other."""
-    nodes = summary.run.nodes if summary.run else []
-    where = dict(sorted((one.rank, one.node) for one in summary.ranks.values()))
-    if not where:
-        return (
-            f"none yet; they will run on {join([show(node, 60) for node in nodes])}"
-            if nodes
-            else ""
-        )
-    told = ", ".join(f"{rank} on {show(node, 60)}" for rank, node in where.items())
-    error_ms = max(one.clock_error_ns for one in summary.ranks.values()) / 1e6
-    return f"{told}; clock error between the nodes: at most {format_number(error_ms, digits=2)} ms"
+    """Return which rank ran on which of several nodes, and how well their clocks were aligned."""
+    if not summary.ranks:
+        nodes = summary.run.nodes if summary.run else []
+        if not nodes:
+            return ""
+        return f"none yet; they will run on {join([show(node, 60) for node in nodes])}"
+    node_of_rank = dict(sorted((placed.rank, placed.node) for placed in summary.ranks.values()))
+    places = [f"{rank} on {show(node, 60)}" for rank, node in node_of_rank.items()]
+    error_ms = max(placed.clock_error_ns for placed in summary.ranks.values()) / 1e6
+    error = format_number(error_ms, digits=2)
+    return f"{', '.join(places)}; clock error between the nodes: at most {error} ms"
+
+
+def device_words(summary: RunSummary) -> str:
+    """Return which GPU the scenario was given first, and why that one.
+
+    Nothing if the scenario asked for no device, or got the CPU.
+    """
+    if not summary.devices:
+        return ""
+    first = list(summary.devices)[0]
+    if first.chosen == "cpu":
+        return ""
+    return f"{show(first.chosen, 20)}, {show(first.why, 200)}"
 
 
 def device_notices(summary: RunSummary) -> list[str]:
-    """Return what is to be known of the device before anything that was measured on it is read."""
-    found = [
-        show(notice, 1000)
-        for notice in dict.fromkeys(given.notice for given in summary.devices)
-        if notice
-    ]
-    left_to_us = {
-        given.chosen: None for given in summary.devices if given.wanted == "auto" and not given.rank
-    }
-    if len(left_to_us) > 1:
-        found.append(
-            f"the run used more than one device: {', '.join(show(chosen, 20) for chosen in left_to_us)}"
-        )
-    return found
-
-
-def dropped_words(summary: RunSummary) -> dict[str, str]:
-    """Return, by stream, how much of what a run printed was not kept; nothing of one that was kept whole."""
-    found = {}
-    for stream, output in summary.outputs.items():
-        if dropped := output.bytes_total - output.bytes_head - output.bytes_tail:
-            found[stream] = (
-                f"{show(stream)}: {dropped} of {output.bytes_total} bytes in the middle were dropped"
-            )
-    return found
+    """Return what a reader must know of the device before reading anything measured on it."""
+    notices = dict.fromkeys(device.notice for device in summary.devices)  # each of them once
+    sentences = [show(notice, 1000) for notice in notices if notice]
+    automatic: dict[str, None] = {}  # devices that tuilab chose
+    for device in summary.devices:
+        if device.wanted == "auto" and not device.rank:
+            automatic[device.chosen] = None
+    if len(automatic) > 1:
+        names = ", ".join(show(chosen, 20) for chosen in automatic)
+        sentences.append(f"the run used more than one device: {names}")
+    return sentences
 
 
 def gpu_errors(summary: RunSummary) -> list[str]:
-    """Return a sentence for each kind of error that the driver reported of a GPU while the run went on."""
-    found = []
+    """Return a sentence for each kind of GPU error that the driver reported during the run."""
+    sentences = []
     for (uuid, xid), count in summary.xids.items():
         gpu = summary.gpus.get(uuid)
-        meaning = f" ({_XIDS[xid]})" if xid in _XIDS else ""
-        often = f", {count} times" if count > 1 else ""
-        found.append(
-            f"{show(gpu.label) if gpu else show(uuid, 60)} reported Xid {xid}{meaning}{often}"
-        )
-    return found
+        name = show(gpu.label) if gpu else show(uuid, 60)
+        sentence = f"{name} reported Xid {xid}"
+        if xid in _XIDS:
+            sentence += f" ({_XIDS[xid]})"
+        if count > 1:
+            sentence += f", {count} times"
+        sentences.append(sentence)
+    return sentences
 
 
-def leftover_words(summary: RunSummary) -> str:
-    """Return which processes the run left behind, which were ended."""
-    names = join_first(summary.leftovers, 3, summary.leftover_count)
-    return f"ended {plural(summary.leftover_count, 'process', 'processes')} that the run left behind: {names}"
-
-
-def alert_words(alert: Alerted) -> str:
-    """Return what a run was alerted of, and whose it is where it has several processes."""
-    return show(f"{alert.arm}: {alert.text}" if alert.arm else alert.text)
-
-
-def unmeasured(summary: RunSummary) -> list[tuple[str, str]]:
-    """Return what was not measured, and why; a GPU is called as everywhere else, and not by its UUID."""
-    found = []
-    for what, why in {**summary.unavailable, **summary.left_out}.items():
-        uuid, _, metric = what.partition(" ")
-        gpu = summary.gpus.get(uuid)
-        found.append((f"{gpu.label} {metric}".strip() if gpu else what, why))
-    found += [
-        (f"processes on {node}", "only those of the first node are watched")
-        for node in _other_nodes(summary)
-    ]
-    return [(show(what), show(why)) for what, why in found]
-
-
-def _other_nodes(summary: RunSummary) -> list[str]:
-    return summary.run.nodes[1:] if summary.run else []
+# ---- memory of the GPUs, and other processes on them
 
 
 def gpu_rows(summary: RunSummary) -> list[tuple[str, str]]:
-    """Return of each GPU of the run how much of it was used, by this run, and who else was there, as (name, words)."""
+    """Return rows of (name, words) for each GPU of the run.
+
+    They show its memory in use, the part of this run, and the other processes there.
+    """
     rows = []
     for gpu in own_gpus(summary):
-        name, model = label_of(gpu, summary), f", {show(gpu.found.name)}" if gpu.found else ""
-        used = summary.resources.get(f"{gpu.nvmls} memory_used_bytes")
-        rows.append(
-            (
-                name,
-                f"at most {size(used.high or 0)} used, by all processes{model}"
-                if used
-                else f"memory n/a{model}",
-            )
-        )
+        model = f", {show(gpu.nvml.name)}" if gpu.nvml else ""
+        used = summary.resources.get(f"{gpu.nvml_uuid} memory_used_bytes")
+        if used:
+            memory = f"at most {size(used.high or 0)} used, by all processes{model}"
+        else:
+            memory = f"memory n/a{model}"
+        rows.append((label_of(gpu, summary), memory))
         rows.append(("  this run", _own_memory(summary, gpu)))
         rows.append(("  others", others_words(summary, gpu)))
     return rows
 
 
 def _own_memory(summary: RunSummary, gpu: OwnGpu) -> str:
-    """Return what the run had of a GPU: by the driver's word, and torch's own, which leaves out what CUDA itself takes."""
-    seen = summary.resources.get(f"{gpu.nvmls} memory_tree_bytes")
-    reserved, given = (
-        max(
-            (
-                one.high or 0
-                for metric in metrics
-                for one in held_lines(summary, gpu.torchs, metric)
-            ),
-            default=None,
-        )
-        for metrics in (
-            ("reserved_bytes", *_GIVEN),
-            _GIVEN,
-        )  # what was given out was reserved, of which there are only looks
-    )
-    torchs = (
-        f"torch reserved {size(reserved)}, allocated {size(given)}"
-        if reserved is not None and given is not None
-        else ""
-    )
-    if seen and torchs and (seen.high or 0) < (reserved or 0):  # the driver is asked now and then
-        return f"at most: {torchs}; the driver reported {size(seen.high or 0)}"
-    if seen:
-        return f"at most {size(seen.high or 0)}" + (f" ({torchs})" if torchs else "")
-    unknown = f"{'memory of CUDA itself: ' if torchs else ''}n/a: {_why_no_processes(summary, gpu)}"
-    return "; ".join(filter(None, [f"at most: {torchs}" if torchs else "", unknown]))
+    """Return the GPU memory of the run, as the driver and as torch report it.
+
+    Torch's number leaves out what CUDA itself takes.
+    """
+    by_driver = summary.resources.get(f"{gpu.nvml_uuid} memory_tree_bytes")
+    reserved_bytes = _most_held(summary, gpu, _RESERVED)
+    allocated_bytes = _most_held(summary, gpu, _ALLOCATED)
+    by_torch = ""
+    if reserved_bytes is not None and allocated_bytes is not None:
+        by_torch = f"torch reserved {size(reserved_bytes)}, allocated {size(allocated_bytes)}"
+    if by_driver:
+        driver_bytes = by_driver.high or 0
+        if not by_torch:
+            return f"at most {size(driver_bytes)}"
+        if driver_bytes < (reserved_bytes or 0):  # the driver is asked only now and then
+            return f"at most: {by_torch}; the driver reported {size(driver_bytes)}"
+        return f"at most {size(driver_bytes)} ({by_torch})"
+    unknown = f"n/a: {_why_no_processes(summary, gpu)}"
+    if by_torch:
+        return f"at most: {by_torch}; memory of CUDA itself: {unknown}"
+    return unknown
+
+
+def _most_held(summary: RunSummary, gpu: OwnGpu, metrics: Sequence[str]) -> float | None:
+    """Return the most bytes among some metrics of torch; None if torch reported none."""
+    most = None
+    for metric in metrics:
+        for series in held_lines(summary, gpu.torch_uuid, metric):
+            held_bytes = series.high or 0
+            if most is None or held_bytes > most:
+                most = held_bytes
+    return most
 
 
 def others_words(summary: RunSummary, gpu: OwnGpu) -> str:
-    """Return who else was on a GPU: user, pid, memory."""
-    found = summary.neighbours.get(gpu.nvmls)
-    if found is None or not found.known:
-        is_known = f"{gpu.nvmls} foreign_processes" in summary.resources
-        return (
-            "no other process was seen" if is_known else f"n/a: {_why_no_processes(summary, gpu)}"
-        )
-    known = sorted(
-        found.known.values(), key=lambda one: (one.seen_t != found.told_t, -(one.most_bytes or 0))
-    )
-    words = [_neighbour(one, is_there=one.seen_t == found.told_t) for one in known[:_NEIGHBOURS]]
-    hidden = max(len(known), found.most) - len(words)
-    return ", ".join([*words, *([f"and {hidden} more"] if hidden > 0 else [])])
+    """Return the other processes that were on a GPU: user, pid, memory."""
+    tenants = summary.neighbours.get(gpu.nvml_uuid)
+    if tenants is None or not tenants.processes:
+        if f"{gpu.nvml_uuid} foreign_processes" in summary.resources:
+            return "no other process was seen"
+        return f"n/a: {_why_no_processes(summary, gpu)}"
+
+    def rank(tenant: GpuTenant) -> tuple[bool, int]:
+        return not tenants.has_now(tenant), -(tenant.most_bytes or 0)
+
+    processes = sorted(tenants.processes.values(), key=rank)
+    words = [
+        _tenant_words(tenant, is_there=tenants.has_now(tenant))
+        for tenant in processes[:_TENANTS_SHOWN]
+    ]
+    hidden = max(len(processes), tenants.most) - len(words)
+    if hidden > 0:
+        words.append(f"and {hidden} more")
+    return ", ".join(words)
+
+
+def _tenant_words(tenant: GpuTenant, *, is_there: bool) -> str:
+    process = tenant.tenant
+    if process.user:
+        owner = f"{show(process.user, 60)} (pid {process.pid})"
+    else:
+        reason = show(process.why, 100) or "no reason given"
+        owner = f"pid {process.pid} (user n/a: {reason})"
+    memory = "memory n/a" if tenant.most_bytes is None else size(tenant.most_bytes)
+    return f"{owner} {memory}" if is_there else f"{owner} {memory} (gone later)"
 
 
 def neighbour_notes(summary: RunSummary) -> list[str]:
-    """Return a sentence for each GPU of the run that others were on, too."""
-    shared = [
-        gpu
-        for gpu in own_gpus(summary)
-        if gpu.nvmls in summary.neighbours and summary.neighbours[gpu.nvmls].known
-    ]
-    return [f"others on {label_of(gpu, summary)}: {others_words(summary, gpu)}" for gpu in shared]
+    """Return a sentence for each GPU of the run that other processes used as well."""
+    sentences = []
+    for gpu in own_gpus(summary):
+        tenants = summary.neighbours.get(gpu.nvml_uuid)
+        if tenants and tenants.processes:
+            words = others_words(summary, gpu)
+            sentences.append(f"others on {label_of(gpu, summary)}: {words}")
+    return sentences
 
 
 def company_words(summary: RunSummary) -> str:
-    """Return who computes beside a run on its GPUs, by user, as `bob 2 processes 11 GiB on GPU 0`; of one that is over, did."""
+    """Return which users share the GPUs of a run, as `bob 2 processes 11 GiB on GPU 0`.
+
+    For a run that is over, these are all users that ever did.
+    """
     parts = []
     for gpu in own_gpus(summary):
-        if found := summary.neighbours.get(gpu.nvmls):
-            there = [
-                one for one in found.known.values() if summary.is_over or one.seen_t == found.told_t
-            ]
-            several = f", at most {found.most} at a time" if len(there) > found.most else ""
-            parts += [f"{words} on {label_of(gpu, summary)}{several}" for words in _by_user(there)]
+        tenants = summary.neighbours.get(gpu.nvml_uuid)
+        if tenants:
+            label = label_of(gpu, summary)
+            parts += _users_of_gpu(tenants, label, is_over=summary.is_over)
     return ", ".join(parts)
 
 
-def _by_user(there: Sequence[GpuTenant]) -> list[str]:
+def _users_of_gpu(tenants: GpuTenants, label: str, *, is_over: bool) -> list[str]:
+    count = 0
     by_user: dict[str, list[GpuTenant]] = {}
-    for one in there:
-        by_user.setdefault(show(one.tenant.user, 60) or "user n/a", []).append(one)
-    return [
-        f"{user} {plural(len(found), 'process', 'processes')} {_memory(found)}"
-        for user, found in by_user.items()
-    ]
+    for tenant in tenants.processes.values():
+        if is_over or tenants.has_now(tenant):
+            user = show(tenant.tenant.user, 60) or "user n/a"
+            by_user.setdefault(user, []).append(tenant)
+            count += 1
+    at_a_time = f", at most {tenants.most} at a time" if count > tenants.most else ""
+    parts = []
+    for user, of_user in by_user.items():
+        processes = plural(len(of_user), "process", "processes")
+        parts.append(f"{user} {processes} {_memory_words(of_user)} on {label}{at_a_time}")
+    return parts
 
 
-def _memory(found: Sequence[GpuTenant]) -> str:
-    known = [one.most_bytes for one in found if one.most_bytes is not None]
-    return size(sum(known)) if known else "memory n/a"
-
-
-def _neighbour(one: GpuTenant, *, is_there: bool) -> str:
-    tenant = one.tenant
-    unknown = f"pid {tenant.pid} (user n/a: {show(tenant.why, 100) or 'no reason given'})"
-    who = f"{show(tenant.user, 60)} (pid {tenant.pid})" if tenant.user else unknown
-    return f"{who} {'memory n/a' if one.most_bytes is None else size(one.most_bytes)}{'' if is_there else ' (gone later)'}"
+def _memory_words(tenants: Sequence[GpuTenant]) -> str:
+    """Return the memory of all processes together, as far as it is known."""
+    sizes = [tenant.most_bytes for tenant in tenants if tenant.most_bytes is not None]
+    return size(sum(sizes)) if sizes else "memory n/a"
 
 
 def _why_no_processes(summary: RunSummary, gpu: OwnGpu) -> str:
-    """Return why it is not known who is on a GPU."""
-    known = summary.unavailable
-    if f"{gpu.nvmls} foreign_processes" in summary.resources:
+    """Return why the processes on a GPU are not known."""
+    if f"{gpu.nvml_uuid} foreign_processes" in summary.resources:
         return "the driver listed no process of this run"
-    reasons = (known.get(what, "") for what in ("gpu processes", f"{gpu.nvmls} processes", "gpu"))
-    return show(next(filter(None, reasons), "the driver did not report it"))
+    for what in ("gpu processes", f"{gpu.nvml_uuid} processes", "gpu"):
+        reason = summary.unavailable.get(what)
+        if reason:
+            return show(reason)
+    return "the driver did not report it"

@@ -1,4 +1,4 @@
-"""Opens a run for a view: reads and follows its journal, and says when the process that should end it is gone."""
+"""Opens a run for a view: follows its journal, and notices if its supervisor is gone."""
 
 import os
 import time
@@ -22,9 +22,11 @@ from tuilab.text.display import show
 
 
 class Watch:
-    """A run being watched: `refresh` folds in what is new, each record as `filtered` returns it, and none for None.
+    """A run that is followed: `refresh` folds new records into `summary`.
 
-    Who wants to know what a run amounts to, and none of its records, may have it as it is `folded`: at once, once it is over.
+    `filtered` may replace each record, or drop it by returning None. A caller that needs only the
+    summary, and no records, sets `may_be_folded`: a finished run may then open at once from its
+    saved summary.
     """
 
     def __init__(
@@ -36,19 +38,19 @@ class Watch:
     ) -> None:
         self.run_dir = run_dir
         self._filtered = filtered
-        self._may_be_folded = may_be_folded  # until all that there is was read once
-        self._folded_bytes = 0  # that were not read
+        self._may_be_folded = may_be_folded  # false from the first time that the end was reached
+        self._folded_bytes = 0  # that the saved summary stands for
         self.summary = RunSummary()
-        self.was_interrupted = False  # by the Ctrl-C of whoever watches
+        self.was_interrupted = False  # by a Ctrl-C of the user who watches
         try:
             self._follower = Follower(run_dir)
         except OSError as problem:
             raise _unreadable(run_dir, problem) from problem
 
     def refresh(self) -> Portion:
-        """Fold in a portion of what is new and return it; nothing when there is no more for now."""
-        if self._folded_bytes or self._take_folded():
-            self._check_there()
+        """Fold a portion of the new records and return it; an empty one at the end, for now."""
+        if self._folded_bytes or self._take_saved_summary():
+            self._check_journal()
             return Portion([])
         portion = self._read()
         if not portion and self._may_be_folded:
@@ -57,20 +59,18 @@ class Watch:
                 saved_summary.keep(self.run_dir, self.summary, self.bytes_read[0])
         return portion
 
-    def _take_folded(self) -> bool:
-        """Take what was folded before, if nothing was read yet."""
-        found = (
-            saved_summary.read(self.run_dir)
-            if self._may_be_folded and not self.summary.records
-            else None
-        )
-        if found is None:
+    def _take_saved_summary(self) -> bool:
+        """Use the saved summary, if there is one and nothing was read yet."""
+        if not self._may_be_folded or self.summary.records:
             return False
-        summary, self._folded_bytes = found
-        vars(self.summary).update(vars(summary))  # the object that views have
+        saved = saved_summary.read(self.run_dir)
+        if saved is None:
+            return False
+        summary, self._folded_bytes = saved
+        vars(self.summary).update(vars(summary))  # views keep the summary object that they have
         return True
 
-    def _check_there(self) -> None:
+    def _check_journal(self) -> None:
         try:
             os.stat(self.run_dir / "journal")
         except OSError as problem:
@@ -82,53 +82,66 @@ class Watch:
         except OSError as problem:
             self.close()
             raise _unreadable(self.run_dir, problem) from problem
-        if newer := next(
-            (record for _, items in portion.streams for record in _newer(items)), None
-        ):
-            self.close()
-            raise UsageError(f"{show(self.run_dir.name)} {newer_words(newer)}")
+        for _, items in portion.streams:
+            self._refuse_newer(items)
         if self._filtered:
             portion.streams = [
-                (name, [one for one in map(self._filtered, items) if one is not None])
-                for name, items in portion.streams
+                (stream, self._filter(self._filtered, items)) for stream, items in portion.streams
             ]
         for stream, items in portion.streams:
             fold_stream(self.summary, stream, items)
         return portion
 
-    def portions(self) -> Iterator[Portion]:
-        """Fold in all that was written by now, portion by portion: who logs without end is not followed for ever.
+    def _refuse_newer(self, items: list[Item]) -> None:
+        """Raise UsageError if a newer tuilab recorded the run in a format of its own."""
+        if {RunStarted, Unknown}.isdisjoint(map(type, items)):
+            return
+        for item in items:
+            if is_newer(item):
+                self.close()
+                raise UsageError(f"{show(self.run_dir.name)} {newer_words(item)}")
 
-        Of a run that is over meanwhile it is all there is.
+    @staticmethod
+    def _filter(filtered: Callable[[Item], Item | None], items: list[Item]) -> list[Item]:
+        return [item for item in map(filtered, items) if item is not None]
+
+    def portions(self) -> Iterator[Portion]:
+        """Fold everything that is written by now, portion by portion.
+
+        A run that logs without end is not followed for ever. If the run ends meanwhile, its journal
+        is read to the end.
         """
-        there: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         while portion := self.refresh():
-            there = there or self._follower.there()
+            sizes = sizes or self._follower.stream_sizes()
             yield portion
-            if self._follower.has_read(there) and not self.summary.is_over:
+            if self._follower.has_read(sizes) and not self.summary.is_over:
                 return
 
     def catch_up(self, on_items: Callable[[Portion], object] = lambda _: None) -> None:
-        """Fold in all that was written by now, and pass it on."""
-        for items in self.portions():
-            on_items(items)
+        """Fold everything that is written by now, and pass on its portions."""
+        for portion in self.portions():
+            on_items(portion)
 
     def state(self, on_items: Callable[[Portion], object] = lambda _: None) -> str:
-        """Return the recorded state, or `lost` when nobody is left who could end it; pass on what had to be read for it."""
+        """Return the recorded state, or `lost` if the supervisor died without ending the run.
+
+        Portions that had to be read for it are passed on.
+        """
         if not self.summary.is_over and self.supervisor_presence == "dead":
-            self.catch_up(on_items)  # it may have written its last words before it went
+            self.catch_up(on_items)  # its last records may be unread
             if not self.summary.is_over:
                 return RunState.LOST
         return self.summary.state
 
     @property
     def supervisor_presence(self) -> Presence:
-        """Whether the supervisor is alive, dead, elsewhere (another box, whose processes cannot be seen) or unknown."""
+        """Whether the supervisor is alive, dead, unknown, or elsewhere: on another machine."""
         return presence(self.run_dir, self.summary)
 
     @property
     def now_ns(self) -> int:
-        """The present on the clock of the records; where that is another than ours, by the time of day."""
+        """The present on the clock of the records; if ours is another clock, by the time of day."""
         run = self.summary.run
         if run is None or self._has_our_clock:
             return time.monotonic_ns()
@@ -144,12 +157,10 @@ class Watch:
 
     @property
     def bytes_read(self) -> tuple[int, int]:
-        """How many bytes of the record were read, of how many."""
-        return (
-            (self._folded_bytes, self._folded_bytes)
-            if self._folded_bytes
-            else self._follower.bytes_read
-        )
+        """The bytes of the journal that were read, and all its bytes."""
+        if self._folded_bytes:
+            return self._folded_bytes, self._folded_bytes
+        return self._follower.bytes_read
 
     @property
     def unreadable(self) -> dict[str, str]:
@@ -157,14 +168,14 @@ class Watch:
         return self._follower.unreadable
 
     def close(self) -> None:
-        """Let go of what is open; `refresh` opens it again."""
+        """Close the open files; `refresh` opens them again."""
         self._follower.close()
 
 
 def presence(run_dir: Path, summary: RunSummary) -> Presence:
-    """Say whether the supervisor of a run lives, or who carries it here from another box.
+    """Say whether the supervisor of a run lives; for a run on another node, its carrier here.
 
-    Nobody writes to a run that came out of an archive, wherever it ran.
+    A run that came out of an archive has neither: no process writes to it.
     """
     if summary.run is None or is_imported(run_dir):
         return "dead"
@@ -176,14 +187,6 @@ def presence(run_dir: Path, summary: RunSummary) -> Presence:
 def _unreadable(run_dir: Path, problem: OSError) -> UsageError:
     why = problem.strerror if os.path.lexists(run_dir) else "it was deleted"
     return UsageError(f"cannot read the run {show(run_dir.name)}: {why}")
-
-
-def _newer(items: list[Item]) -> list[RunStarted | Unknown]:
-    return (
-        []
-        if {RunStarted, Unknown}.isdisjoint(map(type, items))
-        else [item for item in items if is_newer(item)]
-    )
 
 
 def read_run(run_dir: Path) -> RunSummary:

@@ -1,8 +1,9 @@
-"""Which processes belong to a run, and whether they live.
+"""Finds the processes of a run, and checks whether a recorded process is alive.
 
-A pid alone is never trusted: it is used again. A process is known by boot, pid namespace, pid and start time. Only what is
-known to be gone is taken for gone: a system that does not answer (no descriptor left, a sandbox) raises OSError. A /proc may
-show little (only processes), nothing, or the processes of another pid namespace, whose numbers mean others here.
+A pid alone is never trusted, because pids are used again. A process is identified by boot, pid
+namespace, pid and start time. A process counts as gone only if that is certain: if the system does
+not answer (no free descriptor, a sandbox), OSError is raised. /proc may show little (only
+processes), nothing, or the processes of another pid namespace, whose pids mean other processes.
 """
 
 import contextlib
@@ -19,49 +20,45 @@ if TYPE_CHECKING:
     from tuilab.record.events import Identity
 
 MARK = "TUILAB_RUN"  # environment variable that every process of a run inherits
-GONE = (
-    FileNotFoundError,
-    ProcessLookupError,
-)  # how /proc answers about a process that has ended, before and while it is read
+# How /proc answers about a process that ended before it was opened, or while it was read.
+GONE = (FileNotFoundError, ProcessLookupError)
 MOUNT = "mount -t proc proc /proc"
-LOOKS = 20  # at processes that are gone before they are looked at, until that is taken for all that can be known of them
+LOOKS = 20  # searches that find only processes that end at once, before the search gives up
 
 Presence = Literal["alive", "dead", "elsewhere", "unknown"]
 
 
 def identify(pid: int) -> "Identity | None":
-    """Return who `pid` is now; None when there is no such process."""
-    from tuilab.record.events import (
-        Identity,
-    )  # a supervisor that starts a worker ahead loads it meanwhile
+    """Return the identity of the process that has `pid` now; None if there is no such process."""
+    # imported here: a supervisor that starts a worker ahead loads the module meanwhile
+    from tuilab.record.events import Identity
 
     start = start_time(pid)
-    return (
-        None
-        if start is None
-        else Identity(host_name(), boot_id(), pid, start, _namespace("pid"), _namespace("time"))
-    )
+    if start is None:
+        return None
+    return Identity(host_name(), boot_id(), pid, start, _namespace("pid"), _namespace("time"))
 
 
 def why_not_shown(root: Path = Path("/")) -> str:
-    """Return why /proc does not show the processes that this one can signal; nothing where it does."""
+    """Return why /proc does not show the processes of our pid namespace; empty if it does."""
     try:
-        shown = os.readlink(root / "proc/self")
+        own_pid = os.readlink(root / "proc/self")
     except OSError:
         return "/proc is not mounted"
-    return "" if shown == str(os.getpid()) else "/proc belongs to another pid namespace"
+    return "" if own_pid == str(os.getpid()) else "/proc belongs to another pid namespace"
 
 
 def host_name() -> str:
-    """Return the name of this box as a record can hold it; it may be any bytes, and may be another one tomorrow."""
+    """Return the name of this machine, which may be any bytes, as text that a record can hold."""
     return os.fsencode(socket.gethostname()).decode(errors="replace")
 
 
 def start_time(pid: int) -> int | None:
-    """Return when `pid` started, in clock ticks after boot; None when it is gone or a zombie; OSError when /proc does not tell.
+    """Return when a process began, in clock ticks since boot; None if it is dead.
 
-    A process whose first thread has ended looks like a zombie, but has other threads. The clock is that of the box: in a time
-    namespace /proc tells other times.
+    A zombie counts as dead. A process whose first thread has ended looks like a zombie, but still
+    has other threads. The clock is that of the machine; in a time namespace, /proc shows other
+    times. Raises OSError if /proc does not show the process.
     """
     fields = stat_fields(pid)
     if fields is None or fields[0] == "X" or (fields[0] == "Z" and int(fields[17]) <= 1):
@@ -70,14 +67,16 @@ def start_time(pid: int) -> int | None:
 
 
 def presence(identity: "Identity") -> Presence:
-    """Say whether a recorded process lives; one of another host or pid namespace cannot be seen from here.
+    """Say whether a recorded process lives.
 
-    The name of the host is asked last: it changes while a run goes on, and the boot does not. A boot that is not known, then or
-    now, is taken for this one where the name is the same.
+    A process of another host or pid namespace cannot be seen from here. The boot is compared before
+    the host name, because the name may change during a run. If a boot is not known, then or now,
+    the same host name counts as the same boot.
     """
     try:
         boot = boot_id()
-        if not identity.boot == boot != "":
+        is_same_boot = boot != "" and identity.boot == boot
+        if not is_same_boot:
             if identity.host != host_name():
                 return "elsewhere"
             if identity.boot and boot:
@@ -90,90 +89,104 @@ def presence(identity: "Identity") -> Presence:
 
 
 def has_our_clock(identity: "Identity") -> bool:
-    """Say whether the clock of a process began when ours did: with the boot, but in a time namespace at any moment."""
+    """Say whether a process has our clock: of the same boot, in the same time namespace."""
     try:
-        return identity.boot == boot_id() != "" and identity.time_namespace == _namespace("time")
+        boot = boot_id()
+        is_same_boot = boot != "" and identity.boot == boot
+        return is_same_boot and identity.time_namespace == _namespace("time")
     except OSError:
         return True
 
 
 def is_of_this_box(identity: "Identity") -> bool:
-    """Say whether a recorded process ran here, under whatever name this box had then."""
-    return identity.boot == boot_id() != "" or identity.host == host_name()
+    """Say whether a recorded process ran on this machine, even under another host name."""
+    boot = boot_id()
+    is_same_boot = boot != "" and identity.boot == boot
+    return is_same_boot or identity.host == host_name()
 
 
 def descendants(pid: int, spare: Iterable[int] = ()) -> list[int]:
-    """Return every process below `pid`, near ones first, but those in `spare` and below them.
+    """Return all descendants of `pid`, except those in `spare` and their descendants.
 
-    It is cheap, includes zombies, and may miss one that is just being born. OSError when /proc does not tell.
+    It is cheap, includes zombies, and may miss a process that is just being created. Raises OSError
+    if /proc does not show them.
     """
     _check_proc()
     try:
         return _below(pid, spare, _children)
-    except OSError:  # a kernel or a sandbox without the files that list children: every process is asked for its parent
-        return _below(pid, spare, _every_parent().__getitem__)
+    except OSError:
+        # A kernel or a sandbox may lack the files that list children. Then all processes are read,
+        # and each names its parent.
+        return _below(pid, spare, _children_of_all().__getitem__)
 
 
 def _below(pid: int, spare: Iterable[int], children_of: Callable[[int], list[int]]) -> list[int]:
-    found: list[int] = []
+    below: list[int] = []
     queue = [pid]
     while queue:
         children = [child for child in children_of(queue.pop()) if child not in spare]
-        found += children
+        below += children
         queue += children
-    return found
+    return below
 
 
 def marked(run: str) -> list[tuple[int, int]]:
-    """Return (pid, start time) of this user's processes that carry the mark of `run`; OSError when that cannot be told.
+    """Return (pid, start time) of this user's processes that carry the mark of `run`.
 
-    It cannot where each look finds processes that are gone before they are looked at: a storm of them, of whatever run.
+    Raises OSError if every search finds only processes that end before they can be read: a storm
+    of short processes, of any run.
     """
     passed: set[int] = set()
     for _ in range(LOOKS):
-        seen = list(search(run, passed))
-        if found := [(pid, start) for pid, start in seen if start is not None]:
-            return found
-        if not seen:
+        hits = list(search(run, passed))
+        alive = [(pid, start) for pid, start in hits if start is not None]
+        if alive:
+            return alive
+        if not hits:
             return []
     raise OSError(errno.EAGAIN, "processes start and end faster than they can be looked at")
 
 
 def search(run: str, passed: set[int]) -> Iterator[tuple[int, int | None]]:
-    """Yield (pid, start time) of what carries the mark of `run` as it is found, new ones first, but for what was `passed`.
+    """Yield (pid, start time) of the processes that carry the mark of `run`, new ones first.
 
-    Without a start time: of what had ended before it was looked at, and may have started another since the processes were
-    listed. What is not of the run is added to `passed`, and what has ended, so that one look later is sure of it.
+    The start time is None for a process that ended before it could be read; it may have started
+    another one after the processes were listed. Processes that are not of the run, and those that
+    have ended, are added to `passed`: a later search skips them.
     """
     _check_proc()
     mark = f"{MARK}={run}".encode()
-    for pid in sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True):
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    for pid in sorted(pids, reverse=True):
         if pid in passed or pid == os.getpid():
             continue
-        with contextlib.suppress(PermissionError):  # /proc may hide what belongs to others
+        with contextlib.suppress(PermissionError):  # /proc may hide processes of other users
             start = start_time(pid)
             environment = [] if start is None else _environment(Path(f"/proc/{pid}"))
             if mark in environment:
                 yield pid, start
                 continue
-            if not any(environment):  # nothing can be read of what is just ending
+            if not any(environment):  # a process that is just ending shows no environment
                 yield pid, None
         passed.add(pid)
 
 
 def _children(pid: int) -> list[int]:
-    """Return the children of all threads of a process; plain descriptors, because the sampler asks twice a second."""
-    found: list[int] = []
+    """Return the children of all threads of a process.
+
+    Plain descriptors are used because the sampler asks twice a second.
+    """
+    children: list[int] = []
     for task in _tasks(pid):
-        name = f"/proc/{pid}/task/{task}"
+        folder = f"/proc/{pid}/task/{task}"
         try:
-            fd = os.open(f"{name}/children", os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(f"{folder}/children", os.O_RDONLY | os.O_CLOEXEC)
             with contextlib.closing(os.fdopen(fd, "rb", buffering=0)) as file:
-                found += map(int, file.readall().split())
+                children += map(int, file.readall().split())
         except OSError:
-            if os.path.exists(name):  # then it is not because the thread has ended
+            if os.path.exists(folder):  # the thread has not ended: something else is wrong
                 raise
-    return found
+    return children
 
 
 def _tasks(pid: int) -> list[str]:
@@ -183,22 +196,27 @@ def _tasks(pid: int) -> list[str]:
         return []
 
 
-def _every_parent() -> dict[int, list[int]]:
-    """Return the children of every process, as far as /proc shows them."""
-    found = defaultdict(list)
+def _children_of_all() -> dict[int, list[int]]:
+    """Return the children of all processes, as far as /proc shows them."""
+    children = defaultdict(list)
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(PermissionError):
                 if fields := stat_fields(int(name)):
-                    found[int(fields[1])].append(int(name))
-    return found
+                    parent = int(fields[1])
+                    children[parent].append(int(name))
+    return children
 
 
 def stat_fields(pid: int) -> list[str] | None:
-    """Return /proc/PID/stat from the state on; the name before it may hold anything, brackets too. None when it is gone."""
+    """Return the fields of /proc/PID/stat from the state on; None if the process is gone.
+
+    The name before the state may contain anything, even brackets.
+    """
     _check_proc()
     try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].decode().split()
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        return stat.rpartition(b") ")[2].decode().split()
     except GONE as problem:
         if _is_there(pid):
             raise PermissionError(
@@ -208,14 +226,14 @@ def stat_fields(pid: int) -> list[str] | None:
 
 
 def _is_there(pid: int) -> bool:
-    """Say whether there is such a process, which /proc may hide (hidepid)."""
+    """Say whether there is such a process; /proc may hide it (hidepid)."""
     try:
         os.kill(pid, 0)
     except PermissionError:
         return True
     except (ProcessLookupError, OverflowError):
         return False
-    return pid > 0  # other numbers mean many processes
+    return pid > 0  # os.kill takes other numbers for groups of processes
 
 
 def _environment(entry: Path) -> list[bytes]:
@@ -226,7 +244,7 @@ def _environment(entry: Path) -> list[bytes]:
 
 
 def boot_id() -> str:
-    """Return what tells this boot from all others; nothing where /proc shows processes only."""
+    """Return the identifier of this boot; empty if /proc shows only processes."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except (FileNotFoundError, PermissionError):
@@ -247,10 +265,13 @@ def _check_proc() -> None:
 
 @functools.cache
 def _ticks_ahead() -> int:
-    """Return how much later than the box the time namespace of this process takes the time since boot to be."""
+    """Return how far the time since boot in our time namespace is ahead of the machine's."""
     try:
         lines = Path("/proc/self/timens_offsets").read_text().splitlines()
     except (FileNotFoundError, PermissionError):
         return 0
-    seconds = next((int(line.split()[1]) for line in lines if line.startswith("boottime")), 0)
-    return seconds * os.sysconf("SC_CLK_TCK")
+    for line in lines:
+        if line.startswith("boottime"):
+            seconds = int(line.split()[1])
+            return seconds * os.sysconf("SC_CLK_TCK")
+    return 0

@@ -1,7 +1,8 @@
-"""Keeps secrets out of whatever a run writes: its records and what it prints.
+"""Removes secrets from everything that a run writes: its records and its output.
 
-The values of secret parameters go from records and from what is printed. From records go also the values of this process's
-secret variables, and what has the form of a token: an error or the name of a curve may hold one.
+The values of secret parameters are removed from both. From records, the values of this process's
+secret variables and everything that looks like a token are removed as well: an error or the name of
+a curve may contain one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,10 +26,11 @@ from tuilab.record.events import (
 )
 from tuilab.text.display import GONE
 
-Clean = Callable[[Any], Any]  # of plain data
+Clean = Callable[[Any], Any]  # takes and returns plain data
 
-_NAMES_KEPT = 4096  # of curves, arms and units; a script that makes up new ones all the time is looked at again
-_STRUCTURE = frozenset(  # fields that say what a record is about: no free text, and a part of them is no name of anything
+_NAMES_KEPT = 4096  # curves, arms and units; a script that always makes new ones is checked again
+# Fields that identify a record. They are no free text, and a part of them is no name of anything.
+_STRUCTURE = frozenset(
     {
         "k",
         "run",
@@ -41,46 +43,55 @@ _STRUCTURE = frozenset(  # fields that say what a record is about: no free text,
         "key",
         "claim_keys",
         "rule",
+        "retry_of",
+        "sha256",
+        "uuid",
+        "host",
+        "cells",
     }
-    | {"retry_of", "sha256", "uuid", "host", "cells"}
 )
 
 
 def cleaner(
     params: Mapping[str, Any], secrets: Sequence[str], words: Sequence[str] = ()
 ) -> Clean | None:
-    """Return what takes the values of secret parameters, and the secrets in a command's words, out of plain data, if any."""
+    """Return a function that removes the secrets of a run from plain data; None if it has none.
+
+    These are the values of the parameters named in `secrets`, and the secrets among the words of a
+    command.
+    """
     if not (secrets or words):
         return None
-    from tuilab.scrub import scrubber_of, secrets_in  # most runs have no use for it
+    # imported here: most runs do not need it
+    from tuilab.scrub import scrubber_of, secrets_in
 
-    values = [*(str(params[name]) for name in secrets if name in params), *secrets_in(words)]
+    values = [str(params[name]) for name in secrets if name in params]
+    values += secrets_in(words)
     return scrubber_of(values) if values else None
 
 
 class Hiding:
-    """Takes secrets out of the records of one process before they are written.
+    """Removes secrets from the records of one process before they are written.
 
-    What is logged at each step costs a look-up of its names, and no more.
+    A record of a step costs only a look-up of its names.
     """
 
     def __init__(self, values: Clean | None = None) -> None:
-        """Hide what `values` takes out, too."""
+        """Use `values` to remove further secrets."""
         self._values = values
-        self._plain_names = {""}  # names without a secret in them
-        self._curves: dict[
-            str, str
-        ] = {}  # what the names of curves with a secret in them are recorded as
+        self._plain_names = {""}  # names that contain no secret
+        self._curves: dict[str, str] = {}  # by name with a secret: the name that is recorded
 
     def __call__(self, event: Event) -> Event:
-        """Return a record as it may be written: itself if there is no secret in it."""
+        """Return a record without secrets: the same object if it has none."""
         if type(event) is Logged:
             plain = self._plain_names
-            return (
-                event if plain.issuperset(event.v) and event.a in plain else self._hide_names(event)
-            )
+            if plain.issuperset(event.v) and event.a in plain:
+                return event
+            return self._hide_names(event)
         if isinstance(event, ScenarioFailed):
-            _without_secrets.cache_clear()  # the scenario may have set variables since, as from a file of secrets
+            # The scenario may have set secret variables meanwhile, for example from a file.
+            _token_cleaner.cache_clear()
         names = _names_of(event)
         if names and self._plain_names.issuperset(names):
             return event
@@ -90,7 +101,7 @@ class Hiding:
         return hidden
 
     def _hide_names(self, event: Logged) -> Event:
-        """Return a record of logged values as it may be written."""
+        """Return a record of logged values with names that contain no secret."""
         arm = self._text(event.a)
         values = {self._curve(name): value for name, value in event.v.items()}
         if arm == event.a and values.keys() == event.v.keys():
@@ -99,17 +110,17 @@ class Hiding:
         return msgspec.structs.replace(event, v=values, a=arm)
 
     def _curve(self, name: str) -> str:
-        """Return the name of a curve without secrets: curves of different names keep different names."""
+        """Return the name of a curve without secrets; different curves keep different names."""
         clean = self._text(name)
         if clean == name:
             return name
         if name not in self._curves:
-            shown = clean
+            recorded = clean
             count = 1
-            while shown in self._curves.values():
+            while recorded in self._curves.values():
                 count += 1
-                shown = f"{clean} {count}"
-            self._curves[name] = shown
+                recorded = f"{clean} {count}"
+            self._curves[name] = recorded
         return self._curves[name]
 
     def _keep(self, names: Sequence[str]) -> None:
@@ -119,10 +130,10 @@ class Hiding:
 
     def _clean(self, plain: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a record without secrets."""
-        return {
-            name: value if name in _STRUCTURE else self._walk(value)
-            for name, value in plain.items()
-        }
+        cleaned = {}
+        for name, value in plain.items():
+            cleaned[name] = value if name in _STRUCTURE else self._walk(value)
+        return cleaned
 
     def _walk(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -135,21 +146,20 @@ class Hiding:
 
     def _text(self, text: str) -> str:
         clean: str = text if self._values is None else self._values(text)
-        return _without_secrets()(clean)
+        return _token_cleaner()(clean)
 
 
 @lru_cache(1)
-def _without_secrets() -> Callable[[str], str]:
-    """Return what takes the values of secret variables, and the forms of tokens, out of a text."""
-    from tuilab.scrub import (
-        cleaner_of_texts,
-    )  # `tuilab list` does without it, and reads records as well
+def _token_cleaner() -> Callable[[str], str]:
+    """Return a function that removes the values of secret variables, and tokens, from a text."""
+    # imported here: `tuilab list` reads records as well, and does not need it
+    from tuilab.scrub import cleaner_of_texts
 
     return cleaner_of_texts()
 
 
 def _names_of(event: Event) -> tuple[str, ...]:
-    """Return all texts of a record of which there may be many; nothing for other kinds."""
+    """Return the texts of a record if its kind is frequent and has no other texts; else none."""
     if isinstance(event, BlockTimed):
         return (event.arm,)
     if isinstance(event, Progressed):
@@ -160,11 +170,14 @@ def _names_of(event: Event) -> tuple[str, ...]:
 
 
 def without(record: Any, clean: Clean) -> Any:
-    """Return a record without what `clean` takes out: itself where that is nothing, a note where its parts no longer fit."""
+    """Return a record without the secrets that `clean` removes: the same object if there are none.
+
+    If the rest is no valid record, a note is returned instead.
+    """
     plain = msgspec.to_builtins(record)
-    cells = (
-        plain.pop("cells", None) if isinstance(record, ImageShown) else None
-    )  # base64, which looks like a secret
+    cells = None
+    if isinstance(record, ImageShown):
+        cells = plain.pop("cells", None)  # base64, which looks like a secret
     cleaned = clean(plain)
     if cleaned == plain:
         return record
@@ -174,40 +187,41 @@ def without(record: Any, clean: Clean) -> Any:
         return msgspec.convert(cleaned, type(record), strict=False)
     except msgspec.ValidationError:
         what = name_of(record).replace("_", " ")
-        return Unavailable(
-            n=record.n, t=record.t, what=what, reason="it held a secret, which was taken out"
-        )
+        reason = "it held a secret, which was taken out"
+        return Unavailable(n=record.n, t=record.t, what=what, reason=reason)
 
 
 def name_of(record: Any) -> str:
-    """Return what records of this kind are called in a journal."""
+    """Return the name of a record's kind in the journal."""
     return record.k if isinstance(record, Unknown) else tag_of(type(record))
 
 
 def clean_bytes(data: bytes, clean: Clean) -> bytes:
-    """Return printed bytes without what is hidden."""
+    """Return printed bytes without the secrets that `clean` removes."""
     text: str = clean(_decoded(data))
     return text.encode(errors="surrogateescape")
 
 
 def secret_places(log: Path, environ: Mapping[str, str]) -> list[tuple[int, int]]:
-    """Return from where to where values of secret variables stand in what a run printed: characters of the file."""
-    from tuilab.scrub.values import places_in, secret_values  # `tuilab list` does without it
+    """Return the places of secret values in a file of output, as (begin, end) in characters."""
+    # imported here: `tuilab list` does not need it
+    from tuilab.scrub.values import places_in, secret_values
 
     values = secret_values(environ)
     return places_in(_decoded(log.read_bytes()), values) if values else []
 
 
 def without_places(data: bytes, places: Sequence[tuple[int, int]]) -> bytes:
-    """Return printed bytes without what stands in some places, which come in their order."""
+    """Return printed bytes without the characters at some places, which are in order."""
     text = _decoded(data)
-    kept = []
-    at = 0
+    parts = []
+    position = 0
     for begin, end in places:
-        if at <= begin <= end:
-            kept += [text[at:begin], GONE]
-            at = end
-    return "".join([*kept, text[at:]]).encode(errors="surrogateescape")
+        if position <= begin <= end:
+            parts += [text[position:begin], GONE]
+            position = end
+    parts.append(text[position:])
+    return "".join(parts).encode(errors="surrogateescape")
 
 
 def _decoded(data: bytes) -> str:

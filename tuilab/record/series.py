@@ -1,4 +1,4 @@
-"""A series of numbers that stays small however long it gets, and never averages a spike away."""
+"""Holds a long series of numbers in bounded memory, without averaging a spike away."""
 
 import math
 import re
@@ -9,17 +9,18 @@ from itertools import chain
 from tuilab.record.events import AxesNamed, Logged
 from tuilab.text.words import unit_of
 
-LIMIT = 4096  # buckets; reached, neighbours are merged and each bucket covers twice the points
-BAD_LIMIT = 1000  # non-finite points kept with their place; all are counted
-_LOG_FROM = 50.0
-_FEW = 64  # records of an arm: to take fewer together costs more than each by itself
+# Buckets of a series. At the limit, neighbours are merged, and each bucket takes twice the points.
+LIMIT = 4096
+BAD_LIMIT = 1000  # non-finite points that are kept with their step; all are counted
+_LOG_FROM = 50.0  # factor between the ends of values from which a logarithmic axis is better
+_FEW = 64  # records of an arm: adding fewer of them together costs more than one by one
 _NUMBERS = re.compile(r"\d+")
-_NEVER_LOG = ("bytes", "%")  # twice as much shall look twice as high
+_NEVER_LOG = ("bytes", "%")  # units on whose axes twice as much has to look twice as high
 
 
 @dataclass(slots=True)
 class Bad:
-    """A point that is no number."""
+    """A point that is NaN or infinite."""
 
     step: int | float
     t: int
@@ -28,9 +29,10 @@ class Bad:
 
 @dataclass(slots=True)
 class Series:
-    """Points of one name, arm and writer: the least and the greatest of each bucket, and every NaN and Inf apart.
+    """The points of one name, arm and writer: the least and the greatest value of each bucket.
 
-    A step is where a point stands on the axis: mostly a whole number, and in a sweep whatever the scenario logged it at.
+    NaN and Inf are kept apart. The step of a point is its place on the axis: mostly a whole number,
+    but a scenario may log a point at any number.
     """
 
     name: str
@@ -46,23 +48,21 @@ class Series:
     last: float = math.nan
     last_step: int | float = 0
     last_t: int = 0
-    gaps: list[int] = field(
-        default_factory=list
-    )  # when it was looked for and could not be told: the line is broken there
-    _stride: int = 1
+    gaps: list[int] = field(default_factory=list)  # times at which a value was missing
+    _stride: int = 1  # points of a bucket
     _room: int = 0  # points that the last bucket still takes
-    _least: float = math.inf  # of all
+    _least: float = math.inf  # of all finite values
     _most: float = -math.inf
 
     def __post_init__(self) -> None:
-        if self.lows and self._least > self._most:  # made of points that somebody has
+        if self.lows and self._least > self._most:  # built from buckets, not by `add`
             self._least, self._most = min(self.lows), max(self.highs)
 
     def add(self, step: float, t: int, value: float) -> None:
         """Append a point."""
         self.count += 1
         self.last, self.last_step, self.last_t = value, step, t
-        if value - value != 0.0:
+        if value - value != 0.0:  # NaN or infinite; cheaper than math.isfinite
             self._add_bad(step, t, value)
         elif self._room:
             self._room -= 1
@@ -72,40 +72,38 @@ class Series:
             self._open_bucket(step, t, value)
 
     def leave_gap(self, t: int) -> None:
-        """Have the line broken behind its last point, once; before its first one there is nothing to break."""
-        if (
-            self.count
-            and (not self.gaps or self.gaps[-1] <= self.last_t)
-            and len(self.gaps) < BAD_LIMIT
-        ):
+        """Break the line after its last point, once; before the first point there is no line."""
+        if self.count == 0 or len(self.gaps) >= BAD_LIMIT:
+            return
+        if not self.gaps or self.gaps[-1] <= self.last_t:
             self.gaps.append(t)
 
     def add_many(self, points: Sequence[Logged], values: Sequence[float]) -> None:
-        """Append the values of points: what `add` does with each of them, several times as fast."""
-        if not math.isfinite(sum(values)):  # or too large for a sum, which does no harm
+        """Append the values of points: the same as `add` for each, but several times as fast."""
+        if not math.isfinite(sum(values)):  # or the sum is too large, which only costs time
             for point, value in zip(points, values, strict=True):
                 self.add(point.place, point.logged_at, value)
             return
-        at = 0
-        while at < len(values):
+        position = 0
+        while position < len(values):
             if not self._room:
-                self._open_bucket(points[at].place, points[at].logged_at, values[at])
-                at += 1
-            if taken := values[at : at + self._room]:
-                self._widen(min(taken), max(taken))
-                self._room -= len(taken)
-                at += len(taken)
+                point = points[position]
+                self._open_bucket(point.place, point.logged_at, values[position])
+                position += 1
+            in_bucket = values[position : position + self._room]
+            if in_bucket:
+                self._widen(min(in_bucket), max(in_bucket))
+                self._room -= len(in_bucket)
+                position += len(in_bucket)
         if values:
             self.count += len(values)
-            self.last, self.last_step, self.last_t = (
-                values[-1],
-                points[-1].place,
-                points[-1].logged_at,
-            )
+            self.last = values[-1]
+            self.last_step = points[-1].place
+            self.last_t = points[-1].logged_at
 
     @property
     def first_t(self) -> int:
-        """When its first point was, be it a number or not."""
+        """The time of the first point, finite or not."""
         first = self.times[0] if self.times else self.last_t
         return min(first, self.bad[0].t) if self.bad else first
 
@@ -121,7 +119,7 @@ class Series:
 
     @property
     def first_bad_step(self) -> int | float | None:
-        """Where the first value stands that is NaN or infinite."""
+        """The step of the first value that is NaN or infinite."""
         return self.bad[0].step if self.bad else None
 
     def _add_bad(self, step: float, t: int, value: float) -> None:
@@ -143,7 +141,7 @@ class Series:
         self._room = self._stride - 1
 
     def _widen(self, low: float, high: float) -> None:
-        """Take numbers into the last bucket."""
+        """Put values with these ends into the last bucket."""
         if low < self.lows[-1]:
             self.lows[-1] = low
             self._least = min(self._least, low)
@@ -162,6 +160,9 @@ class Series:
 SeriesByKey = dict[tuple[str, str, str], Series]  # name, arm, writer
 
 
+# ---- adding logged records
+
+
 def add_logged(series: SeriesByKey, writer: str, logged: Sequence[Logged]) -> None:
     """Add the records that one writer logged, in their order."""
     arms = by_arm(logged)
@@ -171,59 +172,61 @@ def add_logged(series: SeriesByKey, writer: str, logged: Sequence[Logged]) -> No
     if len(arms) > 1:
         _open_in_order(series, writer, logged)
     for arm, records in arms.items():
-        for name, (chosen, values) in columns(records).items():
+        for name, (records_with_name, values) in columns(records).items():
             key = (name, arm, writer)
-            found = series.get(key) or series.setdefault(key, Series(*key))
-            found.add_many(chosen, values)
+            line = series.get(key) or series.setdefault(key, Series(*key))
+            line.add_many(records_with_name, values)
 
 
 def _add_each(series: SeriesByKey, writer: str, logged: Sequence[Logged]) -> None:
-    """Add records one by one, where arms have so few each that to take them together costs more."""
+    """Add records one by one."""
     for record in logged:
         step, t = record.place, record.logged_at
         for name, value in record.v.items():
             key = (name, record.a, writer)
-            found = series.get(key) or series.setdefault(key, Series(*key))
-            found.add(step, t, value)
+            line = series.get(key) or series.setdefault(key, Series(*key))
+            line.add(step, t, value)
 
 
 def by_arm(logged: Sequence[Logged]) -> Mapping[str, Sequence[Logged]]:
     """Return the records of each arm."""
     if len({record.a for record in logged}) == 1:
         return {logged[0].a: logged}
-    found: dict[str, list[Logged]] = {}
+    arms: dict[str, list[Logged]] = {}
     for record in logged:
-        found.setdefault(record.a, []).append(record)
-    return found
+        arms.setdefault(record.a, []).append(record)
+    return arms
 
 
 def _open_in_order(series: SeriesByKey, writer: str, logged: Sequence[Logged]) -> None:
-    """Make series in the order in which they were first logged, whatever the arm: the first one becomes the chart."""
+    """Make the series in the order of their first records, of all arms: the first is charted."""
     for name, arm in dict.fromkeys((name, record.a) for record in logged for name in record.v):
         key = (name, arm, writer)
         series.setdefault(key, Series(*key))
 
 
 def columns(records: Sequence[Logged]) -> dict[str, tuple[Sequence[Logged], list[float]]]:
-    """Return by name the records that have it and its values; mostly all have the same names."""
+    """Return, by name, the records that have it and their values."""
     values = [record.v for record in records]
     names = list(values[0])
-    try:
-        if sum(map(len, values)) == len(names) * len(values):
+    if sum(map(len, values)) == len(names) * len(values):
+        try:  # mostly all records have the same names
             return {name: (records, [value[name] for value in values]) for name in names}
-    except KeyError:
-        pass
-    having = {
-        name: [r for r in records if name in r.v]
-        for name in dict.fromkeys(chain.from_iterable(values))
-    }
-    return {
-        name: (chosen, [record.v[name] for record in chosen]) for name, chosen in having.items()
-    }
+        except KeyError:
+            pass
+    all_names = dict.fromkeys(chain.from_iterable(values))
+    by_name: dict[str, tuple[Sequence[Logged], list[float]]] = {}
+    for name in all_names:
+        records_with_name = [record for record in records if name in record.v]
+        by_name[name] = (records_with_name, [record.v[name] for record in records_with_name])
+    return by_name
+
+
+# ---- groups of series
 
 
 def first_of_each_arm(series: SeriesByKey, name: str) -> list[Series]:
-    """Return the series of a name, each arm's of the first process that has it."""
+    """Return the series of a name: for each arm, that of the first process that has it."""
     firsts: dict[str, Series] = {}
     for line in series.values():
         if line.name == name:
@@ -232,62 +235,82 @@ def first_of_each_arm(series: SeriesByKey, name: str) -> list[Series]:
 
 
 def siblings(series: SeriesByKey, name: str) -> list[Series]:
-    """Return all series that are the same of another part: of the same unit, as `layer.3/norm` and `layer.12/norm`."""
+    """Return the series of the same quantity, as `layer.3/norm` and `layer.12/norm`."""
     kind = _kind_of(name)
-    return [one for one in series.values() if one.name == name or _kind_of(one.name) == kind]
+    return [line for line in series.values() if line.name == name or _kind_of(line.name) == kind]
 
 
 def _kind_of(name: str) -> tuple[str, str]:
-    """Return unit and last part of a name, without its numbers."""
+    """Return the unit and the last part of a name, without its numbers."""
     return unit_of(name), _NUMBERS.sub("#", name.rpartition("/")[2])
 
 
-def ends_of(found: Iterable[Series]) -> list[float]:
-    """Return the least and the greatest number of each series that has one."""
-    return [end for one in found for end in (one.low, one.high) if end is not None]
-
-
-def wants_log(values: Iterable[float], unit: str) -> bool:
-    """Say whether values belong on a logarithmic axis: all above zero, and more than a factor of 50 from end to end."""
-    known = list(values)
-    return (
-        unit not in _NEVER_LOG
-        and min(known, default=0.0) > 0
-        and max(known) / min(known) > _LOG_FROM
-    )
-
-
-def spreads_of(found: Iterable[Series]) -> list[float]:
-    """Return the end of the lowest tenth of each series that has a number, and its greatest; where any is not above 0, that.
-
-    A few points that nearly touch 0 are none of what an axis is chosen for.
-    """
-    spreads = []
-    for one in found:
-        if one.lows:
-            lows = sorted(one.lows)
-            spreads += [lows[len(lows) // 10] if lows[0] > 0 else lows[0], max(one.highs)]
-    return spreads
-
-
-def wants_log_y(series: Iterable[Series], unit: str) -> bool:
-    """Say whether the values of series suggest a logarithmic axis; where the ends of all are near, that is no."""
-    found = list(series)
-    return wants_log(ends_of(found), unit) and wants_log(spreads_of(found), unit)
+# ---- linear or logarithmic axes
 
 
 def is_log_y(axes: AxesNamed, series: Iterable[Series]) -> bool:
-    """Say whether the values of a metric are on a logarithmic axis at first: as the scenario said, or as they suggest."""
-    return wants_log_y(series, unit_of(axes.metric)) if axes.log is None else "y" in axes.log
+    """Say whether the y axis of a metric is logarithmic at first.
+
+    The scenario decides; if it said nothing, the values do.
+    """
+    if axes.log is None:
+        return wants_log_y(series, unit_of(axes.metric))
+    return "y" in axes.log
 
 
 def is_log_x(axes: AxesNamed, series: Iterable[Series]) -> bool:
-    """Say whether the steps of a metric are on a logarithmic axis at first: the scenario said so, and one of them can be."""
+    """Say whether the x axis of a metric is logarithmic at first.
+
+    It is if the scenario said so and at least one step is above 0.
+    """
     return "x" in (axes.log or "") and can_be_log_x(series)
 
 
 def can_be_log_x(series: Iterable[Series]) -> bool:
-    """Say whether any point stands where a logarithm can show it."""
-    return any(
-        step > 0 for one in series for step in chain(one.steps, (bad.step for bad in one.bad))
-    )
+    """Say whether any point has a step above 0, which a logarithmic axis can show."""
+    for line in series:
+        if any(step > 0 for step in line.steps) or any(bad.step > 0 for bad in line.bad):
+            return True
+    return False
+
+
+def wants_log_y(series: Iterable[Series], unit: str) -> bool:
+    """Say whether the values of series suggest a logarithmic axis.
+
+    Both their ends and the ends without a few lowest points have to be far apart.
+    """
+    lines = list(series)
+    return wants_log(ends_of(lines), unit) and wants_log(spreads_of(lines), unit)
+
+
+def wants_log(values: Iterable[float], unit: str) -> bool:
+    """Say whether values suggest a logarithmic axis: all above 0, and their ends far apart."""
+    all_values = list(values)
+    if unit in _NEVER_LOG or not all_values:
+        return False
+    low = min(all_values)
+    return low > 0 and max(all_values) / low > _LOG_FROM
+
+
+def ends_of(series: Iterable[Series]) -> list[float]:
+    """Return the least and the greatest value of each series that has a finite one."""
+    ends = []
+    for line in series:
+        if line.low is not None and line.high is not None:
+            ends += [line.low, line.high]
+    return ends
+
+
+def spreads_of(series: Iterable[Series]) -> list[float]:
+    """Return two ends of each series: the end of its lowest tenth, and its greatest value.
+
+    A few points that nearly touch 0 do not decide about an axis. If the least value is not above 0,
+    it is returned instead of the end of the lowest tenth.
+    """
+    spreads = []
+    for line in series:
+        if line.lows:
+            lows = sorted(line.lows)
+            low = lows[len(lows) // 10] if lows[0] > 0 else lows[0]
+            spreads += [low, max(line.highs)]
+    return spreads

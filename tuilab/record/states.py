@@ -1,6 +1,6 @@
-"""What a run is doing, or how it ended: one word, and the groups of them that every view goes by.
+"""Defines the states of a run, and the groups of them that all views use.
 
-A record of a newer tuilab may hold a word that is none of these: it belongs to no group, and is shown as it stands there.
+A record of a newer tuilab may have an unknown state: it is in no group, and is shown as it is.
 """
 
 from enum import StrEnum
@@ -9,7 +9,7 @@ from enum import StrEnum
 class RunState(StrEnum):
     """The state of a run."""
 
-    QUEUED = "queued"  # it waits until others have done with its device
+    QUEUED = "queued"  # it waits for its device
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"
@@ -17,9 +17,9 @@ class RunState(StrEnum):
     KILLED = "killed"
     STOPPED = "stopped"
     SUCCEEDED = "succeeded"
-    UNKILLABLE = "unkillable"  # something of it could not be ended
-    # In no record; whoever looks at a run finds out:
-    LOST = "lost"  # nobody is left who could end it
+    UNKILLABLE = "unkillable"  # one of its processes could not be ended
+    # These two are in no record; views find them out.
+    LOST = "lost"  # its supervisor died before it ended the run
     UNREADABLE = "unreadable"
 
 

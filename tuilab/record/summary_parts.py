@@ -1,4 +1,4 @@
-"""The parts of a run's summary: its workers, claims, blocks, and who else was on its GPUs."""
+"""Defines the parts of a run's summary: workers, claims, blocks, and the users of its GPUs."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -7,32 +7,35 @@ from tuilab.record import events
 from tuilab.record.verdicts import NOT_JUDGED, is_against
 from tuilab.text.words import gpu_words
 
-CALM_SHARE = 0.05  # of the blocks or steps that may be disturbed before the wall clock is left
+# If more than this share of the blocks or steps is disturbed, the wall clock is not judged.
+CALM_SHARE = 0.05
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class Few(dict[K, V]):
-    """What is kept by a name that a record gives: so many names and no more, whatever a record holds.
+    """A dict with a limited number of keys, because the keys come from records.
 
-    Who sets one beyond that gets what is kept nowhere, as if it were.
+    Setting a further key stores nothing. `setdefault` then returns the default, as if it were
+    stored.
     """
 
     MOST = 50_000
-    is_full = False  # there were more
+    is_full = False  # there were more keys
 
     def __setitem__(self, key: K, value: V) -> None:
-        if self._takes(key):
+        if self._has_room_for(key):
             super().__setitem__(key, value)
 
     def setdefault(self, key: K, default: Any = None) -> Any:
-        return super().setdefault(key, default) if self._takes(key) else default
+        return super().setdefault(key, default) if self._has_room_for(key) else default
 
-    def _takes(self, key: K) -> bool:
-        takes = len(self) < self.MOST or key in self
-        self.is_full |= not takes
-        return takes
+    def _has_room_for(self, key: K) -> bool:
+        if len(self) < self.MOST or key in self:
+            return True
+        self.is_full = True
+        return False
 
 
 @dataclass
@@ -42,7 +45,7 @@ class Worker:
     started: events.WorkerStarted | None = None
     exited: events.WorkerExited | None = None
     lost: int = 0  # records that it could not write
-    is_stopped: bool = False  # it was ended with the run, and neither finished nor failed
+    is_stopped: bool = False  # it was ended with the run, so it neither finished nor failed
 
     @property
     def repeat(self) -> int:
@@ -56,22 +59,20 @@ class Claim:
     text: str
     key: str = ""
     declared: events.ClaimDeclared | None = None
-    others: list[events.ClaimDeclared] = field(
-        default_factory=list
-    )  # declarations that differ from the first one
+    # declarations that differ from the first one
+    others: list[events.ClaimDeclared] = field(default_factory=list)
     declared_in: set[str] = field(default_factory=set)  # streams
     is_late: bool = False  # a race of its arms had begun when it was declared
-    measured: list[events.ClaimMeasured] = field(
-        default_factory=list
-    )  # one a repeat, of very many the first
-    last: events.ClaimMeasured | None = None  # of all
-    missed: events.ClaimMeasured | None = None  # the first of all that is not as claimed
+    # one measurement for each repeat; the first ones if there are very many
+    measured: list[events.ClaimMeasured] = field(default_factory=list)
+    last: events.ClaimMeasured | None = None  # the last of all measurements
+    missed: events.ClaimMeasured | None = None  # the first of all that contradicts the claim
     measured_in: set[str] = field(default_factory=set)  # streams
-    missed_in: set[str] = field(default_factory=set)
+    missed_in: set[str] = field(default_factory=set)  # streams
     needs: str = ""  # why it cannot be tested here
     verdict: events.VerdictReached | None = None
-    answered: events.QuestionAnswered | None = None  # it answers the question of the lesson
-    is_once: bool = False  # it stands in a part that only the first repeat runs
+    answered: events.QuestionAnswered | None = None  # the claim answers the lesson's question
+    is_once: bool = False  # only the first repeat runs the part that measures it
 
     @property
     def claim_id(self) -> str:
@@ -79,33 +80,33 @@ class Claim:
 
     @property
     def outcome(self) -> str:
-        """The verdict, or that there is none."""
+        """The verdict, or `not judged`."""
         return self.verdict.verdict if self.verdict else NOT_JUDGED
 
     @property
     def gpu(self) -> str:
-        """The GPU that the verdict is about, in words; nothing where it is about none."""
+        """The GPU that the verdict is about, in words; empty if it is about none."""
         return gpu_words(self.verdict.gpu_name, self.verdict.gpu) if self.verdict else ""
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether the verdict stands against the claim: what exit codes, JUnit and reports go by."""
+        """Whether the verdict contradicts the claim; exit codes, JUnit and reports use this."""
         bound = self.declared.bound if self.declared else None
         return self.verdict is not None and is_against(self.verdict.verdict, bound)
 
 
 @dataclass
 class RacedSetting:
-    """A setting whose values are held against each other, as the repeats said."""
+    """A setting whose values were compared, as the repeats recorded it."""
 
-    said: list[events.SettingRaced] = field(default_factory=list)  # one a repeat
-    writers: list[str] = field(default_factory=list)  # of those
-    is_late: bool = False  # a race of its arms had begun when it was said
+    records: list[events.SettingRaced] = field(default_factory=list)  # one for each repeat
+    writers: list[str] = field(default_factory=list)  # of these records
+    is_late: bool = False  # a race of its arms had begun when it was recorded
 
     @property
     def against(self) -> str:
-        """What speaks against it: where only the first repeat looked, the others said nothing."""
-        return next((one.against for one in self.said if one.against), "")
+        """A reason against the setting; a repeat that did not look for one records none."""
+        return next((record.against for record in self.records if record.against), "")
 
 
 @dataclass(slots=True)
@@ -123,12 +124,12 @@ class Block:
     loops: int = 1
     cpu_ns: int = 0
     thread_ns: int | None = None  # CPU time of the thread that made the calls
-    waits: int | None = None  # times that it gave its core away by itself
-    submitted_ns: int | None = None  # until the last call had returned, on a GPU
-    steps: int | None = None  # of a command, whose CPU time was read
+    waits: int | None = None  # how often that thread gave its core away by itself
+    submitted_ns: int | None = None  # on a GPU, until the last call had returned
+    steps: int | None = None  # of a command: steps whose CPU time was read
     disturbed_steps: int | None = None
-    waited_ns: int | None = None  # of such a step, in which its thread wanted no core
-    helped_by: str = ""  # other processes that take part in it
+    waited_ns: int | None = None  # of such a step: time in which its thread wanted no core
+    helped_by: str = ""  # other processes that take part in such a step
 
     @property
     def thread_s(self) -> float | None:
@@ -137,7 +138,7 @@ class Block:
 
     @property
     def has_disturbed_steps(self) -> bool:
-        """Whether too many steps of a command were disturbed: its block is all of them together."""
+        """Whether too many steps of a command were disturbed; a block is all its steps together."""
         return bool(self.steps) and (self.disturbed_steps or 0) > CALM_SHARE * (self.steps or 0)
 
 
@@ -147,23 +148,23 @@ class GivenDevice(NamedTuple):
     wanted: str
     chosen: str
     why: str
-    notice: str  # what is to be known of it first
-    rank: str = ""  # on its box, of one under torchrun: each has a GPU of its own
+    notice: str  # what a reader must know before any result
+    rank: str = ""  # under torchrun, the rank on its machine: each rank has a GPU of its own
 
 
 class GpuState(NamedTuple):
-    """What the sampler read of a GPU for verdicts; None where the driver did not tell."""
+    """A reading of a GPU for verdicts; None for what the driver did not report."""
 
-    t: int  # when it was asked
+    t: int  # when the driver was asked
     uuid: str
     throttle_mask: int | None  # as in nvml.h
     sm_mhz: float | None
-    foreign_percent: float | None = None  # of its time, in which processes of others kept it busy
+    foreign_percent: float | None = None  # of the time, in which other processes kept it busy
 
 
 @dataclass
 class GpuTenant:
-    """A process of somebody else that was seen on a GPU of the run."""
+    """A process of another user or run that was seen on a GPU of the run."""
 
     tenant: events.Tenant
     most_bytes: int | None
@@ -172,8 +173,12 @@ class GpuTenant:
 
 @dataclass
 class GpuTenants:
-    """Who else was on a GPU of the run, and how many there were at most; `told_t` is when that was told last."""
+    """The other processes that were seen on a GPU of the run."""
 
-    known: dict[tuple[int, str], GpuTenant] = field(default_factory=dict)  # by pid and user
-    most: int = 0
-    told_t: int = 0
+    processes: dict[tuple[int, str], GpuTenant] = field(default_factory=dict)  # by pid and user
+    most: int = 0  # at a time
+    reported_t: int = 0  # of the last report
+
+    def has_now(self, tenant: GpuTenant) -> bool:
+        """Say whether a process is in the last report."""
+        return tenant.seen_t == self.reported_t

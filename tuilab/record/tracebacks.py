@@ -1,4 +1,4 @@
-"""The traceback of a failure in its frames: which of them are the author's own, and at which of them it failed."""
+"""Splits the traceback of a failure into frames, and finds the author's own frame that failed."""
 
 import os
 import re
@@ -12,13 +12,13 @@ from tuilab.record.summary import RunSummary
 
 _FRAME = re.compile(r'  File "([^"\n]{1,4096})", line ([0-9]{1,9})(?:, in (.{0,200}))?')
 _LIBRARY = re.compile(r"\A.*/(?:(?:site|dist)-packages|lib/python[0-9.]+)/(?=.)")
-_COPY = "scenario.py"  # what a traceback calls the file of the scenario
+_COPY = "scenario.py"  # the name of every scenario's file in a traceback
 
 
 class Frame(NamedTuple):
-    """A line of a file that was being run."""
+    """A place in a file that was being run."""
 
-    file: str  # the name of the author's own file; of a library the path within it
+    file: str  # the name of the author's own file; for a library, the path within it
     line: int
     function: str
     code: tuple[str, ...]
@@ -26,90 +26,103 @@ class Frame(NamedTuple):
 
     @property
     def place(self) -> str:
-        return f"{self.file}:{self.line}" + (f" in {self.function}" if self.function else "")
+        place = f"{self.file}:{self.line}"
+        return f"{place} in {self.function}" if self.function else place
 
 
 def own_frame(summary: RunSummary) -> Frame | None:
-    """Return the innermost of the author's own frames where the run failed; None where none of them is known."""
+    """Return the innermost of the author's own frames where the run failed; None if unknown."""
     failure = summary.failure
     if failure is None:
         return None
     lines = failure.traceback.splitlines()[1:]
     end = _end(failure, lines)
-    begin = max(
-        (at + 1 for at in range(end) if lines[at] and not lines[at].startswith(" ")), default=0
-    )
-    found = [
-        part
-        for part in _parts(summary, failure, lines[begin:end])
-        if isinstance(part, Frame) and part.is_own
-    ]
-    return found[-1] if found else None
+    begin = 0  # after the last other failure of the traceback
+    for number in range(end):
+        if lines[number] and not lines[number].startswith(" "):
+            begin = number + 1
+    own = None
+    for part in _parts(summary, failure, lines[begin:end]):
+        if isinstance(part, Frame) and part.is_own:
+            own = part
+    return own
 
 
 def parts_of(summary: RunSummary) -> list[Frame | str]:
-    """Return the frames of the failure and what stands between them, without what the failure says itself."""
+    """Return the frames of the failure and the lines between them, without its message."""
     failure = summary.failure
     return _parts(summary, failure, frames(failure).splitlines()) if failure else []
 
 
 def file_of(summary: RunSummary, run_dir: Path) -> str:
-    """Return the path of the author's file that failed, where it still is; nothing where that is not known on this box."""
-    failure, run, frame = summary.failure, summary.run, own_frame(summary)
-    if (
-        failure is None
-        or run is None
-        or is_imported(run_dir)
-        or not os.path.isabs(failure.source_dir)
-    ):
+    """Return the path of the author's file that failed; empty if it is not on this machine."""
+    failure = summary.failure
+    run = summary.run
+    if failure is None or run is None:
+        return ""
+    frame = own_frame(summary)
+    if is_imported(run_dir) or not os.path.isabs(failure.source_dir):
         return ""
     path = os.path.join(failure.source_dir, frame.file if frame else f"{run.scenario}.py")
     return path if os.path.isfile(path) else ""
 
 
 def frames(failure: ScenarioFailed) -> str:
-    """Return the traceback of a failure without its first words and what the failure says, for whoever tells that itself."""
+    """Return the traceback of a failure without its first line and its message.
+
+    A view shows the message itself.
+    """
     _, *lines = failure.traceback.splitlines() or [""]
     end = _end(failure, lines)
-    return "\n".join([*lines[:end], *lines[end + len(failure.message.splitlines() or [""]) :]])
+    message_lines = failure.message.splitlines() or [""]
+    return "\n".join(lines[:end] + lines[end + len(message_lines) :])
 
 
 def as_named(text: str, summary: RunSummary) -> str:
-    """Return a traceback with the file of the scenario as its author calls it."""
-    run = summary.run
-    return (
-        text.replace(f'File "{_COPY}", line ', f'File "{run.scenario}.py", line ') if run else text
-    )
+    """Return a traceback with the author's name of the scenario's file."""
+    if summary.run is None:
+        return text
+    own_name = f"{summary.run.scenario}.py"
+    return text.replace(f'File "{_COPY}", line ', f'File "{own_name}", line ')
 
 
 def _end(failure: ScenarioFailed, lines: Sequence[str]) -> int:
-    """Return the number of the line that says what the failure is named after; there may be other failures before it."""
-    said = failure.message.splitlines() or [""]
-    ends = [at for at, line in enumerate(lines) if not line.startswith((" ", "…"))]
-    name = f"{failure.type}: {said[0]}" if said[0] else failure.type
-    return next((at for at in ends if lines[at].endswith(name)), [*ends, len(lines)][0])
+    """Return the number of the line with the type and message of the failure.
+
+    Other failures may come before it. If no line has them, it is the first line that ends a
+    failure.
+    """
+    message = failure.message.splitlines()
+    name = f"{failure.type}: {message[0]}" if message and message[0] else failure.type
+    ends = [i for i, line in enumerate(lines) if not line.startswith((" ", "…"))]
+    for end in ends:
+        if lines[end].endswith(name):
+            return end
+    return ends[0] if ends else len(lines)
 
 
 def _parts(summary: RunSummary, failure: ScenarioFailed, lines: Sequence[str]) -> list[Frame | str]:
-    found: list[Frame | str] = []
+    parts: list[Frame | str] = []
     for line in lines:
-        last = found[-1] if found else None
-        if seen := _FRAME.fullmatch(line):
-            found.append(_frame(summary, failure, seen))
+        last = parts[-1] if parts else None
+        match = _FRAME.fullmatch(line)
+        if match:
+            parts.append(_frame(summary, failure, match))
         elif isinstance(last, Frame) and line.startswith("    "):
-            found[-1] = last._replace(code=(*last.code, line[4:]))
+            parts[-1] = last._replace(code=(*last.code, line[4:]))
         else:
-            found.append(line)
-    return found
+            parts.append(line)
+    return parts
 
 
-def _frame(summary: RunSummary, failure: ScenarioFailed, seen: re.Match[str]) -> Frame:
-    path, line, function = seen[1], int(seen[2]), seen[3] or ""
+def _frame(summary: RunSummary, failure: ScenarioFailed, match: re.Match[str]) -> Frame:
+    path = match[1]
+    line = int(match[2])
+    function = match[3] or ""
     if path == _COPY:
         name = f"{summary.run.scenario}.py" if summary.run else _COPY
-        return Frame(name, line, function, (), True)
+        return Frame(name, line, function, code=(), is_own=True)
     folder = failure.source_dir.rstrip("/") + "/"
     is_own = len(folder) > 1 and path.startswith(folder) and not _LIBRARY.match(path)
-    return Frame(
-        path.removeprefix(folder) if is_own else _LIBRARY.sub("", path), line, function, (), is_own
-    )
+    name = path.removeprefix(folder) if is_own else _LIBRARY.sub("", path)
+    return Frame(name, line, function, code=(), is_own=is_own)

@@ -1,4 +1,4 @@
-"""What a sample tells of the processes of a run; what could not be told is NaN, and there is a reason."""
+"""Reads the resources of a run's processes from a sample; an unknown value is NaN."""
 
 import math
 
@@ -9,20 +9,22 @@ UNCOUNTED = "what a process that went had taken was counted nowhere"
 
 
 def usage_of(sample: Sampled) -> dict[str, float]:
-    """Return the numbers of a sample by their names; where nothing is at work there is no memory to tell, and no 0 either."""
-    found: dict[str, float] = {
+    """Return the numbers of a sample by name.
+
+    If no process is at work, its memory is NaN, not 0.
+    """
+    usage: dict[str, float] = {
         "processes": sample.processes,
         "threads": sample.threads,
         "cpu_percent": sample.cpu_percent,
     }
     memory = {"rss_bytes": sample.rss_bytes, "uss_bytes": sample.uss_bytes}
-    return found | {
-        name: value if sample.processes else math.nan
-        for name, value in memory.items()
-        if value is not None
-    }
+    for name, value in memory.items():
+        if value is not None:
+            usage[name] = value if sample.processes else math.nan
+    return usage
 
 
 def why_untold(sample: Sampled) -> str:
-    """Return why a sample has something that could not be told."""
+    """Return why a value of a sample is not known."""
     return UNCOUNTED if sample.processes else IDLE

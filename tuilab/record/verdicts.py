@@ -1,23 +1,20 @@
-"""What can be said of a claim: the seven verdicts in their order, and the words that stand where there is none."""
+"""Defines the seven verdicts on a claim, and the words that are shown without a verdict."""
 
 from enum import StrEnum
 
-RULE = (
-    "tuilab-7"  # changes whenever the same measurements could get another verdict or other numbers
-)
-NOT_JUDGED, NOT_DECIDED = (
-    "not judged",
-    "not decided yet",
-)  # of a claim; the latter while its run goes on
-FAILED, RUNNING, QUEUED = (
-    "FAILED",
-    "running",
-    "queued",
-)  # of a run that is told in one word, as the catalogue does
+# Changes whenever the same measurements could get another verdict or other numbers.
+RULE = "tuilab-7"
+# a claim without a verdict
+NOT_JUDGED = "not judged"
+NOT_DECIDED = "not decided yet"  # while its run is in progress
+# a run in one word, as in the catalogue
+FAILED = "FAILED"
+RUNNING = "running"
+QUEUED = "queued"
 
 
 class Verdict(StrEnum):
-    """What can be said of a claim."""
+    """What can be said of a claim."""  # printed by the JSON schemas
 
     SUPPORTED = "SUPPORTED"
     WEAKER = "WEAKER THAN CLAIMED"
@@ -28,9 +25,8 @@ class Verdict(StrEnum):
     NOT_TESTABLE = "NOT TESTABLE HERE"
 
 
-CLAIMED_FOR = (
-    "claimed for "  # begins the reason of a claim that is about other values than the run has
-)
+# Begins the reason why a claim was not judged, if it is about other parameters than the run has.
+CLAIMED_FOR = "claimed for "
 
 DECISIONS = frozenset({Verdict.SUPPORTED, Verdict.WEAKER, Verdict.REFUTED, Verdict.NO_DIFFERENCE})
 WORST_FIRST = (
@@ -45,12 +41,16 @@ WORST_FIRST = (
 
 
 def is_about_other_values(verdict: str, reason: str) -> bool:
-    """Say whether a claim was not judged because it is about other values than the run has."""
+    """Say whether a claim was not judged because it is about other parameters than the run has."""
     return verdict == Verdict.NOT_TESTABLE and reason.startswith(CLAIMED_FOR)
 
 
 def is_against(verdict: str, bound: float | None = None) -> bool:
-    """Say whether a verdict stands against its claim; no difference does where the claim is of one, not of "no slower"."""
+    """Say whether a verdict contradicts its claim.
+
+    `NO MEANINGFUL DIFFERENCE` contradicts a claim of a difference, but not one of "no slower",
+    whose bound is 1.
+    """
     if verdict == Verdict.NO_DIFFERENCE:
         return bound != 1
     return verdict in (Verdict.REFUTED, Verdict.WEAKER, Verdict.INVALID)

@@ -114,7 +114,7 @@ def _resource_rows(summary: RunSummary) -> list[Row]:
 
 def _throttle_rows(summary: RunSummary) -> list[Row]:
     """Return why the clocks of the run's GPUs were lowered."""
-    gpus = [gpu.found for gpu in own_gpus(summary) if gpu.found]
+    gpus = [gpu.nvml for gpu in own_gpus(summary) if gpu.nvml]
     if not gpus:
         return []
     # imported here: only runs with a GPU need it

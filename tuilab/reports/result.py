@@ -590,11 +590,11 @@ def _race(writer: str, arm: str, blocks: Sequence[Block], measure: Measure) -> R
 
 def _gpus(summary: RunSummary) -> list[ResultDevice]:
     """Return the GPUs of the machine: which the run used, and which other processes used them."""
-    own = {gpu.nvmls for gpu in own_gpus(summary)}
+    own = {gpu.nvml_uuid for gpu in own_gpus(summary)}
     devices = []
     for gpu in summary.gpus.values():
         tenants = []
-        for used in summary.neighbours.get(gpu.uuid, GpuTenants()).known.values():
+        for used in summary.neighbours.get(gpu.uuid, GpuTenants()).processes.values():
             tenant = used.tenant
             tenants.append(ResultTenant(tenant.pid, tenant.user or None, used.most_bytes))
         device = ResultDevice(

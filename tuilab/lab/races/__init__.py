@@ -1,1 +1,1 @@
-"""How arms are timed against each other, and what disturbs them meanwhile."""
+"""Times arms against each other, and notices what disturbs them meanwhile."""

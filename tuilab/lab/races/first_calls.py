@@ -1,4 +1,4 @@
-"""The first call of each arm of a race: what it costs once, what it computes, and what it leaves behind."""
+"""Makes the first call of each arm of a race, and checks its result and what it leaves behind."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -12,6 +12,7 @@ from tuilab.lab.races.timing import Call
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.record import events
 
+# A tolerance, a function that compares two results, or None to compare nothing.
 Same = float | Callable[[Any, Any], bool] | None
 
 
@@ -21,46 +22,54 @@ def first_calls(
     names: list[str],
     same: Same,
     device: Device,
-    refuse_left: Callable[[str], object],
+    check_switches: Callable[[str], object],
 ) -> tuple[bool | None, str]:
-    """Call every arm for the first time; say whether all compute what the first one does, or else which is the first not to.
+    """Call every arm for the first time, and compare the results with that of the first arm.
 
-    What an arm returns is kept until it was compared, so that it takes no memory of a GPU while others run.
+    Returns whether all are the same (None if they are not compared), and a sentence about the first
+    arm that differs. A result is kept only until it was compared, so that it takes no memory of a
+    GPU while other arms run.
     """
-    outputs: dict[str, Any] = {}
-    others: set[str] = set()
+    results: dict[str, Any] = {}
+    different_arms: set[str] = set()
     for gpu in all_in_use():
-        gpu.wait()  # what the scenario did before is no part of the race
+        gpu.wait()  # earlier work of the scenario is no part of the race
     for name, arm in arms.items():
         device.wait()
-        began = time.perf_counter_ns()
-        outputs[name] = arm()
+        began_ns = time.perf_counter_ns()
+        results[name] = arm()
         device.wait()
-        lab.record(events.FirstCalled(arm=name, wall_ns=time.perf_counter_ns() - began))
-        refuse_left(name)
-        others |= _take_different(outputs, names[0], same)
+        lab.record(events.FirstCalled(arm=name, wall_ns=time.perf_counter_ns() - began_ns))
+        check_switches(name)
+        different_arms |= _take_different(results, names[0], same)
     if same is None:
         return None, ""
-    different = next((name for name in names if name in others), "")
-    return not different, f"{different} does not compute what {names[0]} does" if different else ""
+    for name in names:
+        if name in different_arms:
+            return False, f"{name} does not compute what {names[0]} does"
+    return True, ""
 
 
-def _take_different(outputs: dict[str, Any], first: str, same: Same) -> set[str]:
-    """Compare what is there with what the first arm returned, once it has, and keep only that; return which differ."""
+def _take_different(results: dict[str, Any], first: str, same: Same) -> set[str]:
+    """Compare the results with that of the first arm, and return the arms that differ.
+
+    Only the result of the first arm stays in `results`. Until it is there, all of them stay.
+    """
     if same is None:
-        outputs.clear()
-    if first not in outputs:
+        results.clear()
+    if first not in results:
         return set()
-    return {
-        name
-        for name in outputs.keys() - {first}
-        if not _is_same(outputs[first], outputs.pop(name), same)
-    }
+    different_arms = set()
+    for name in results.keys() - {first}:
+        if not _is_same(results[first], results.pop(name), same):
+            different_arms.add(name)
+    return different_arms
 
 
 def _is_same(a: Any, b: Any, same: Same) -> bool:
     if callable(same):
         return bool(same(a, b))
+    tolerance = same or 0
     return torch.allclose(
-        torch.as_tensor(a).double(), torch.as_tensor(b).double(), rtol=same or 0, atol=same or 0
+        torch.as_tensor(a).double(), torch.as_tensor(b).double(), rtol=tolerance, atol=tolerance
     )

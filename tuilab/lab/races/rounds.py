@@ -1,5 +1,9 @@
-"""The rounds of a race: each has one block of every slot, in an order drawn at random, until the time is used up."""
+"""Times the rounds of a race until the time is used up.
 
+Each round has one block of every participant, in an order drawn at random.
+"""
+
+import math
 import os
 import time
 from collections.abc import Callable
@@ -15,30 +19,25 @@ from tuilab.probes.core_work import Work, read_work, usable_cores, use_between
 from tuilab.record import events
 from tuilab.record.order import CYCLE, order_of_round
 
-_WINDOW_S = 0.25  # that a look covers at the least; a tick of the kernel is 10 ms
-_SHORT_WINDOW_S = 0.05  # that is taken instead for a block whose thread had to wait
-
+_WINDOW_S = 0.25  # between two readings at least; a tick of the kernel is 10 ms
+_SHORT_WINDOW_S = 0.05  # the same after a block whose thread had to wait
 
 _MOST_ROUNDS = 200
 _UNITS = 6  # rounds of one process, or processes, that an interval needs at least
-_WARM_SHARE = 0.3  # of the time
+_WARM_SHARE = 0.3  # of the time, after which the warm-up ends in any case
 _DRIFT = 0.03
-_LAST = {
-    "cpu": 3,
-    "cuda": 2,
-}  # blocks of an arm that are held against as many before: of a GPU they are longer, and fewer
-_LEAST_WARM = {
-    "cpu": 0,
-    "cuda": 8,
-}  # rounds that the times are given to settle in, a second or two: a GPU's clocks ramp
-_ON_CORE_SHARE = 0.9  # CPU time of wall time, of an arm that does not wait
+# Blocks of an arm that are compared with as many before; blocks on a GPU are longer, and fewer.
+_LAST = {"cpu": 3, "cuda": 2}
+# Rounds of warm-up at least; on a GPU a second or two, because its clocks ramp up.
+_LEAST_WARM = {"cpu": 0, "cuda": 8}
+_ON_CORE_SHARE = 0.9  # CPU time of wall time, for an arm that does not wait
 
 
 class OtherWork:
-    """The work of other processes between one look and the next.
+    """The work of other processes between two readings.
 
-    A thread that waits for a core may wait for another process of its own run, for example for the workers of its DataLoader.
-    That is what the arm does, and no disturbance of it.
+    A thread that waits for a core may wait for another process of its own run, for example for the
+    workers of its DataLoader. This is a part of the arm, and no disturbance.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -47,21 +46,25 @@ class OtherWork:
         self._last = self._read()
         self._share: float | None = None
 
-    def look(self, window_s: float = _WINDOW_S) -> None:
-        """Look again, if the last look was so long ago."""
+    def update(self, window_s: float = _WINDOW_S) -> None:
+        """Read the work again, if the last reading is old enough."""
+        # The age is checked first, because a reading asks for every process of the run.
         if self._last is not None and self._clock() - self._last.at < window_s:
-            return  # before anything is read: a reading asks for every process of the run
+            return
         work = self._read()
         if work is None:
             return
         use = use_between(self._last, work)
-        # Both are counted in ticks, so that their difference may come out a little below 0.
-        self._share = None if use is None else round(max(use.others, 0.0) / len(self._cores), 3)
+        if use is None:
+            self._share = None
+        else:
+            # Both are counted in ticks, so that their difference may be a little below 0.
+            self._share = round(max(use.others, 0.0) / len(self._cores), 3)
         self._last = work
 
     def share(self) -> float | None:
-        """Return the share of the usable cores that others used around now; None if it is not known."""
-        self.look(_SHORT_WINDOW_S)
+        """Return the recent share of the usable cores that others used; None if it is not known."""
+        self.update(_SHORT_WINDOW_S)
         return self._share
 
     def _read(self) -> Work | None:
@@ -70,156 +73,164 @@ class OtherWork:
 
 @dataclass(frozen=True)
 class Entrant:
-    """One of those that take turns: an arm of the race, or a control."""
+    """A participant of a race: an arm, or a control."""
 
     arm: str
     call: Call
     loops: int
     calm_share: float  # CPU time of wall time when nothing interferes
     control: events.Control = ""
-    step_s: float = 0.0  # about
+    step_s: float = 0.0  # an estimate
 
 
 class RaceTimings(NamedTuple):
-    """What the rounds gave."""
+    """The results of the rounds."""
 
-    step_s: dict[str, list[float]]  # of each arm, by round
-    record_ns: int  # what writing a record cost
-    is_settled: (
-        bool | None
-    )  # the times had stopped drifting before the first round that counts; None: too few to tell
+    step_s: dict[str, list[float]]  # by arm, of each round
+    record_ns: int  # the cost of writing a record
+    # whether the times had stopped drifting before the first round that counts; None if too few
+    is_settled: bool | None
 
 
 class Rounds:
-    """Times the slots of a race, round after round."""
+    """Times the participants of a race, round after round."""
 
     def __init__(
         self,
         lab: RaceRecorder,
-        slots: list[Entrant],
+        entrants: list[Entrant],
         seed: int,
         seconds: float,
         threads: int,
         device: Device,
     ) -> None:
         self._lab = lab
-        self._slots = slots
+        self._entrants = entrants
         self._seed = seed
         self._seconds = seconds
         self._threads = threads
         self._device = device
-        self._warm: dict[str, list[float]] = {slot.arm: [] for slot in slots}
-        self._times: dict[str, list[float]] = {slot.arm: [] for slot in slots}
+        self._warm: dict[str, list[float]] = {entrant.arm: [] for entrant in entrants}
+        self._times: dict[str, list[float]] = {entrant.arm: [] for entrant in entrants}
         self._record_ns: list[int] = []
 
     def run(self) -> RaceTimings:
-        """Warm up until the times have settled, or for a third of the time; then time until it is used up."""
+        """Warm up until the times have settled, at most for a third of the time; then time."""
         self._other_work = OtherWork()
         with Sensors() as self._sensors:
             return self._run()
 
     def _run(self) -> RaceTimings:
-        began = time.monotonic()
-        is_warmup, is_settled, turn = True, None, 0
+        began_s = time.monotonic()
+        is_warmup = True
+        is_settled = None
+        turn = 0
         while True:
-            elapsed = time.monotonic() - began
-            if (
-                turn % CYCLE == 0
-            ):  # only whole cycles, else what the slots differ in would not cancel
+            elapsed_s = time.monotonic() - began_s
+            # Only whole cycles are run: else differences between the turns would not cancel.
+            is_new_cycle = turn % CYCLE == 0
+            if is_new_cycle:
                 if is_warmup:
                     is_settled = has_settled(self._warm, _LAST[self._device.type])
-                    is_late = (
-                        elapsed > _WARM_SHARE * self._seconds
-                        and turn >= _LEAST_WARM[self._device.type]
-                    )
-                    is_warmup = not (is_settled or is_late)
-                if self._is_enough(elapsed):
+                    is_warmup = not (is_settled or self._has_warmed_enough(turn, elapsed_s))
+                if self._is_enough(elapsed_s):
                     return RaceTimings(self._times, int(median(self._record_ns)), is_settled)
-            places = order_of_round(self._seed, turn, len(self._slots))
-            if turn % CYCLE == 0:
-                self._other_work.look()
-                self._lead_in(self._slots[places[0]])
-            for place, number in enumerate(places):
-                self._run_slot(self._slots[number], turn, place, is_warmup)
+            order = order_of_round(self._seed, turn, len(self._entrants))
+            if is_new_cycle:
+                self._other_work.update()
+                self._lead_in(self._entrants[order[0]])
+            for place, number in enumerate(order):
+                self._run_block(self._entrants[number], turn, place, is_warmup)
             turn += 1
-            done_ms, total_ms = int(min(elapsed, self._seconds) * 1000), int(self._seconds * 1000)
+            done_ms = int(min(elapsed_s, self._seconds) * 1000)
+            total_ms = int(self._seconds * 1000)
             self._lab.progress(done_ms, total_ms, "ms of racing")
             self._lab.tell_holdings()
 
-    def _is_enough(self, elapsed: float) -> bool:
-        done = len(self._times[self._slots[0].arm])
-        least = max(CYCLE, -(-_UNITS // self._lab.repeats))
-        return done >= least and (elapsed > self._seconds or done >= _MOST_ROUNDS)
+    def _has_warmed_enough(self, turn: int, elapsed_s: float) -> bool:
+        """Say whether the warm-up ends although the times have not settled."""
+        least_rounds = _LEAST_WARM[self._device.type]
+        return elapsed_s > _WARM_SHARE * self._seconds and turn >= least_rounds
 
-    def _lead_in(self, slot: Entrant) -> None:
+    def _is_enough(self, elapsed_s: float) -> bool:
+        done = len(self._times[self._entrants[0].arm])
+        units = math.ceil(_UNITS / self._lab.repeats)
+        least = max(CYCLE, units)
+        return done >= least and (elapsed_s > self._seconds or done >= _MOST_ROUNDS)
+
+    def _lead_in(self, entrant: Entrant) -> None:
         """Run a block that is not timed, so that the first block of a cycle follows its own arm.
 
         Within a cycle the last block of the first round follows itself as well: the second round
         mirrors the first. Over many cycles each arm then follows each arm equally often, itself
-        included, and what an arm leaves to the next one falls on all arms alike.
+        included, and what an arm leaves to the next one affects all arms alike.
         """
         self._device.wait()
-        for _ in range(slot.loops):
-            slot.call()
+        for _ in range(entrant.loops):
+            entrant.call()
 
-    def _run_slot(self, slot: Entrant, turn: int, place: int, is_warmup: bool) -> None:
-        block = self._time(slot, turn, place)
+    def _run_block(self, entrant: Entrant, turn: int, place: int, is_warmup: bool) -> None:
+        block = self._time(entrant, turn, place)
         block.is_warmup = is_warmup
-        began = time.perf_counter_ns()
+        began_ns = time.perf_counter_ns()
         self._lab.record(block)
-        self._record_ns.append(time.perf_counter_ns() - began)
-        if is_warmup and not slot.control:
-            self._warm[slot.arm].append(self._own_ns(slot, block) / block.loops)
-        elif not slot.control:
-            self._times[slot.arm].append(block.wall_ns / block.loops / 1e9)
+        self._record_ns.append(time.perf_counter_ns() - began_ns)
+        if entrant.control:
+            return
+        if is_warmup:
+            self._warm[entrant.arm].append(self._own_ns(entrant, block) / block.loops)
+        else:
+            self._times[entrant.arm].append(block.wall_ns / block.loops / 1e9)
 
-    def _time(self, slot: Entrant, turn: int, place: int) -> events.BlockTimed:
-        before, written = self._sensors.read(), self._lab.records_written
-        timed = time_block(
-            slot.call,
-            slot.loops,
-            self._device,
-            self._clock(slot) if slot.control == "delayed" else None,
-        )
-        seen = self._sensors.read().since(before)
-        if is_starved(seen, timed.wall_ns):
-            seen = seen._replace(others_share=self._other_work.share())
+    def _time(self, entrant: Entrant, turn: int, place: int) -> events.BlockTimed:
+        delay = self._clock(entrant) if entrant.control == "delayed" else None
+        before = self._sensors.read()
+        written = self._lab.records_written
+        timed = time_block(entrant.call, entrant.loops, self._device, delay)
+        counts = self._sensors.read().since(before)
+        if is_starved(counts, timed.wall_ns):
+            counts = counts._replace(others_share=self._other_work.share())
         block = events.BlockTimed(
-            arm=slot.arm,
+            arm=entrant.arm,
             round=turn,
             slot=place,
-            loops=slot.loops,
+            loops=entrant.loops,
             **timed._asdict(),
-            **seen._asdict(),
+            **counts._asdict(),
         )
-        block.control = slot.control
+        block.control = entrant.control
         block.records = self._lab.records_written - written
-        block.is_disturbed = is_disturbed(seen, timed, slot.calm_share, self._threads)
+        block.is_disturbed = is_disturbed(counts, timed, entrant.calm_share, self._threads)
         return block
 
-    def _own_ns(self, slot: Entrant, block: events.BlockTimed) -> int:
-        """Return the time that tells whether an arm drifts: on a busy box the wall clock of one on a core never settles."""
-        own_ns = block.thread_ns if self._is_on_core(slot) else None
+    def _own_ns(self, entrant: Entrant, block: events.BlockTimed) -> int:
+        """Return the time by which an arm settles: CPU time if it does not wait, else wall time.
+
+        On a busy machine the wall time of an arm on one core never settles.
+        """
+        own_ns = block.thread_ns if self._is_on_core(entrant) else None
         return own_ns or block.wall_ns
 
-    def _clock(self, slot: Entrant) -> Clock:
-        return time.thread_time_ns if self._is_on_core(slot) else time.perf_counter_ns
+    def _clock(self, entrant: Entrant) -> Clock:
+        return time.thread_time_ns if self._is_on_core(entrant) else time.perf_counter_ns
 
-    def _is_on_core(self, slot: Entrant) -> bool:
-        """Say whether an arm is on the core all the time when nothing interferes: it neither shares its work nor waits.
+    def _is_on_core(self, entrant: Entrant) -> bool:
+        """Say whether an arm is always on its core when nothing interferes.
 
-        Whoever waits for a GPU is on its core as well, and does nothing there.
+        Such an arm neither shares its work with other threads nor waits. A thread that waits for a
+        GPU is on its core as well, but does nothing there.
         """
-        return (
-            self._device.type == "cpu" and self._threads == 1 and slot.calm_share > _ON_CORE_SHARE
-        )
+        if self._device.type != "cpu" or self._threads != 1:
+            return False
+        return entrant.calm_share > _ON_CORE_SHARE
 
 
 def has_settled(warm: dict[str, list[float]], last: int) -> bool | None:
-    """Say whether no arm's last blocks drifted from as many before; None where there are fewer."""
+    """Say whether the last blocks of all arms took as long as those before; None if too few."""
     if any(len(times) < 2 * last for times in warm.values()):
         return None
-    return all(
-        abs(median(times[-last:]) / median(times[-2 * last : -last]) - 1) < _DRIFT
-        for times in warm.values()
-    )
+    for times in warm.values():
+        ratio = median(times[-last:]) / median(times[-2 * last : -last])
+        if not abs(ratio - 1) < _DRIFT:
+            return False
+    return True

@@ -1,4 +1,4 @@
-"""torch's switches that hold for a whole process: what one arm of a race leaves, the others run with."""
+"""Checks torch's process-wide switches: an arm that changes one changes it for all arms."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,20 +7,32 @@ import torch
 
 from tuilab.lab.device.devices import in_use
 
-_backends: Any = torch.backends  # torch does not tell the types of its switches
+_backends: Any = torch.backends  # torch declares no types for its switches
 
 _NO_GPU = "none"
-_LITTLE = 1e-39  # of float32 a number that is 0 where such small ones are flushed
+_LITTLE = 1e-39  # a denormal number of float32, which is 0 if denormals are flushed
+
+
+def _current_gpu() -> object:
+    index = in_use().index
+    return _NO_GPU if index is None else index
 
 
 def _precision(own: str) -> str:
-    """Return the precision that holds: what is not set is as all of torch is, and that without a word as it is."""
-    everywhere = _backends.fp32_precision
-    return own if own != "none" else everywhere if everywhere != "none" else "ieee"
+    """Return the precision that applies: "none" means that of all torch, and there ieee."""
+    if own != "none":
+        return own
+    everywhere: str = _backends.fp32_precision
+    return everywhere if everywhere != "none" else "ieee"
+
+
+def _flushes_denormals() -> bool:
+    little = torch.tensor(_LITTLE, dtype=torch.float32, device="cpu")
+    return not little.mul(1).item()
 
 
 _SWITCHES: dict[str, Callable[[], object]] = {
-    "the current GPU": lambda: _NO_GPU if (index := in_use().index) is None else index,
+    "the current GPU": _current_gpu,
     "the default dtype": torch.get_default_dtype,
     "the default device": torch.get_default_device,
     "torch.set_grad_enabled": torch.is_grad_enabled,
@@ -51,29 +63,31 @@ _SWITCHES: dict[str, Callable[[], object]] = {
     "flash attention": _backends.cuda.flash_sdp_enabled,
     "memory-efficient attention": _backends.cuda.mem_efficient_sdp_enabled,
     "plain attention": _backends.cuda.math_sdp_enabled,
-    "torch.set_flush_denormal": lambda: (
-        not torch.tensor(_LITTLE, dtype=torch.float32, device="cpu").mul(1).item()
-    ),
+    "torch.set_flush_denormal": _flushes_denormals,
     "torch.set_num_threads": torch.get_num_threads,
 }
 
 
 def read() -> dict[str, str]:
-    """Return how the switches stand; a GPU that nobody uses is not touched."""
+    """Return the values of the switches; a GPU that is not in use is not touched."""
     return {name: str(ask()) for name, ask in _SWITCHES.items()}
 
 
 def watch() -> Callable[[str], None]:
-    """Return what raises ValueError where a switch is not as it was when it was made, which the named arm has left so."""
+    """Return a function that raises ValueError if a switch has changed since now.
+
+    Its argument is the arm that has run, or empty if it may have been any arm.
+    """
     before = read()
 
-    def refuse(arm: str) -> None:
-        who = f"the arm {arm}" if arm else "an arm"
+    def check_switches(arm: str) -> None:
+        subject = f"the arm {arm}" if arm else "an arm"
         for name, value in read().items():
             if value != before[name] and before[name] != _NO_GPU:
                 raise ValueError(
-                    f"{who} changed {name} from {before[name]} to {value}, and the other arms would run with that; "
+                    f"{subject} changed {name} from {before[name]} to {value}, "
+                    "and the other arms would run with that; "
                     "set it before the race for all arms, or reset it at the end of the arm"
                 )
 
-    return refuse
+    return check_switches

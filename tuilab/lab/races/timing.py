@@ -1,6 +1,6 @@
-"""Times one block: calls of a function, from when the device has nothing to do until it has done all of them.
+"""Times one block: calls of a function, from an idle device until the device has done all of them.
 
-A GPU is told and not waited for in between.
+On a GPU, the calls are queued without waiting in between.
 """
 
 import math
@@ -13,13 +13,14 @@ from tuilab.lab.device.interface import Clock, Device
 
 Call = Callable[[], object]
 
-_DELAY = 0.05  # of the control with a known delay, about
+_DELAY = 0.05  # about, of the control with a known delay
 _BLOCK_S = {"cpu": 0.010, "cuda": 0.050}
-_CALM_BLOCKS = 3
-_CALM_SHARE = 10  # times as long as a block is to be: calls that take longer are called less often
-_MANY = 20  # calls, of which one is about the known delay
+_CALM_BLOCKS = 3  # are timed to find the pace of an arm
+_CALM_TIME = 10  # blocks' time for that, at most: long calls are called less often
+_MANY = 20  # from 20 calls a block on, one extra call is about the known delay
 _NAP_S = 0.005
-_PATIENCE_S = 0.5  # OpenBLAS spins for some 0.1 s, libgomp for less; a thread of the scenario may work for ever
+# OpenBLAS spins for some 0.1 s, libgomp for less; a thread of the scenario may work for ever.
+_PATIENCE_S = 0.5
 _SPINNING_CORES = 0.1
 
 
@@ -28,22 +29,23 @@ class Timed(NamedTuple):
 
     wall_ns: int  # until the device had done all of it
     cpu_ns: int  # of all threads of this process
-    thread_ns: int  # of the thread that made the calls
-    waits: (
-        int | None
-    )  # times that this thread gave its core away by itself; None where the kernel does not count them
-    stream_ns: int | None = (
-        None  # between its first and its last mark in the current stream of the device
-    )
+    thread_ns: int  # of the calling thread
+    waits: int | None  # how often that thread gave its core away by itself; None if not counted
+    stream_ns: int | None = None  # between its first and last mark in the device's current stream
     submitted_ns: int | None = None  # until the last call had returned
 
     def share(self, threads: int) -> float:
-        """Return the CPU time of wall time: of an arm on one thread that of this thread, as a pool may still spin beside it."""
-        return (self.thread_ns if threads == 1 else self.cpu_ns) / self.wall_ns
+        """Return the CPU time as a share of the wall time.
+
+        For an arm on one thread it is that thread's CPU time, because a pool may still spin next to
+        it.
+        """
+        cpu_ns = self.thread_ns if threads == 1 else self.cpu_ns
+        return cpu_ns / self.wall_ns
 
 
 class Pace(NamedTuple):
-    """What is known of a function before it is raced."""
+    """The pace of a function, found before its race."""
 
     loops: int  # calls that fill a block
     step_s: float
@@ -51,45 +53,47 @@ class Pace(NamedTuple):
 
 
 def calibrate(call: Call, device: Device, threads: int = 1) -> Pace:
-    """Find the pace of a function from a few blocks; on a busy box the calmest of them tells what it does undisturbed."""
+    """Find the pace of a function from a few blocks; on a busy machine the calmest block counts."""
     goal_ns = _BLOCK_S[device.type] * 1e9
-    loops, long, tried = _fill(call, device, goal_ns / 2)
-    loops, before = math.ceil(loops * goal_ns / long[-1].wall_ns), loops
-    blocks = long if loops == before else []
-    while (
-        len(blocks) < _CALM_BLOCKS
-        and sum(block.wall_ns for block in blocks) < _CALM_SHARE * goal_ns
-    ):
+    tried_loops, long_blocks, short_blocks = _fill(call, device, goal_ns / 2)
+    loops = math.ceil(tried_loops * goal_ns / long_blocks[-1].wall_ns)
+    blocks = long_blocks if loops == tried_loops else []
+    while len(blocks) < _CALM_BLOCKS:
+        if sum(block.wall_ns for block in blocks) >= _CALM_TIME * goal_ns:
+            break
         blocks.append(time_block(call, loops, device))
-    rest = [
-        block for block in tried if block.wall_ns > goal_ns / 10
-    ]  # of shorter ones the clocks themselves are a part
-    return Pace(
-        loops,
-        min(block.wall_ns for block in blocks) / loops / 1e9,
-        _calm_share(blocks + rest, threads),
-    )
+    step_s = min(block.wall_ns for block in blocks) / loops / 1e9
+    # In shorter blocks, reading the clocks is a part of the time.
+    usable_blocks = [block for block in short_blocks if block.wall_ns > goal_ns / 10]
+    return Pace(loops, step_s, _calm_share(blocks + usable_blocks, threads))
 
 
 def _fill(call: Call, device: Device, least_ns: float) -> tuple[int, list[Timed], list[Timed]]:
-    """Return how many calls take so long, two blocks that did, and those before.
+    """Find a number of calls that takes so long.
 
-    One alone tells nothing: a second call of a function may still compile it, or record a graph.
+    Returns the number, two blocks that took so long, and the blocks before them. One long block is
+    not enough: a second call of a function may still compile it, or record a graph.
     """
     loops = 1
-    tried: list[Timed] = []
+    short_blocks: list[Timed] = []
     while True:
-        long: list[Timed] = []
-        while len(long) < 2 and (timed := time_block(call, loops, device)).wall_ns >= least_ns:
-            long.append(timed)
-        if len(long) == 2:
-            return loops, long, tried
-        tried.append(timed)
-        loops *= 4 if timed.wall_ns < least_ns / 4 else 2
+        long_blocks: list[Timed] = []
+        for _ in range(2):
+            block = time_block(call, loops, device)
+            if block.wall_ns < least_ns:
+                break
+            long_blocks.append(block)
+        if len(long_blocks) == 2:
+            return loops, long_blocks, short_blocks
+        short_blocks.append(block)
+        loops *= 4 if block.wall_ns < least_ns / 4 else 2
 
 
 def _calm_share(blocks: list[Timed], threads: int) -> float:
-    """Return what an arm uses of its wall time undisturbed; one thread that never waits is on its core all the time."""
+    """Return the CPU time of an undisturbed arm as a share of its wall time.
+
+    One thread that never waits is on its core all the time.
+    """
     if threads == 1 and any(block.waits == 0 for block in blocks):
         return 1.0
     return min(max(block.share(threads) for block in blocks), threads)
@@ -97,60 +101,67 @@ def _calm_share(blocks: list[Timed], threads: int) -> float:
 
 def cores_of_others() -> float:
     """Return how many cores the other threads of this process use."""
-    wall_ns, cpu_ns = time.perf_counter_ns(), time.process_time_ns() - time.thread_time_ns()
+    began_ns = time.perf_counter_ns()
+    before_ns = time.process_time_ns() - time.thread_time_ns()
     time.sleep(_NAP_S)
-    return (time.process_time_ns() - time.thread_time_ns() - cpu_ns) / (
-        time.perf_counter_ns() - wall_ns
-    )
+    used_ns = time.process_time_ns() - time.thread_time_ns() - before_ns
+    return used_ns / (time.perf_counter_ns() - began_ns)
 
 
 def wait_for_pools(cores: Callable[[], float] = cores_of_others) -> None:
-    """Wait until the other threads of this process rest: a pool spins for a while after an operator that was shared."""
-    until = time.monotonic() + _PATIENCE_S
-    while cores() > _SPINNING_CORES and time.monotonic() < until:
+    """Wait until the other threads of this process rest; a pool spins on after its work."""
+    deadline_s = time.monotonic() + _PATIENCE_S
+    while cores() > _SPINNING_CORES and time.monotonic() < deadline_s:
         pass
 
 
 def known_delay(loops: int) -> float:
-    """Return the share of a block of `loops` calls by which a delayed one is longer: whole calls where there are many."""
+    """Return the delay of the delayed control, as a share of a block of `loops` calls."""
     return _extra_calls(loops) / loops or _DELAY
 
 
 def time_block(call: Call, loops: int, device: Device, delay: Clock | None = None) -> Timed:
-    """Time `loops` calls; with the known delay on top if it is asked for: more calls where there are many, else a delay.
+    """Time `loops` calls, with the known delay on top if `delay` is given.
 
-    `delay` is the clock that the delay goes by. For an arm that is on its core all the time it is that of its thread: on a
-    busy box a share of the wall time would be a greater one of what the arm itself takes.
+    The delay is one or more extra calls if there are many calls, else a pause. `delay` is the clock
+    for the pause. An arm that is on its core all the time uses the clock of its thread: on a busy
+    machine, a share of the wall time would be a greater share of the arm's own time.
     """
     extra = _extra_calls(loops) if delay else 0
     device.wait()
     device.begin()
-    began, waits = delay() if delay else 0, count_waits()
-    cpu_ns, thread_ns = time.process_time_ns(), time.thread_time_ns()
+    delay_began_ns = delay() if delay else 0
+    waits_before = count_waits()
+    cpu_ns = time.process_time_ns()
+    thread_ns = time.thread_time_ns()
     wall_ns = time.perf_counter_ns()
     for _ in range(loops + extra):
         call()
     submitted_ns = time.perf_counter_ns() - wall_ns
     if delay and not extra:
-        device.wait()  # else it would pass beside what is still done on other streams
-        device.delay((delay() - began) * _DELAY, delay)
+        device.wait()  # else the pause would overlap with work on other streams
+        device.delay((delay() - delay_began_ns) * _DELAY, delay)
     device.end()
     device.wait()
     wall_ns = time.perf_counter_ns() - wall_ns
     thread_ns = time.thread_time_ns() - thread_ns
     cpu_ns = time.process_time_ns() - cpu_ns
-    waited = None if waits is None else (count_waits() or 0) - waits
+    waits = None if waits_before is None else (count_waits() or 0) - waits_before
     stream_ns = device.stream_ns()
-    return Timed(
-        wall_ns, cpu_ns, thread_ns, waited, stream_ns, None if stream_ns is None else submitted_ns
-    )
+    if stream_ns is None:  # on the CPU
+        return Timed(wall_ns, cpu_ns, thread_ns, waits)
+    return Timed(wall_ns, cpu_ns, thread_ns, waits, stream_ns, submitted_ns)
 
 
 def count_waits() -> int | None:
-    """Return how often the calling thread gave its core away by itself: for a lock, a disk, a sleep."""
-    # None that has got as far as this has never waited: where the count is 0, nobody counts.
+    """Return how often the calling thread gave its core away: for a lock, a disk, a sleep.
+
+    None if the kernel does not count it.
+    """
+    # A thread that comes to this line has waited before, so a count of 0 means that none is kept.
     return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw or None
 
 
 def _extra_calls(loops: int) -> int:
+    """Return how many more calls are about the known delay; 0 if the calls are too few."""
     return round(loops * _DELAY) if loops >= _MANY else 0

@@ -1,1 +1,1 @@
-"""How each kind of record changes the summary of a run: one file a family of kinds."""
+"""Changes the summary of a run by each kind of record; one file for each family of kinds."""

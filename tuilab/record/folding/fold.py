@@ -1,7 +1,7 @@
 """Folds the records of a journal into a summary, by a pure function.
 
-`fold` is incremental: a follower hands in only what is new. It needs no order between streams, so it does not matter which
-stream was read first.
+`fold` is incremental: a follower passes only new records. The order between streams does not
+matter, so any stream may be read first.
 """
 
 from collections.abc import Callable, Iterable
@@ -66,7 +66,7 @@ from tuilab.record.summary import RunSummary
 
 
 def fold(items: Iterable[tuple[str, Item]], summary: RunSummary | None = None) -> RunSummary:
-    """Fold records (and what is wrong among them) into a summary: a new one, or the one that a follower has."""
+    """Fold (stream, item) pairs into a summary, a new one by default, and return it."""
     summary = summary or RunSummary()
     for stream, group in groupby(items, itemgetter(0)):
         fold_stream(summary, stream, [item for _, item in group])
@@ -74,7 +74,8 @@ def fold(items: Iterable[tuple[str, Item]], summary: RunSummary | None = None) -
 
 
 def fold_stream(summary: RunSummary, stream: str, items: list[Item]) -> None:
-    """Fold what one stream brought; many items at once are several times as fast as one at a time."""
+    """Fold items of one stream; many items at once are several times as fast as one at a time."""
+    # Most items are Logged records, and these are folded together.
     are_logged = [kind is events.Logged for kind in map(type, items)]
     logged: list[Any] = list(compress(items, are_logged))
     if logged:
@@ -96,12 +97,13 @@ def _fold_others(summary: RunSummary, stream: str, items: Iterable[Item]) -> Non
             if isinstance(item, Unknown):
                 summary.damage.unknown_count += 1
             else:
-                _FOLDS[type(item)](summary, stream, item)
+                fold_record = _FOLDS[type(item)]
+                fold_record(summary, stream, item)
             _note_times(summary, 1, item.t, item.t)
 
 
 def _note_times(summary: RunSummary, count: int, first: int, last: int) -> None:
-    """Count records, and note when the first and the last of all were written."""
+    """Count records, and note the times of the first and the last of all."""
     summary.records += count
     summary.last_t = max(summary.last_t, last)
     summary.first_t = min(summary.first_t or first, first)
@@ -116,7 +118,7 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.WorkerStarted: worker_started,
     events.WorkerExited: worker_exited,
     events.OutputCaptured: output_captured,
-    events.StopRequested: lambda summary, stream, event: None,  # the state says it
+    events.StopRequested: lambda summary, stream, event: None,  # the state changes as well
     events.LeftoversEnded: leftovers_ended,
     events.SamplerEnded: sampler_ended,
     events.StreamsCounted: streams_counted,

@@ -1,9 +1,9 @@
-"""What records of the box, its GPUs, and those who use them change in the summary."""
+"""Folds the records of the machine, its GPUs and the processes on them."""
 
 import math
 
 from tuilab.record import events
-from tuilab.record.folding.limits import _KEPT
+from tuilab.record.folding.limits import MOST
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
 from tuilab.record.summary_parts import GivenDevice, GpuState, GpuTenant, GpuTenants
@@ -16,31 +16,34 @@ def environment_recorded(
     summary.environment.setdefault(event.part, event.facts)
     if event.part == "cuda":
         summary.cuda.setdefault(stream, event.facts)
-    if event.part == "device" and len(summary.devices) < _KEPT:
-        told = (
-            str(event.facts.get(name, "")) for name in ("wanted", "chosen", "why", "notice", "rank")
-        )
-        summary.devices.setdefault(GivenDevice(*told))
+    if event.part == "device" and len(summary.devices) < MOST:
+        fields = {name: str(event.facts.get(name, "")) for name in GivenDevice._fields}
+        summary.devices.setdefault(GivenDevice(**fields))
 
 
 def sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
-    waiting = {"waiting_bytes": float(event.waiting_bytes)} if event.waiting_bytes else {}
-    for name, value in (usage_of(event) | waiting).items():
+    for name, value in usage_of(event).items():
         _add_resource(summary, name, event.t, value)
+    if event.waiting_bytes:
+        _add_resource(summary, "waiting_bytes", event.t, float(event.waiting_bytes))
     for uuid, metrics in event.gpus.items():
         t = event.gpus_asked.get(uuid, event.t)
         for metric, value in metrics.items():
             _add_resource(summary, f"{uuid} {metric}", t, value)
-        told = {name: value for name, value in metrics.items() if math.isfinite(value)}
-        mask = told.get("throttle_mask")
-        mask_bits = None if mask is None else int(mask)
-        summary.gpu_states.append(
-            GpuState(t, uuid, mask_bits, told.get("sm_mhz"), told.get("foreign_percent"))
+        finite = {metric: value for metric, value in metrics.items() if math.isfinite(value)}
+        mask = finite.get("throttle_mask")
+        state = GpuState(
+            t,
+            uuid,
+            None if mask is None else int(mask),
+            finite.get("sm_mhz"),
+            finite.get("foreign_percent"),
         )
+        summary.gpu_states.append(state)
 
 
 def _add_resource(summary: RunSummary, name: str, t: int, value: float) -> None:
-    """Add what was measured; NaN, as a share that could not be told is written, is a gap."""
+    """Add a measurement; NaN, which stands for a share that is not known, leaves a gap."""
     if math.isfinite(value):
         series = summary.resources.setdefault(name, Series(name, writer="sampler"))
         series.add(series.count, t, float(value))
@@ -49,7 +52,7 @@ def _add_resource(summary: RunSummary, name: str, t: int, value: float) -> None:
 
 
 def gpu_held(summary: RunSummary, stream: str, event: events.GpuHeld) -> None:
-    if event.uuid not in summary.gpus_held and len(summary.gpus_held) >= _KEPT:
+    if event.uuid not in summary.gpus_held and len(summary.gpus_held) >= MOST:
         return
     summary.gpus_held.setdefault(event.uuid, {})[stream] = None
     for metric in ("allocated_bytes", "reserved_bytes", "allocated_peak_bytes"):
@@ -63,24 +66,24 @@ def gpu_found(summary: RunSummary, stream: str, event: events.GpuFound) -> None:
 
 
 def gpu_shared(summary: RunSummary, stream: str, event: events.GpuShared) -> None:
-    if event.uuid not in summary.neighbours and len(summary.neighbours) >= _KEPT:
+    if event.uuid not in summary.neighbours and len(summary.neighbours) >= MOST:
         return
-    found = summary.neighbours.setdefault(event.uuid, GpuTenants())
-    found.most, found.told_t = max(found.most, event.count), max(found.told_t, event.t)
-    for one in event.others:
-        name = one.pid, one.user
-        if name in found.known or len(found.known) < _KEPT:
-            known = found.known.setdefault(name, GpuTenant(one, one.bytes_used, event.t))
-            known.most_bytes = max(
-                (used for used in (known.most_bytes, one.bytes_used) if used is not None),
-                default=None,
-            )
-            known.seen_t = max(known.seen_t, event.t)
+    tenants = summary.neighbours.setdefault(event.uuid, GpuTenants())
+    tenants.most = max(tenants.most, event.count)
+    tenants.reported_t = max(tenants.reported_t, event.t)
+    for process in event.others:
+        key = process.pid, process.user
+        if key in tenants.processes or len(tenants.processes) < MOST:
+            first = GpuTenant(process, process.bytes_used, event.t)
+            tenant = tenants.processes.setdefault(key, first)
+            tenant.seen_t = max(tenant.seen_t, event.t)
+            if process.bytes_used is not None:
+                tenant.most_bytes = max(tenant.most_bytes or 0, process.bytes_used)
 
 
 def xid_reported(summary: RunSummary, stream: str, event: events.XidReported) -> None:
     error = event.uuid, event.xid
-    if error in summary.xids or len(summary.xids) < _KEPT:
+    if error in summary.xids or len(summary.xids) < MOST:
         summary.xids[error] = summary.xids.get(error, 0) + 1
 
 
@@ -89,7 +92,9 @@ def unavailable(summary: RunSummary, stream: str, event: events.Unavailable) -> 
 
 
 def sampler_ended(summary: RunSummary, stream: str, event: events.SamplerEnded) -> None:
-    often = {0: "", 1: " (restarted once)"}.get(
-        event.restarts, f" (restarted {event.restarts} times)"
-    )
-    summary.unavailable["sampler"] = f"{event.reason}{often}"
+    restarts = ""
+    if event.restarts == 1:
+        restarts = " (restarted once)"
+    elif event.restarts:
+        restarts = f" (restarted {event.restarts} times)"
+    summary.unavailable["sampler"] = f"{event.reason}{restarts}"

@@ -1,4 +1,4 @@
-"""What records of claims, and of verdicts on them, change in the summary."""
+"""Folds the records of claims and of their verdicts."""
 
 from collections.abc import Set
 from typing import Any
@@ -12,7 +12,10 @@ from tuilab.record.summary_parts import Claim, RacedSetting
 
 
 def claim_measured(summary: RunSummary, stream: str, event: events.ClaimMeasured) -> None:
-    """Note a measurement; by their times, not as they are read, one is the last and one the first that missed."""
+    """Note a measurement.
+
+    Times decide which is the last one and which the first that missed, not the order of reading.
+    """
     claim = claim_of(summary, event)
     keep(claim.measured, event)
     claim.measured_in.add(stream)
@@ -53,26 +56,27 @@ def claim_not_testable(summary: RunSummary, stream: str, event: events.ClaimNotT
 
 def setting_raced(summary: RunSummary, stream: str, event: events.SettingRaced) -> None:
     raced = summary.settings.setdefault((event.name, event.ranks), RacedSetting())
-    raced.is_late |= _has_raced(summary, stream, {one.arm for one in event.candidates if one.arm})
-    keep(raced.said, event)
+    arms = {candidate.arm for candidate in event.candidates if candidate.arm}
+    if arms:
+        raced.is_late |= _has_raced(summary, stream, arms)
+    keep(raced.records, event)
     keep(raced.writers, stream)
 
 
 def _has_raced(summary: RunSummary, stream: str, arms: Set[str]) -> bool:
-    return bool(arms) and any(
-        writer == stream and arms <= set(race.arms) for writer, race in summary.races
-    )
+    """Say whether a stream has started a race of these arms."""
+    return any(writer == stream and arms <= set(race.arms) for writer, race in summary.races)
 
 
 def question_answered(summary: RunSummary, stream: str, event: events.QuestionAnswered) -> None:
-    """Note the answer; that of the first repeat counts."""
+    """Note the answer; the first one counts."""
     claim = claim_of(summary, event)
     claim.answered = claim.answered or event
 
 
 def verdict_reached(summary: RunSummary, stream: str, event: events.VerdictReached) -> None:
     claim_of(summary, event).verdict = event
-    if ARMS in summary.figures:  # it shows first what the verdict rests on
+    if ARMS in summary.figures:  # the table shows first the clock that the verdict rests on
         summary.figures[ARMS] = arms_table(summary)
 
 

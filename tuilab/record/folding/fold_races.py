@@ -1,4 +1,4 @@
-"""What records of races change in the summary."""
+"""Folds the records of races."""
 
 from tuilab.record import events
 from tuilab.record.folding.arms_table import ARMS, arms_table
@@ -8,17 +8,31 @@ from tuilab.record.summary_parts import Block
 
 
 def race_started(summary: RunSummary, stream: str, event: events.RaceStarted) -> None:
-    summary.races.append((stream, event))  # as every block is: what verdicts rest on is never cut
+    summary.races.append((stream, event))  # without a limit, like blocks: verdicts rest on them
 
 
 def block_timed(summary: RunSummary, stream: str, event: events.BlockTimed) -> None:
-    # Older versions timed the GPU by itself, and had 0 where the clock of its events was too coarse.
+    # Older versions timed the GPU by its events, and recorded 0 if their clock was too coarse.
     step_s = (event.device_ns or event.wall_ns) / event.loops / 1e9
     block = Block(
-        event.round, step_s, event.is_warmup, event.is_disturbed, event.is_rerun, event.wall_ns, event.records, event.t,
-        event.loops, event.cpu_ns, event.thread_ns, event.waits, event.submitted_ns,
-        event.steps, event.disturbed_steps, event.waited_ns, event.helped_by,
-    )  # fmt: skip
+        round=event.round,
+        step_s=step_s,
+        is_warmup=event.is_warmup,
+        is_disturbed=event.is_disturbed,
+        is_rerun=event.is_rerun,
+        wall_ns=event.wall_ns,
+        records=event.records,
+        t=event.t,
+        loops=event.loops,
+        cpu_ns=event.cpu_ns,
+        thread_ns=event.thread_ns,
+        waits=event.waits,
+        submitted_ns=event.submitted_ns,
+        steps=event.steps,
+        disturbed_steps=event.disturbed_steps,
+        waited_ns=event.waited_ns,
+        helped_by=event.helped_by,
+    )
     if event.control:
         summary.controls.setdefault((stream, event.arm, event.control), []).append(block)
     else:

@@ -1,19 +1,20 @@
-"""What records of a run, its workers and the scenario itself change in the summary."""
+"""Folds the records of the run, its workers and the scenario."""
 
 from itertools import zip_longest
 
 from tuilab.record import events
 from tuilab.record.events import SPAN_LIMIT
-from tuilab.record.folding.limits import _KEPT, keep, keep_in_time
+from tuilab.record.folding.limits import MOST, keep, keep_in_time
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.summary_parts import Claim, Worker
 
-_COUNTED = 8  # totals of which the last progress is kept: those of stages, of epochs and of the steps in each
+# The last progress is kept for so many totals: those of stages, of epochs and of their steps.
+_TOTALS_KEPT = 8
 
 
 def run_started(summary: RunSummary, stream: str, event: events.RunStarted) -> None:
-    summary.run = summary.run or event  # there is one; a second would change who is alive
+    summary.run = summary.run or event  # a second one would name another supervisor
     _announce_claims(summary, event)
 
 
@@ -27,19 +28,22 @@ def run_described(summary: RunSummary, stream: str, event: events.RunDescribed) 
 
 
 def _announce_claims(summary: RunSummary, event: events.RunStarted | events.RunDescribed) -> None:
-    """Note the claims that a run will come to; each has its key in the same record, if it has one."""
+    """Note the claims that a run will measure; the same record has their keys, if they have any."""
     for text, key in zip_longest(event.claims, event.claim_keys[: len(event.claims)], fillvalue=""):
         summary.claims.setdefault(key or text, Claim(text, key))
 
 
 def state_changed(summary: RunSummary, stream: str, event: events.StateChanged) -> None:
-    if summary.state == RunState.QUEUED != event.state:
-        summary.first_t = event.t  # all times are told from where it began, or was given up, and not from where it was queued
-    summary.state, summary.reason = event.state, event.reason
-    if len(summary.states) < _KEPT:
+    if summary.state == RunState.QUEUED and event.state != RunState.QUEUED:
+        summary.first_t = (
+            event.t
+        )  # times count from the start (or the end) of the run, not the queue
+    summary.state = event.state
+    summary.reason = event.reason
+    if len(summary.states) < MOST:
         summary.states.append(event)
     else:
-        summary.states[-1] = event  # the end, whatever was before it
+        summary.states[-1] = event  # the last state is always kept
 
 
 def worker_started(summary: RunSummary, stream: str, event: events.WorkerStarted) -> None:
@@ -56,7 +60,10 @@ def worker_exited(summary: RunSummary, stream: str, event: events.WorkerExited) 
 
 
 def _note_lost(summary: RunSummary, writer: str, lost: int) -> None:
-    """Count what a worker could not write: it says so in its own stream, if that can be written, and to the supervisor."""
+    """Count the records that a worker could not write.
+
+    The worker reports them to the supervisor, and in its own stream if that can be written.
+    """
     worker = summary.workers.setdefault(writer, Worker())
     summary.damage.lost_count += max(lost - worker.lost, 0)
     worker.lost = max(lost, worker.lost)
@@ -87,12 +94,11 @@ def progressed(summary: RunSummary, stream: str, event: events.Progressed) -> No
     if first is None or first.total != event.total or event.done < first.done:
         summary.first_progress = event
     summary.progress = event
-    others = [
-        told
-        for told in summary.progress_told
-        if (told.total, told.unit) != (event.total, event.unit)
-    ]
-    summary.progress_told = [*others[1 - _COUNTED :], event]
+    others = []
+    for progress in summary.progress_by_total:
+        if (progress.total, progress.unit) != (event.total, event.unit):
+            others.append(progress)
+    summary.progress_by_total = [*others[1 - _TOTALS_KEPT :], event]
 
 
 def image_shown(summary: RunSummary, stream: str, event: events.ImageShown) -> None:
@@ -108,24 +114,29 @@ def nothing_timed(summary: RunSummary, stream: str, event: events.NothingTimed) 
 
 
 def axes_named(summary: RunSummary, stream: str, event: events.AxesNamed) -> None:
-    if event.metric in summary.axes or len(summary.axes) < _KEPT:
+    if event.metric in summary.axes or len(summary.axes) < MOST:
         summary.axes[event.metric] = event
 
 
 def figure_shown(
     summary: RunSummary, stream: str, event: events.BarsShown | events.TableShown
 ) -> None:
-    before = summary.figures.get(event.title)
-    if len(summary.figures) < _KEPT if before is None else event.t >= before.t:
+    shown = summary.figures.get(event.title)
+    if shown is None:
+        is_kept = len(summary.figures) < MOST
+    else:
+        is_kept = event.t >= shown.t
+    if is_kept:
         summary.figures[event.title] = event
 
 
 def span_shown(summary: RunSummary, stream: str, event: events.SpanShown) -> None:
     picture = event.arm, stream
-    if (picture in summary.spans or len(summary.spans) < _KEPT) and len(
-        summary.spans.get(picture, [])
-    ) < SPAN_LIMIT:
-        summary.spans.setdefault(picture, []).append(event)
+    if picture not in summary.spans and len(summary.spans) >= MOST:
+        return
+    spans = summary.spans.setdefault(picture, [])
+    if len(spans) < SPAN_LIMIT:
+        spans.append(event)
 
 
 def scenario_failed(summary: RunSummary, stream: str, event: events.ScenarioFailed) -> None:

@@ -1,18 +1,18 @@
-"""What is kept one by one, but not without end."""
+"""Keeps single records in a summary, up to a limit."""
 
 from bisect import insort
 from operator import attrgetter
 from typing import Any
 
-_KEPT = 500  # texts, stages, damages and the like that are kept one by one
+MOST = 500  # texts, stages, damages and the like
 
 
-def keep(kept: list[Any], item: Any) -> None:
-    if len(kept) < _KEPT:
-        kept.append(item)
+def keep(records: list[Any], record: Any) -> None:
+    if len(records) < MOST:
+        records.append(record)
 
 
-def keep_in_time(kept: list[Any], event: Any) -> None:
-    """Keep a record among those before and after it: of several processes one may be read later that was written earlier."""
-    if len(kept) < _KEPT:
-        insort(kept, event, key=attrgetter("t"))
+def keep_in_time(records: list[Any], record: Any) -> None:
+    """Insert a record by its time: with several processes, an earlier record may be read later."""
+    if len(records) < MOST:
+        insort(records, record, key=attrgetter("t"))

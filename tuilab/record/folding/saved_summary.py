@@ -1,12 +1,12 @@
-"""What a long run that is over amounts to, kept beside its journal, so that it opens at once the next time.
+"""Saves the summary of a long finished run next to its journal, so that the run opens at once.
 
-It is never the truth: `tuilab verify`, the verdicts and what is handed on go by the journal. It holds for the very files that
-it was made from; one of another tuilab, of another user, or damaged is of no use, and made again.
+The journal remains the truth: `tuilab verify`, the verdicts and archives use the journal. A saved
+summary is used only for the very files that it was made from. If another version or another user
+made it, or it is damaged, it is ignored and made again.
 """
 
 import os
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -19,8 +19,9 @@ from tuilab.record.summary_parts import Few
 from tuilab.storage.files import read_regular, replace, sealed, unsealed
 
 FILE = ".folded.bin"
-_LEAST = 2 << 20  # bytes of a journal: fewer are read in a moment
-_MOST = 64 << 20  # bytes of what is kept
+_LEAST_JOURNAL_BYTES = 2 << 20  # a smaller journal is read in a moment
+_MOST_SAVED_BYTES = 64 << 20
+# The modules that decide how a journal is folded: if one of them changes, saved summaries expire.
 _MADE_BY = (
     "summary",
     "summary_parts",
@@ -34,11 +35,11 @@ _MADE_BY = (
     "folding/arms_table",
 )
 
-Stream = tuple[str, int, int, int]  # name, bytes, when it was written, inode
+Stream = tuple[str, int, int, int]  # name, bytes, modification time in ns, inode
 
 
 class Folded(msgspec.Struct, array_like=True):
-    """A summary with what it was made by and from."""
+    """A saved summary, with the code and the files that it was made from."""
 
     maker: str
     streams: list[Stream]
@@ -46,58 +47,57 @@ class Folded(msgspec.Struct, array_like=True):
 
 
 def read(run_dir: Path) -> tuple[RunSummary, int] | None:
-    """Return the summary that is kept, and the bytes of the journal that it stands for; None where none is of use."""
+    """Return the saved summary and the bytes of its journal; None if there is no valid one."""
     with suppress(OSError, ValueError, msgspec.MsgspecError):
-        if streams := _long_streams(run_dir):
-            data = unsealed(read_regular(run_dir / FILE, _MOST, is_ours=True))
-            found = msgspec.msgpack.decode(data, type=Folded)
-            if (found.maker, found.streams) == (_maker(), streams):
-                _limit(found.summary)
-                return found.summary, _size(streams)
+        streams = _streams_of_long_run(run_dir)
+        if not streams:
+            return None
+        data = unsealed(read_regular(run_dir / FILE, _MOST_SAVED_BYTES, is_ours=True))
+        folded = msgspec.msgpack.decode(data, type=Folded)
+        if folded.maker == _maker() and folded.streams == streams:
+            _restore_limits(folded.summary)
+            return folded.summary, _bytes_of(streams)
     return None
 
 
 def keep(run_dir: Path, summary: RunSummary, bytes_read: int) -> None:
-    """Keep the summary of a run that is over, all of whose journal was read; where that cannot be, it is read again."""
+    """Save the summary of a finished run whose whole journal was read, if that is possible."""
     if not summary.is_over or summary.left_out:
         return
-    with suppress(
-        OSError, OverflowError, ValueError, TypeError
-    ):  # or a record has a number that is in no other format
-        streams = _long_streams(run_dir)
-        if streams and _size(streams) == bytes_read:
+    # A record may have a number that msgpack cannot hold: OverflowError, ValueError or TypeError.
+    with suppress(OSError, OverflowError, ValueError, TypeError):
+        streams = _streams_of_long_run(run_dir)
+        if streams and _bytes_of(streams) == bytes_read:
             data = msgspec.msgpack.encode(Folded(_maker(), streams, summary))
-            if len(data) < _MOST:
+            if len(data) < _MOST_SAVED_BYTES:
                 replace(run_dir / FILE, sealed(data))
 
 
-def _long_streams(run_dir: Path) -> list[Stream]:
-    """Return the streams of a journal that takes a while to read; nothing of another one."""
-    streams = sorted(_streams(run_dir))
-    return streams if _size(streams) >= _LEAST else []
-
-
-def _streams(run_dir: Path) -> Iterator[Stream]:
+def _streams_of_long_run(run_dir: Path) -> list[Stream]:
+    """Return the streams of a journal, sorted; an empty list if the journal is small."""
+    streams = []
     with os.scandir(run_dir / "journal") as entries:
         for entry in entries:
             if entry.name.endswith(".jsonl"):
-                seen = entry.stat(follow_symlinks=False)
-                yield entry.name, seen.st_size, seen.st_mtime_ns, seen.st_ino
+                stat = entry.stat(follow_symlinks=False)
+                streams.append((entry.name, stat.st_size, stat.st_mtime_ns, stat.st_ino))
+    return sorted(streams) if _bytes_of(streams) >= _LEAST_JOURNAL_BYTES else []
 
 
-def _size(streams: list[Stream]) -> int:
+def _bytes_of(streams: list[Stream]) -> int:
     return sum(size for _, size, _, _ in streams)
 
 
 def _maker() -> str:
-    """Return what changes when the same journal could be folded differently."""
+    """Return a text that changes whenever the same journal could be folded differently."""
     folder = os.path.dirname(os.path.dirname(__file__))
-    ours = [os.stat(f"{folder}/{name}.py").st_mtime_ns for name in _MADE_BY]
-    return f"{__version__} {sys.hexversion} {msgspec.__version__} {ours}"
+    times_ns = [os.stat(f"{folder}/{name}.py").st_mtime_ns for name in _MADE_BY]
+    return f"{__version__} {sys.hexversion} {msgspec.__version__} {times_ns}"
 
 
-def _limit(summary: RunSummary) -> None:
-    """Have what is kept by name be what it is while a run is read."""
-    for one in fields(summary):
-        if one.default_factory is Few:
-            setattr(summary, one.name, Few(getattr(summary, one.name)))
+def _restore_limits(summary: RunSummary) -> None:
+    """Turn the decoded dicts into `Few` again, which msgpack does not know."""
+    for summary_field in fields(summary):
+        if summary_field.default_factory is Few:
+            decoded = getattr(summary, summary_field.name)
+            setattr(summary, summary_field.name, Few(decoded))

@@ -1,1 +1,1 @@
-"""Which GPUs a run used, as its records tell: the names that torch and NVML have for one, and those to show."""
+"""Finds the GPUs that a run used, by its records and by the names of torch and NVML."""

@@ -1,6 +1,7 @@
-"""Which GPU a run has used already: each repeat, and each arm in a process of its own, is to run on the same one.
+"""Finds the GPU that a run has already used.
 
-The processes of a run know of each other only what is on record.
+All its repeats, and all arms in processes of their own, run on the same GPU.
+The processes of a run know of each other only by the records.
 """
 
 from contextlib import suppress
@@ -11,28 +12,29 @@ import msgspec
 from tuilab.record.events import EnvironmentRecorded
 from tuilab.storage.files import open_regular
 
-_MOST = (
-    1024 * 1024
-)  # bytes of a stream that are looked through: a device is chosen before anything runs on it
+_MOST_BYTES = 1024 * 1024  # read of a stream: a device is chosen before anything runs on it
 _MARKS = (b'"k":"environment_recorded"', b'"chosen"')
 _decode = msgspec.json.Decoder(EnvironmentRecorded).decode
 
 
 def gpu_of_run(run_dir: Path) -> str:
-    """Return torch's name of the GPU that was chosen first, by ranks that of the first; nothing where none was."""
-    for path in sorted(
-        path for path in (run_dir / "journal").glob("worker-*.jsonl") if "-rank-" not in path.stem
-    ):
+    """Return torch's UUID of the GPU that a worker chose first; empty if there is none.
+
+    The GPUs of further ranks are ignored.
+    """
+    for path in sorted((run_dir / "journal").glob("worker-*.jsonl")):
+        if "-rank-" in path.stem:
+            continue
         with suppress(OSError), open(open_regular(path), "rb") as file:
-            for line in file.read(_MOST).split(b"\n"):
-                if all(mark in line for mark in _MARKS) and (uuid := _chosen(line)):
+            for line in file.read(_MOST_BYTES).split(b"\n"):
+                if all(mark in line for mark in _MARKS) and (uuid := _chosen_in(line)):
                     return uuid
     return ""
 
 
-def _chosen(line: bytes) -> str:
+def _chosen_in(line: bytes) -> str:
     with suppress(msgspec.MsgspecError, ValueError):
-        record = _decode(line[9:])  # behind its checksum
+        record = _decode(line[9:])  # after its checksum
         if record.part == "cuda":
             return str(record.facts.get("chosen", ""))
     return ""

@@ -1,22 +1,35 @@
-"""Which GPU a race runs on: torch, NVML and CUDA number them each in their own way, and only a UUID is the same to all.
+"""Matches the names of a GPU.
 
-Torch leaves off what NVML's begins with: `GPU-`, or `MIG-` of a slice.
+Torch, NVML and CUDA each number the GPUs in their own way, and only the UUID is common. But torch
+leaves out the beginning of NVML's UUID: `GPU-`, or `MIG-` for a slice.
 """
 
 from collections.abc import Collection, Mapping
 from typing import Any
 
 
-def torch_uuid(told: str, facts: Mapping[str, Any]) -> str:
-    """Return torch's name of the GPU of a race: the one that the record tells, else that of the worker, else its first."""
-    told = told or str(facts.get("chosen", ""))
+def torch_uuid(recorded: str, facts: Mapping[str, Any]) -> str:
+    """Return torch's UUID of the GPU of a race; empty if it is not known.
+
+    That is the UUID in the record of the race, else the one that the worker chose, else the
+    worker's first GPU.
+    """
+    uuid = recorded or str(facts.get("chosen", ""))
+    if uuid:
+        return uuid
     devices = facts.get("devices")
     first = devices[0] if isinstance(devices, list) and devices else None
-    return told or (str(first.get("uuid", "")) if isinstance(first, dict) else "")
+    return str(first.get("uuid", "")) if isinstance(first, dict) else ""
 
 
-def nvml_uuid(torchs: str, known: Collection[str]) -> str:
-    """Return which of NVML's names that is; a GPU that torch does not name is the only one that there is, or not known."""
-    if torchs:
-        return next((uuid for uuid in sorted(known) if uuid.endswith(torchs)), "")
-    return next(iter(known)) if len(known) == 1 else ""
+def nvml_uuid(torch_uuid: str, nvml_uuids: Collection[str]) -> str:
+    """Return NVML's UUID of a GPU, by torch's; empty if it is not known.
+
+    A GPU without a UUID of torch can only be matched if there is exactly one.
+    """
+    if torch_uuid:
+        for uuid in sorted(nvml_uuids):
+            if uuid.endswith(torch_uuid):
+                return uuid
+        return ""
+    return next(iter(nvml_uuids)) if len(nvml_uuids) == 1 else ""

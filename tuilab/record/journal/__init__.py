@@ -1,9 +1,11 @@
-"""The journal: what a run leaves on disk, and the only thing that views know of it.
+"""The journal: the files that a run leaves on disk, and the only thing that views read of it.
 
-One append-only stream per writing process. One record = one line = one `write(2)` on an O_APPEND descriptor:
+One append-only stream per writing process. One record = one line = one `write(2)` on an O_APPEND
+descriptor:
 
     crc32-hex SP compact-JSON LF
 
-A kill of anything at any time loses nothing that was written. A line cut short is repaired by the next one, which begins
-with a line feed. Non-finite floats travel as "nan", "inf", "-inf" and come back as floats.
+No kill of any process at any time loses a record that was written. A line that was cut short is
+repaired by the next one, which begins with a line feed. Non-finite floats are stored as "nan",
+"inf" and "-inf", and are read as floats again.
 """

@@ -1,4 +1,4 @@
-"""Reads all streams of a run as they grow and as new ones come."""
+"""Reads all streams of a run while they grow and new ones appear."""
 
 import errno
 import os
@@ -9,13 +9,16 @@ from pathlib import Path
 from tuilab.record.journal.lines import Item
 from tuilab.record.journal.reader import Reader
 
-_HELD = 16  # streams of a run that are open at a time
-_TOGETHER = 64  # streams that are read at a time
+_MOST_OPEN = 16  # streams of a run that are open at a time
+_MOST_READ = 64  # streams in one portion
 
 
 @dataclass
 class Portion:
-    """What a follower read: items by stream, or, iterated, (stream, item) with the records in the order of their time."""
+    """The items that a follower read, by stream.
+
+    Iterating yields (stream, item), with the records in the order of their time.
+    """
 
     streams: list[tuple[str, list[Item]]]
 
@@ -30,19 +33,17 @@ class Portion:
 
 
 class Follower:
-    """Follows all streams of one run by polling: inotify says nothing on network file systems.
+    """Follows all streams of one run by polling, because inotify does not work on network disks.
 
-    Few streams are held open at a time, however many there are: those that gave something last.
+    Of many streams only a few are open at a time: those that had new items last.
     """
 
     def __init__(self, run_dir: Path) -> None:
         self._folder = run_dir / "journal"
         self._readers: dict[str, Reader] = {}
-        self._held: dict[
-            str, Reader
-        ] = {}  # that are open, the one that gave something last at the end
+        self._open: dict[str, Reader] = {}  # the one that had new items last is at the end
         self._next = 0  # the reader that is first in the next portion
-        self.unreadable: dict[str, str] = {}
+        self.unreadable: dict[str, str] = {}  # by stream: why it cannot be opened
 
     @property
     def pending_bytes(self) -> int:
@@ -50,60 +51,63 @@ class Follower:
 
     @property
     def bytes_read(self) -> tuple[int, int]:
-        """How many bytes were read, of how many that there were at the last look."""
-        readers = self._readers.values()
-        return sum(reader.bytes_read for reader in readers), sum(
-            reader.bytes_seen for reader in readers
-        )
+        """The bytes that were read, and all bytes that there were at the last poll."""
+        bytes_read = sum(reader.bytes_read for reader in self._readers.values())
+        bytes_seen = sum(reader.bytes_seen for reader in self._readers.values())
+        return bytes_read, bytes_seen
 
     def read(self) -> Portion:
-        """Return what is new, at most a chunk of each stream and not of too many of them; nothing when there is nothing."""
-        self._open_new()
+        """Return new items: at most a chunk of each stream, and not of too many streams."""
+        self._find_new_streams()
         readers = list(self._readers.values())
-        found = Portion([])
+        portion = Portion([])
         for reader in readers[self._next :] + readers[: self._next]:
-            if items := reader.read():
-                found.streams.append((reader.stream, items))
-            if reader.is_open and (items or reader.stream not in self._held):
-                self._hold(reader)
-            if len(found.streams) == _TOGETHER:
+            items = reader.read()
+            if items:
+                portion.streams.append((reader.stream, items))
+            if reader.is_open and (items or reader.stream not in self._open):
+                self._keep_open(reader)
+            if len(portion.streams) == _MOST_READ:
                 self._next = readers.index(reader) + 1
-                return found
+                return portion
         self._next = 0
-        return found
+        return portion
 
-    def there(self) -> dict[str, int]:
+    def stream_sizes(self) -> dict[str, int]:
         """Return how many bytes each known stream has by now."""
-        return {name: reader.look() for name, reader in self._readers.items()}
+        return {name: reader.poll_size() for name, reader in self._readers.items()}
 
-    def has_read(self, there: Mapping[str, int]) -> bool:
-        """Say whether so many bytes of each stream need no more reading."""
-        return all(self._readers[name].bytes_read >= count for name, count in there.items())
+    def has_read(self, sizes: Mapping[str, int]) -> bool:
+        """Say whether so many bytes of each stream have been read."""
+        return all(self._readers[name].bytes_read >= size for name, size in sizes.items())
 
     def close(self) -> None:
-        """Let go of what is open; reading opens it again."""
-        while self._held:
-            self._held.popitem()[1].close()
+        """Close the open streams; reading opens them again."""
+        while self._open:
+            _, reader = self._open.popitem()
+            reader.close()
 
-    def _hold(self, reader: Reader) -> None:
-        """Keep a stream open, and close the one that has been silent longest when they are too many."""
-        self._held.pop(reader.stream, None)
-        self._held[reader.stream] = reader
-        if len(self._held) > _HELD:
-            self._held.pop(next(iter(self._held))).close()
+    def _keep_open(self, reader: Reader) -> None:
+        """Keep a stream open; if they are too many, close the one that was silent longest."""
+        self._open.pop(reader.stream, None)
+        self._open[reader.stream] = reader
+        if len(self._open) > _MOST_OPEN:
+            silent = next(iter(self._open))
+            self._open.pop(silent).close()
 
-    def _open_new(self) -> None:
+    def _find_new_streams(self) -> None:
         with os.scandir(self._folder) as entries:
-            names = sorted(e.name for e in entries if e.name.endswith(".jsonl"))
+            names = sorted(entry.name for entry in entries if entry.name.endswith(".jsonl"))
         for name in names:
             stream = name.removesuffix(".jsonl")
             if stream in self._readers or stream in self.unreadable:
                 continue
             try:
-                self._readers[stream] = Reader(self._folder / name)
+                reader = Reader(self._folder / name)
             except OSError as problem:
                 if problem.errno in (errno.EMFILE, errno.ENFILE):
-                    raise  # nothing is wrong with the stream
+                    raise  # too many open files: the stream itself is fine
                 self.unreadable[stream] = problem.strerror or "not readable"
             else:
-                self._hold(self._readers[stream])
+                self._readers[stream] = reader
+                self._keep_open(reader)

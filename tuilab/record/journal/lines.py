@@ -1,4 +1,4 @@
-"""The lines of a stream: what record is in one, or why there is none."""
+"""Reads the record in a line of a stream, or says why there is none."""
 
 import os
 import struct
@@ -19,7 +19,7 @@ NOT_A_RECORD = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Corrupt(NamedTuple):
-    """A line that is not a record; it was skipped."""
+    """A line that is no record; it was skipped."""
 
     stream: str
     offset: int
@@ -27,7 +27,7 @@ class Corrupt(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Records that were written (or tried) and are not here."""
+    """Records that are missing from a stream, by the numbers of the records around them."""
 
     stream: str
     missing: int
@@ -37,25 +37,28 @@ Item = Record | Unknown | Corrupt | Gap
 
 
 def last_number(path: Path) -> int:
-    """Return the number of the last whole record of a stream, -1 where there is none, without reading what is before it."""
-    return next((record.n for record in reversed(last_records(path))), -1)
+    """Return the number of the last whole record of a stream, -1 if there is none."""
+    records = last_records(path)
+    return records[-1].n if records else -1
 
 
 def last_records(path: Path) -> list[Record | Unknown]:
-    """Return the last few whole records of a stream, without reading what is before them."""
+    """Return the last few whole records of a stream; only the end of the file is read."""
     with open(open_regular(path), "rb") as stream:
-        stream.seek(max(os.fstat(stream.fileno()).st_size - 2 * LINE_LIMIT, 0))
-        *lines, _ = stream.read().split(b"\n")
+        size = os.fstat(stream.fileno()).st_size
+        stream.seek(max(size - 2 * LINE_LIMIT, 0))
+        *lines, _ = stream.read().split(b"\n")  # the last part is not a whole line
     return [record for record in map(parse, lines) if not isinstance(record, str)]
 
 
 def are_intact(lines: list[bytes], bodies: list[bytes]) -> bool:
-    """Say whether each line begins with the checksum of its body: what `parse` asks of one, twice as fast for many."""
-    heads = b"".join([line[:9] for line in lines])
+    """Say whether each line begins with the checksum of its body; twice as fast as `parse`."""
+    heads = b"".join([line[:9] for line in lines])  # eight hex digits and a space each
     if len(heads) != 9 * len(lines) or heads[8::9].strip(b" ") or heads != heads.lower():
         return False
+    checksums = struct.pack(f">{len(bodies)}I", *map(crc32, bodies))
     try:
-        return bytes.fromhex(heads.decode()) == struct.pack(f">{len(bodies)}I", *map(crc32, bodies))
+        return bytes.fromhex(heads.decode()) == checksums
     except ValueError:
         return False
 
@@ -75,10 +78,8 @@ def parse(line: bytes) -> Record | Unknown | str:
 def _parse_unknown(body: bytes) -> Unknown | str:
     try:
         fields = _decode_any(body)
-        unknown = msgspec.convert(
-            {"n": fields.pop("n"), "t": fields.pop("t"), "k": fields.pop("k"), "fields": fields},
-            Unknown,
-        )
+        envelope: dict[str, Any] = {name: fields.pop(name) for name in ("n", "t", "k")}
+        unknown = msgspec.convert({**envelope, "fields": fields}, Unknown)
     except (*NOT_A_RECORD, KeyError):
         return "not a record"
     return unknown if is_shallow(fields) else "nested too deeply"

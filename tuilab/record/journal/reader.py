@@ -1,4 +1,4 @@
-"""Reads one stream as it grows."""
+"""Reads one stream while it grows."""
 
 import os
 from contextlib import suppress
@@ -17,25 +17,30 @@ from tuilab.record.journal.lines import (
 )
 from tuilab.storage.files import identity, open_seen
 
-_CHUNK = 64 * 1024  # what is made of it fits the processor's cache; larger ones take longer
-_BARREN_LIMIT = 64 * 1024 * 1024  # a stream with so many bytes and no record is not read on
-BARREN_LINES = 100_000  # and one with so many lines that are none: a thousand times as many as any harm to a disk makes
+_CHUNK = 64 * 1024  # bytes; the records of a larger chunk do not fit the processor's cache
+_BARREN_LIMIT = 64 * 1024 * 1024  # after so many bytes without a record, reading stops
+# After so many lines that are no records, reading stops. A damaged disk makes a thousandth of them.
+BARREN_LINES = 100_000
 
 
 class Reader:
-    """Follows one stream: each `read` returns what is new, in order. Closed, it opens again when there is more."""
+    """Follows one stream: each `read` returns the new items, in order.
+
+    A closed stream is opened again when there is more to read.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
         self.stream = os.path.basename(self._path).removesuffix(".jsonl")
-        self._fd, seen = open_seen(path)
-        self._file, self.bytes_seen = identity(seen), seen.st_size
-        self._offset = 0  # of the first byte not yet turned into items
+        self._fd, stat = open_seen(path)
+        self._file = identity(stat)
+        self.bytes_seen = stat.st_size
+        self._offset = 0  # of the first byte that is not yet turned into items
         self._position = 0  # of the next byte to be read
         self._tail = b""
         self._is_skipping = False  # inside a line too long to be a record
         self._next = 0
-        self._barren = 0  # lines that are no record
+        self._barren = 0  # lines that were no records
         self._is_given_up = False
 
     @property
@@ -48,68 +53,69 @@ class Reader:
         return self._fd >= 0
 
     def read(self, limit: int = _CHUNK) -> list[Item]:
-        """Return the new items among some more bytes (`limit` at a time); [] at the end (for now)."""
+        """Return the items of the next bytes (`limit` at a time); [] at the end, for now."""
         if self._is_given_up:
             return []
         try:
-            seen = os.lstat(self._path)
+            stat = os.lstat(self._path)
         except FileNotFoundError:
             return []
-        self.bytes_seen = seen.st_size
-        if self._is_other(seen) or (
-            seen.st_size > self._position and self._is_other(self._open_again())
-        ):
+        self.bytes_seen = stat.st_size
+        has_more = stat.st_size > self._position
+        if self._is_other(stat) or (has_more and self._is_other(self._stat_open())):
             return self._give_up("the file was replaced or cut short; the rest is not read")
-        return self._read(limit) if seen.st_size > self._position else []
+        return self._read(limit) if has_more else []
 
     def close(self) -> None:
         if self.is_open:
             os.close(self._fd)
-            self._fd, self._tail = -1, b""  # many may wait with half a record each
+            self._fd = -1
+            self._tail = b""  # not kept: each of many streams may have half a record
 
-    def look(self) -> int:
-        """Return how many bytes there are now; nothing is read."""
+    def poll_size(self) -> int:
+        """Return how many bytes there are now, without reading them."""
         with suppress(FileNotFoundError):
             self.bytes_seen = os.lstat(self._path).st_size
         return self.bytes_seen
 
     @property
     def bytes_read(self) -> int:
-        """How many of the bytes that were seen need no more reading."""
+        """How many of the polled bytes need no more reading."""
         return self.bytes_seen if self._is_given_up else self._position
 
-    def _is_other(self, seen: os.stat_result) -> bool:
+    def _is_other(self, stat: os.stat_result) -> bool:
         """Say whether a file cannot be the one that was read so far."""
-        return identity(seen) != self._file or seen.st_size < self._position
+        return identity(stat) != self._file or stat.st_size < self._position
 
-    def _open_again(self) -> os.stat_result:
-        if not self.is_open:
-            self._fd, seen = open_seen(self._path)
-            os.lseek(self._fd, self._offset, os.SEEK_SET)
-            return seen
-        return os.fstat(self._fd)
+    def _stat_open(self) -> os.stat_result:
+        """Return the state of the open file; open it first if it is closed."""
+        if self.is_open:
+            return os.fstat(self._fd)
+        self._fd, stat = open_seen(self._path)
+        os.lseek(self._fd, self._offset, os.SEEK_SET)
+        return stat
 
     def _read(self, limit: int) -> list[Item]:
         for _ in range(_BARREN_LIMIT // limit):
-            chunk = os.read(
-                self._fd, min(limit, self.bytes_seen - self._position)
-            )  # room for more takes time to make
+            # os.read allocates all the bytes that it is asked for, so it is asked for no more.
+            chunk = os.read(self._fd, min(limit, self.bytes_seen - self._position))
             if not chunk:
                 return []
             self._position = self._offset + len(self._tail) + len(chunk)
             lines = (self._tail + chunk).split(b"\n")
             self._tail = lines.pop()
-            if items := self._take_whole(lines) or self._take_each(lines):
+            items = self._decode_all(lines) or self._decode_each(lines)
+            if items:
                 return items
         return self._give_up(f"no record in {_BARREN_LIMIT} bytes; the rest is not read")
 
-    def _give_up(self, why: str) -> list[Item]:
+    def _give_up(self, reason: str) -> list[Item]:
         self.close()
         self._is_given_up = True
-        return [Corrupt(self.stream, self._offset, why)]
+        return [Corrupt(self.stream, self._offset, reason)]
 
-    def _take_whole(self, lines: list[bytes]) -> list[Item]:
-        """Decode many lines at once, which is several times as fast; [] when anything at all is out of order."""
+    def _decode_all(self, lines: list[bytes]) -> list[Item]:
+        """Decode many lines at once, which is several times as fast; [] if any line is damaged."""
         if self._is_skipping or not lines or len(self._tail) > LINE_LIMIT:
             return []
         bodies = [line[9:] for line in lines]
@@ -125,23 +131,24 @@ class Reader:
         self._offset += sum(map(len, lines)) + len(lines)
         return records
 
-    def _take_each(self, lines: list[bytes]) -> list[Item]:
+    def _decode_each(self, lines: list[bytes]) -> list[Item]:
         items: list[Item] = []
         for line in lines:
-            if (
-                line or self._is_skipping
-            ):  # an empty line is the repair after a cut that fell on a line's end
-                self._take(line, items)
+            # An empty line repairs a line that was cut right at its end.
+            if line or self._is_skipping:
+                self._decode(line, items)
             self._offset += len(line) + 1
         self._bound_tail(items)
-        self._barren += len(lines) - sum(not isinstance(item, Corrupt | Gap) for item in items)
+        records = sum(not isinstance(item, Corrupt | Gap) for item in items)
+        self._barren += len(lines) - records
         if self._barren > BARREN_LINES:
             items += self._give_up(
                 f"more than {BARREN_LINES} lines are no records; the rest is not read"
             )
         return items
 
-    def _take(self, line: bytes, items: list[Item]) -> None:
+    def _decode(self, line: bytes, items: list[Item]) -> None:
+        """Add the record of a line to the items, or what is wrong with the line."""
         if self._is_skipping:
             self._is_skipping = False
             return
@@ -149,21 +156,20 @@ class Reader:
         if isinstance(record, str):
             items.append(Corrupt(self.stream, self._offset, record))
             return
-        if record.n > self._next:
-            items.append(Gap(self.stream, record.n - self._next))
-        elif record.n < self._next:
+        if record.n < self._next:
             items.append(Corrupt(self.stream, self._offset, f"sequence number {record.n} again"))
             return
+        if record.n > self._next:
+            items.append(Gap(self.stream, record.n - self._next))
         self._next = record.n + 1
-        items.append(self._judge(record) if isinstance(record, Unknown) else record)
+        items.append(self._check_kind(record) if isinstance(record, Unknown) else record)
 
-    def _judge(self, record: Unknown) -> Unknown | Corrupt:
-        """Tell a kind that this version does not know from one that it knows but cannot read, which is damage."""
+    def _check_kind(self, record: Unknown) -> Unknown | Corrupt:
+        """Return a record of an unknown kind; a known kind that cannot be read is damage."""
         if record.k not in KINDS or is_newer(record):
             return record
-        return Corrupt(
-            self.stream, self._offset, f"a record of the known kind {record.k} that cannot be read"
-        )
+        reason = f"a record of the known kind {record.k} that cannot be read"
+        return Corrupt(self.stream, self._offset, reason)
 
     def _bound_tail(self, items: list[Item]) -> None:
         """Drop a line that is too long to be a record, so that memory stays bounded."""

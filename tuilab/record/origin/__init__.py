@@ -1,1 +1,1 @@
-"""Where a run comes from that does not happen here: out of an archive, or from another box while it goes on."""
+"""Describes where a run comes from that does not run here: an archive, or another machine."""

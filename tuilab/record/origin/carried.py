@@ -1,6 +1,7 @@
-"""Whether a run happens on another box and is carried here while it goes on: a file in its folder says who carries it.
+"""Marks a run that happens on another machine and is copied here: a file names its carrier.
 
-The one that carries it is a process of this box: while that lives, the run goes on; when it is gone, nobody ends the run here.
+The carrier is a process of this machine. While it lives, the run is in progress; if it is gone, no
+process ends the run here.
 """
 
 from pathlib import Path
@@ -12,14 +13,12 @@ from tuilab.storage.files import Unusable, json_as, read_small, replace
 
 FILE = "carried.json"
 AT_ONCE = "at once"
-STOP = (
-    "stop-asked"  # whoever wants a carried run to stop leaves this file, in which AT_ONCE may stand
-)
+STOP = "stop-asked"  # a file that asks for the run to be stopped; it may contain AT_ONCE
 _LIMIT = 4096
 
 
 class Carrier(msgspec.Struct):
-    """Who carries a run, from which node; `is_over` when it has stopped doing so."""
+    """The process that copies a run from a node; `is_over` once it has stopped."""
 
     process: Identity
     node: str
@@ -31,7 +30,7 @@ def write(run_dir: Path, carrier: Carrier) -> None:
 
 
 def read(run_dir: Path) -> Carrier | None:
-    """Return who carries a run; None where it happens here, or where that cannot be told."""
+    """Return the carrier of a run; None if the run happens here, or the file is unreadable."""
     try:
         return read_small(f"{run_dir}/{FILE}", json_as(Carrier), _LIMIT)
     except Unusable:
@@ -39,12 +38,12 @@ def read(run_dir: Path) -> Carrier | None:
 
 
 def ask_to_stop(run_dir: Path, *, at_once: bool) -> None:
-    """Leave word for whoever carries a run."""
+    """Ask the carrier of a run to stop it."""
     replace(f"{run_dir}/{STOP}", [AT_ONCE.encode() if at_once else b""], 0o600)
 
 
 def asked_to_stop(run_dir: Path) -> str | None:
-    """Return how a run was asked to stop: `at once`, or nothing; None where nobody asked."""
+    """Return how a run was asked to stop: `at once`, or an empty text; None if it was not asked."""
     try:
         return read_small(f"{run_dir}/{STOP}", bytes.decode, _LIMIT)
     except Unusable:

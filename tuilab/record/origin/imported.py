@@ -1,19 +1,19 @@
-"""Whether a run came out of an archive: a file in its folder says so."""
+"""Marks a run that came out of an archive, by a file in its folder."""
 
 import os
 from pathlib import Path
 
-IMPORTED = "imported"  # no archive can bring a file of this name, or leave it out
+IMPORTED = "imported"  # archives cannot contain a file of this name
 
 
 def mark_imported(run_dir: Path) -> None:
-    """Note that a run came out of an archive."""
+    """Mark a run as come out of an archive."""
     (run_dir / IMPORTED).touch(0o600)
 
 
 def is_imported(run_dir: str | os.PathLike[str]) -> bool:
-    """Say whether a run came out of an archive, which may say what it likes about the box that it ran on.
+    """Say whether a run came out of an archive, whose records may name any machine.
 
-    Nothing of this box belongs to it, and nobody writes to it any more.
+    No process of this machine belongs to it, and no process writes to it any more.
     """
     return os.path.lexists(f"{os.fspath(run_dir)}/{IMPORTED}")

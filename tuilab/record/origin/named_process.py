@@ -1,7 +1,8 @@
-"""Checks of a process that a run's files name by pid and start time, before it is signalled.
+"""Checks a process that the files of a run name by pid and start time, before it is signalled.
 
-Every user of a box can read the pid and the start time of every process. So in a folder of runs that others may write, a
-planted record can name any process. What nobody else can fake is what that process itself has open.
+All users of a machine can read the pid and the start time of every process. So in a folder of runs
+that others may write, a forged record can name any process. Only the files that a process has open
+cannot be forged.
 """
 
 import os
@@ -22,9 +23,10 @@ def record_of(run_dir: Path) -> Path:
 
 
 def is_supervisor_of(run_dir: Path, pid: int) -> bool:
-    """Return whether a process is the supervisor of a run: it has the run's record open for writing.
+    """Say whether a process is the supervisor of a run: it has the run's record open for writing.
 
-    OSError if that cannot be seen. In a sandbox that hides what processes have open, a child of this process is trusted.
+    OSError if that cannot be seen. In a sandbox that hides what processes have open, a child of
+    this process is trusted.
     """
     try:
         return _has_open_for_writing(pid, record_of(run_dir))
@@ -35,44 +37,46 @@ def is_supervisor_of(run_dir: Path, pid: int) -> bool:
 
 
 def is_front_of_sweep(run_dir: Path, pid: int) -> bool:
-    """Return whether a process that a run names begins the points of its sweep: the run is ours, and so is the process.
+    """Say whether a process that a run names starts the points of its sweep.
 
-    A front has no file of the run open. So only a record that no other user can have written is believed.
+    Both the run and the process have to be ours. Such a process has no file of the run open, so a
+    record is believed only if no other user can have written it.
     """
     record = record_of(run_dir)
     try:
-        if not all(can_only_be_ours(os.lstat(path)) for path in (run_dir, record.parent, record)):
-            return False
+        for path in (run_dir, record.parent, record):
+            if not can_only_be_ours(os.lstat(path)):
+                return False
         is_own_process = os.stat(f"/proc/{pid}").st_uid == os.geteuid()
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return (
-        is_own_process
-        and b"sweep" in words
-        and any(os.path.basename(word) == b"tuilab" for word in words)
-    )
+    is_tuilab = any(os.path.basename(word) == b"tuilab" for word in words)
+    return is_own_process and is_tuilab and b"sweep" in words
 
 
 def has_ended(pid: int, start: int) -> bool:
-    """Return whether the process that had this pid and start time is gone; OSError if that cannot be seen."""
+    """Say whether the process with this pid and start time is gone; OSError if not known."""
     return start_time(pid) != start
 
 
 def _has_open_for_writing(pid: int, path: Path) -> bool:
-    """Return whether a process writes a file; one with a second name may be another run's, so it is refused."""
-    seen = os.lstat(path)
-    if not stat.S_ISREG(seen.st_mode) or seen.st_nlink != 1:
+    """Say whether a process writes a file.
+
+    A file with a second name may belong to another run, so it is refused.
+    """
+    file = os.lstat(path)
+    if not stat.S_ISREG(file.st_mode) or file.st_nlink != 1:
         return False
     folder = f"/proc/{pid}/fd"
     for number in os.listdir(folder):
         link = f"{folder}/{number}"
         try:
-            # Only files of this name are looked at: a file on a disk that does not answer would be waited for.
+            # Other files are left alone: one may be on a disk that does not answer.
             is_of_that_name = os.path.basename(os.readlink(link)).startswith(path.name)
             if not is_of_that_name or not os.lstat(link).st_mode & _WRITABLE:
                 continue
-            if identity(os.stat(link)) == identity(seen):
+            if identity(os.stat(link)) == identity(file):
                 return True
         except GONE:  # it was closed meanwhile
             continue

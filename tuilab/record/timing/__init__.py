@@ -1,1 +1,1 @@
-"""The times of arms, on the clocks that they were taken by."""
+"""Selects the times of the arms, and the clock that they were judged on."""

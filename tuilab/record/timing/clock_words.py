@@ -1,4 +1,4 @@
-"""The times of arms in words and as rows of a chart: the judged clock first, and the other one with its name."""
+"""Describes the times of arms, in words and as rows of a chart, on the judged clock first."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import geometric_mean, median
@@ -17,76 +17,85 @@ class ChartRow(NamedTuple):
 
     arm: str
     times: Sequence[float]
-    clock: str = ""  # named in the label, where the rows of a chart are on both clocks
-    aside: str = ""  # the median on the other clock, in words, where the chart has no row for it
+    clock: str = ""  # in the label, if the rows of the chart are on both clocks
+    aside: str = ""  # the median on the other clock, in words, if the chart has no row for it
 
 
 def chart_rows(times: Mapping[str, ArmTimes]) -> list[ChartRow]:
-    """Return the rows of a chart: the judged clock of each arm, and in a mixed run a row for each clock."""
+    """Return the rows of a chart: one for each arm, or in a mixed run one for each clock."""
     rows = []
-    for arm, one in times.items():
+    for arm, of_arm in times.items():
         if not is_mixed(times.values()):
-            rows.append(ChartRow(arm, one.times, aside=other_words(one)))
+            rows.append(ChartRow(arm, of_arm.times, aside=other_words(of_arm)))
             continue
-        rows.append(ChartRow(arm, one.times, CLOCK_NAMES[one.clock]))
-        if one.others:
-            rows.append(ChartRow(arm, one.others, CLOCK_NAMES[one.other_clock]))
+        rows.append(ChartRow(arm, of_arm.times, CLOCK_NAMES[of_arm.clock]))
+        if of_arm.others:
+            rows.append(ChartRow(arm, of_arm.others, CLOCK_NAMES[of_arm.other_clock]))
     return rows
 
 
 def is_mixed(times: Iterable[ArmTimes]) -> bool:
-    """Say whether verdicts rest on both clocks, or not every arm has the judged clock: times then cannot share a row."""
+    """Say whether the rows of a chart need different clocks.
+
+    Verdicts may rest on both clocks, or an arm may lack the times on the judged clock.
+    """
     first_clocks = set()
-    for one in times:
-        if one.is_judged_on_both:
+    for of_arm in times:
+        if of_arm.is_judged_on_both:
             return True
-        first_clocks.add(one.clock)
+        first_clocks.add(of_arm.clock)
     return len(first_clocks) > 1
 
 
 def clock_title(times: Collection[ArmTimes], measure: Measure) -> str:
-    """Return the title of a chart of times: what they are of, on which clock, and whether it was the judged one."""
+    """Return the title of a chart of times: the quantity, and the clock if it has to be named."""
     if measure.unit != "s":
         return show(measure.name, 60)
     if is_mixed(times):
         return f"time of a {measure.of}, by clock"
-    if any(one.clock == CPU for one in times):
+    if any(of_arm.clock == CPU for of_arm in times):
         return f"CPU time of a {measure.of} (judged)"
-    named = " on the wall clock" if any(one.is_named for one in times) else ""
+    named = " on the wall clock" if any(of_arm.is_named for of_arm in times) else ""
     return f"time of a {measure.of}{named}"
 
 
-def time_words(one: ArmTimes, measure: Measure) -> str:
-    """Return the median time of a call in words: on the judged clock first, then on the other one with its name."""
-    middle = format_number(median(one.times), measure.unit, 3)
+def time_words(times: ArmTimes, measure: Measure) -> str:
+    """Return the median time of a call in words, on the judged clock first, then on the other."""
+    middle = format_number(median(times.times), measure.unit, 3)
     if measure.unit != "s":
         return f"{middle} {show(measure.name, 60)}"
-    if not one.is_named:
+    if not times.is_named:
         return f"{middle} a {measure.of}"
-    if one.is_judged_on_both:
-        return f"{middle} {CLOCK_NAMES[one.clock]} a {measure.of}, {other_words(one)} (both judged)"
-    if one.clock == WALL and not one.others:
+    if times.is_judged_on_both:
+        clock = CLOCK_NAMES[times.clock]
+        return f"{middle} {clock} a {measure.of}, {other_words(times)} (both judged)"
+    if times.clock == WALL and not times.others:
         return f"{middle} a {measure.of} on the wall clock"
-    judged = "judged; " if one.judged else ""
-    return f"{middle} {CLOCK_NAMES[one.clock]} a {measure.of} ({judged}{other_words(one)})"
+    judged = "judged; " if times.judged else ""
+    return f"{middle} {CLOCK_NAMES[times.clock]} a {measure.of} ({judged}{other_words(times)})"
 
 
-def other_words(one: ArmTimes) -> str:
-    """Return the median on the other clock with its name, as `wall clock 31.6 ms`; nothing if there is none."""
-    if not one.others:
+def other_words(times: ArmTimes) -> str:
+    """Return the median on the other clock, as `wall clock 31.6 ms`; empty if there is none."""
+    if not times.others:
         return ""
-    return f"{CLOCK_NAMES[one.other_clock]} {format_number(median(one.others), 's', 3)}"
+    return f"{CLOCK_NAMES[times.other_clock]} {format_number(median(times.others), 's', 3)}"
 
 
 def wall_ratio(claim: Claim, summary: RunSummary) -> float | None:
-    """Return the ratio of a claim that was judged on CPU time on the wall clock; both are ratios of geometric means."""
+    """Return the wall-clock ratio of a claim that was judged on CPU time; None for other claims.
+
+    Both are ratios of geometric means.
+    """
     if claim.declared is None or clock_of(claim) != CPU:
         return None
     times = arm_times(summary)
-    over, under = times.get(claim.declared.over), times.get(claim.declared.under)
-    if over is None or under is None or not over.on(WALL) or not under.on(WALL):
+    over = times.get(claim.declared.over)
+    under = times.get(claim.declared.under)
+    if over is None or under is None:
         return None
-    over_wall, under_wall = over.on(WALL), under.on(WALL)
-    if min(*over_wall, *under_wall) <= 0:
+    over_times = over.on(WALL)
+    under_times = under.on(WALL)
+    if not over_times or not under_times or min(*over_times, *under_times) <= 0:
         return None
-    return geometric_mean(over_wall) / geometric_mean(under_wall)
+    return geometric_mean(over_times) / geometric_mean(under_times)

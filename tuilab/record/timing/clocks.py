@@ -1,7 +1,8 @@
-"""The clock that a verdict was judged on, and the times of the arms on it: every view shows these times first.
+"""Selects the clock that a verdict was judged on, and the times of the arms on that clock.
 
-A verdict rests on the wall clock or, on a disturbed machine, on the CPU time of the thread that made the calls. Where any
-verdict of a run rests on CPU time, a view names the clock of each time and shows the other clock second.
+A verdict rests on the wall clock or, on a disturbed machine, on the CPU time of the thread that
+made the calls. Where any verdict of a run rests on CPU time, a view names the clock of each time.
+It shows the judged clock first and the other clock second.
 """
 
 from collections.abc import Sequence
@@ -17,17 +18,14 @@ CLOCK_NAMES = {WALL: "wall clock", CPU: "CPU time"}  # for people
 
 
 class ArmTimes(NamedTuple):
-    """The times of a call of one arm, in every block that counts, on the clock that its verdict was judged on."""
+    """The times of a call of one arm, in each block that counts, on the judged clock."""
 
     times: list[float]
     clock: str = WALL
-    others: Sequence[
-        float
-    ] = ()  # on the other clock; empty: not recorded, or no verdict rests on CPU time
+    # on the other clock; empty if not recorded, or if no verdict of the run rests on CPU time
+    others: Sequence[float] = ()
     judged: tuple[str, ...] = ()  # the clocks that verdicts about the arm rest on
-    is_named: bool = (
-        False  # some verdict of the run rests on CPU time, so that a view names the clock
-    )
+    is_named: bool = False  # a verdict of the run rests on CPU time, so views name the clock
 
     @property
     def other_clock(self) -> str:
@@ -36,7 +34,7 @@ class ArmTimes(NamedTuple):
 
     @property
     def is_judged_on_both(self) -> bool:
-        """Whether some verdict about the arm rests on the wall clock and another one on CPU time."""
+        """Whether one verdict about the arm rests on the wall clock and another on CPU time."""
         return len(self.judged) > 1 and bool(self.others)
 
     def on(self, clock: str) -> Sequence[float]:
@@ -45,13 +43,13 @@ class ArmTimes(NamedTuple):
 
 
 def clock_of(claim: Claim) -> str:
-    """Return the clock that the verdict of a claim about a ratio rests on; nothing where there is none."""
-    reached = claim.verdict
-    if claim.declared is None or reached is None or reached.verdict == Verdict.NOT_TESTABLE:
+    """Return the clock that the verdict on a ratio claim rests on; empty if there is none."""
+    verdict = claim.verdict
+    if claim.declared is None or verdict is None or verdict.verdict == Verdict.NOT_TESTABLE:
         return ""
-    if reached.measure == CPU:
+    if verdict.measure == CPU:
         return CPU
-    return WALL if reached.estimate is not None else ""
+    return WALL if verdict.estimate is not None else ""
 
 
 def judged_clocks(summary: RunSummary) -> dict[str, tuple[str, ...]]:
@@ -69,7 +67,10 @@ def judged_clocks(summary: RunSummary) -> dict[str, tuple[str, ...]]:
 
 
 def arm_times(summary: RunSummary) -> dict[str, ArmTimes]:
-    """Return, by arm, the times of a call in every block of every repeat that counts; or what was measured instead."""
+    """Return, by arm, the times of a call in each block that counts, of all repeats.
+
+    If the run measured another quantity, it is returned instead.
+    """
     scale = scale_of(measure_of(summary).unit)
     judged = judged_clocks(summary)
     all_clocks = {clock for clocks in judged.values() for clock in clocks}
@@ -90,25 +91,26 @@ def arm_times(summary: RunSummary) -> dict[str, ArmTimes]:
 
 
 def cpu_times_of(summary: RunSummary) -> dict[str, list[float]]:
-    """Return, by arm, the CPU times of a call in every block that counts, for the arms whose blocks recorded them."""
-    found = {}
+    """Return, by arm, the CPU times of a call in each block that counts, if they were recorded."""
+    times_of_arms = {}
     for arm, blocks in _counted_by_arm(summary).items():
         if times := cpu_times(blocks):
-            found[arm] = times
-    return found
+            times_of_arms[arm] = times
+    return times_of_arms
 
 
 def _counted_by_arm(summary: RunSummary) -> dict[str, list[Block]]:
-    """Return, by arm, the blocks that count; no arm without any."""
+    """Return, by arm, the blocks that count; an arm without any is left out."""
     blocks_by_arm: dict[str, list[Block]] = {}
     for (_, arm), blocks in in_order(summary).items():
-        if those := counted(blocks):
-            blocks_by_arm.setdefault(arm, []).extend(those)
+        counted_blocks = counted(blocks)
+        if counted_blocks:
+            blocks_by_arm.setdefault(arm, []).extend(counted_blocks)
     return blocks_by_arm
 
 
 def cpu_times(blocks: Sequence[Block]) -> list[float]:
-    """Return the CPU time of a call in each block; nothing if a block did not record it, as in old journals."""
+    """Return the CPU time of a call in each block; empty if an old journal lacks one."""
     times = []
     for block in blocks:
         thread_s = block.thread_s

@@ -92,7 +92,7 @@ def advice_document(advice: Advice) -> AdviceDocument:
 
 def variable(raced: RacedSetting, choice: ChosenValue) -> ComparedVariable:
     """Return a variable whose values were compared in a run, and what came of it."""
-    said = raced.said[0]
+    said = raced.records[0]
     return ComparedVariable(
         name=said.name,
         ranks=said.ranks or None,

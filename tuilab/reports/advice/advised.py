@@ -23,7 +23,7 @@ class Advised:
 
     @property
     def said(self) -> SettingRaced:
-        return self.raced.said[0]
+        return self.raced.records[0]
 
     @property
     def name(self) -> str:
@@ -71,7 +71,7 @@ def advise(
     counted: dict[tuple[str, str], Advised] = {}  # by setting and scenario
     for subject in sorted(subjects, key=_began, reverse=True):
         for raced in filter(_is_setting, subject.summary.settings.values()):
-            said = raced.said[0]
+            said = raced.records[0]
             if not _is_for(said, ranks) or (said.name, subject.name) in counted:
                 continue
             if reason := why_not(
@@ -104,8 +104,8 @@ def _is_setting(raced: RacedSetting) -> bool:
     """Say whether a journal, which may say anything, names a variable of training and plain values."""
     try:
         names = {
-            read_setting(f"{raced.said[0].name}={one.value}").name
-            for one in raced.said[0].candidates
+            read_setting(f"{raced.records[0].name}={one.value}").name
+            for one in raced.records[0].candidates
         }
     except ValueError:
         return False

@@ -42,7 +42,7 @@ def choose(summary: RunSummary, raced: RacedSetting) -> ChosenValue:
     """Return which value won in a run."""
     if problem := _flaw(raced):
         return ChosenValue(is_decided=False, why=problem)
-    said = raced.said[0]
+    said = raced.records[0]
     found = {
         (other.value, one.value): _judge(summary, raced, other, one)
         for one in said.candidates
@@ -68,7 +68,7 @@ def choose(summary: RunSummary, raced: RacedSetting) -> ChosenValue:
 
 def describe_setting(summary: RunSummary, raced: RacedSetting) -> tuple[str, str]:
     """Return a variable, and what came of its values in one run."""
-    said, choice = raced.said[0], choose(summary, raced)
+    said, choice = raced.records[0], choose(summary, raced)
     name = show(f"{said.name}, {plural(said.ranks, 'rank')}" if said.ranks else said.name, 40)
     if choice.value:
         return (
@@ -82,11 +82,11 @@ def describe_setting(summary: RunSummary, raced: RacedSetting) -> tuple[str, str
 
 def _flaw(raced: RacedSetting) -> str:
     """Return why nothing can be chosen whatever was measured, or nothing."""
-    first = raced.said[0]
+    first = raced.records[0]
     values = [one.value for one in first.candidates]
     if raced.is_late:
         return "the candidate values were declared after the timing had started"
-    if len({_terms(one) for one in raced.said}) > 1:
+    if len({_terms(one) for one in raced.records}) > 1:
         return "the repeats compared different values"
     if len(set(values)) < 2 or len(set(values)) < len(values) or first.default not in values:
         return "the candidates have to be different values that include the default"
@@ -136,8 +136,8 @@ def _judge(
 ) -> Judgement:
     """Judge whether one value takes at least so many times as much as another one."""
     if over.arm:
-        return _judge_times(summary, raced.said[0], over, under)
-    pairs = [(_cost(said, over.value), _cost(said, under.value)) for said in raced.said]
+        return _judge_times(summary, raced.records[0], over, under)
+    pairs = [(_cost(said, over.value), _cost(said, under.value)) for said in raced.records]
     is_worse = all(over > under and over >= PAYS * under for over, under in pairs)
     ratio = pairs[0][0] / pairs[0][1] if pairs[0][1] else None
     return Judgement(Verdict.SUPPORTED if is_worse else Verdict.REFUTED, estimate=ratio)

@@ -101,7 +101,7 @@ def machine_panels(summary: RunSummary) -> list[Panel]:
 def _held(summary: RunSummary) -> Iterator[ThrottledStretch]:
     throttling = Throttling()
     for gpu in own_gpus(summary):
-        for one in throttling.of(summary, gpu.nvmls):
+        for one in throttling.of(summary, gpu.nvml_uuid):
             begin, end = ((t - summary.first_t) / 1e9 for t in (one.begin_t, one.end_t))
             yield ThrottledStretch(
                 begin,

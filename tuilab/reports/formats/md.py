@@ -307,7 +307,7 @@ def _gpus(subject: ReportedRun, heading: str) -> str:
     """Return what the GPUs of the run did along time; nothing where it had none."""
     summary = subject.summary
     gpus = [
-        gpu.found for gpu in own_gpus(summary) if gpu.found and known_metrics(summary, gpu.found)
+        gpu.nvml for gpu in own_gpus(summary) if gpu.nvml and known_metrics(summary, gpu.nvml)
     ][:_GPUS]
     if not gpus:
         return ""

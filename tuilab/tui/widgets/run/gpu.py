@@ -29,7 +29,7 @@ class GpuPane(DrawingPane):
 
     def show(self, run: RunSource, view: View) -> None:
         summary = run.summary
-        own = [gpu.found for gpu in own_gpus(summary) if gpu.found]
+        own = [gpu.nvml for gpu in own_gpus(summary) if gpu.nvml]
         shown = own + (other_gpus(summary) if view.has_other_gpus else [])
         version = version_of(summary, shown)
         if version != self._version:
