@@ -173,9 +173,7 @@ def test_an_exit_of_any_kind_has_a_code_and_says_what_it_was(
     try:
         raise leaving
     except SystemExit as problem:
-        farewell, found = worker.result_of_exit(
-            problem, describe(problem, Path(__file__)), journal
-        )
+        farewell, found = worker.result_of_exit(problem, describe(problem, Path(__file__)), journal)
 
     assert (farewell.error[: len(said)], bool(farewell.error), found) == (said, bool(said), code)
     assert ("raise leaving" in (tmp_path / "journal.jsonl").read_text()) == is_placed

@@ -283,3 +283,15 @@ def test_of_more_processes_that_were_left_behind_than_are_named_the_others_are_c
     assert (
         told == "ended 4 processes that the run left behind: 1 sleep, 2 sleep, 3 sleep and 1 more"
     )
+
+
+def test_a_table_with_the_title_of_the_arms_stays_the_scenarios_own() -> None:
+    shown = events.TableShown(title="arms", rows=[["a", 1]], n=1)
+    verdict = events.VerdictReached(
+        key="fast", text="it is fast", verdict="supported", rule="r", n=2
+    )
+    race = events.RaceFinished(arms=[], accounts={"": {"rest_s": 1.0}}, n=3)
+
+    summary = fold([("worker-0", shown), ("judge", verdict), ("worker-0", race)])
+
+    assert summary.figures == {"arms": shown}

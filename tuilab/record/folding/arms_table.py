@@ -38,9 +38,15 @@ class _Clock(NamedTuple):
     read: Callable[[Block], float | None]
 
 
-def arms_table(summary: RunSummary) -> TableShown:
+def update_arms_table(summary: RunSummary) -> None:
+    """Show the table of a race of commands again; nothing in a run without such a race."""
+    races = [race for _, race in summary.differences if race.accounts and race.arms]
+    if races:
+        summary.figures[ARMS] = _arms_table(summary, races)
+
+
+def _arms_table(summary: RunSummary, races: Sequence[RaceFinished]) -> TableShown:
     """Return the table: the median of the processes of each arm, and the range of judged rows."""
-    races = [race for _, race in summary.differences if race.accounts]
     arms = list(dict.fromkeys(arm for race in races for arm in race.arms))
     rows = _judged_rows(summary, arms)
     rows += _account_rows(races, arms, _labels_of_judged(summary))

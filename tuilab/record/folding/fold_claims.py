@@ -5,7 +5,7 @@ from typing import Any
 
 from tuilab.record import events
 from tuilab.record.exact_claims import holds
-from tuilab.record.folding.arms_table import ARMS, arms_table
+from tuilab.record.folding.arms_table import update_arms_table
 from tuilab.record.folding.limits import keep
 from tuilab.record.summary import RunSummary
 from tuilab.record.summary_parts import Claim, RacedSetting
@@ -76,8 +76,7 @@ def question_answered(summary: RunSummary, stream: str, event: events.QuestionAn
 
 def verdict_reached(summary: RunSummary, stream: str, event: events.VerdictReached) -> None:
     claim_of(summary, event).verdict = event
-    if ARMS in summary.figures:  # the table shows first the clock that the verdict rests on
-        summary.figures[ARMS] = arms_table(summary)
+    update_arms_table(summary)  # its first row is on the clock of the verdict
 
 
 def claim_of(summary: RunSummary, event: events.AboutClaim) -> Claim:

@@ -1,7 +1,7 @@
 """Folds the records of races."""
 
 from tuilab.record import events
-from tuilab.record.folding.arms_table import ARMS, arms_table
+from tuilab.record.folding.arms_table import update_arms_table
 from tuilab.record.folding.limits import keep
 from tuilab.record.summary import RunSummary
 from tuilab.record.summary_parts import Block
@@ -54,4 +54,4 @@ def cores_awaited(summary: RunSummary, stream: str, event: events.CoresAwaited) 
 def race_finished(summary: RunSummary, stream: str, event: events.RaceFinished) -> None:
     summary.differences.append((stream, event))
     if event.accounts:
-        summary.figures[ARMS] = arms_table(summary)
+        update_arms_table(summary)

@@ -306,9 +306,9 @@ def _figures(subject: ReportedRun) -> str:
 def _gpus(subject: ReportedRun, heading: str) -> str:
     """Return what the GPUs of the run did along time; nothing where it had none."""
     summary = subject.summary
-    gpus = [
-        gpu.nvml for gpu in own_gpus(summary) if gpu.nvml and known_metrics(summary, gpu.nvml)
-    ][:_GPUS]
+    gpus = [gpu.nvml for gpu in own_gpus(summary) if gpu.nvml and known_metrics(summary, gpu.nvml)][
+        :_GPUS
+    ]
     if not gpus:
         return ""
     held = held_down(summary, gpus, Throttling())

@@ -107,7 +107,8 @@ def facts_of(summary: RunSummary) -> dict[tuple[str, str], str]:
         found["environment", "GPUs"] = _gpus(summary)
     if own := own_gpus(summary):
         found["environment", "GPU of the run"] = ", ".join(
-            gpu_words(name_of_gpu(one.torch_uuid, summary), one.torch_uuid or one.nvml_uuid) for one in own
+            gpu_words(name_of_gpu(one.torch_uuid, summary), one.torch_uuid or one.nvml_uuid)
+            for one in own
         )
     for part, facts in summary.environment.items():
         found |= {
