@@ -154,13 +154,17 @@ def run_each(
     spares = {0: first}
     for number, order in enumerate(orders):
         announce(order)
-        with OneByOne():
-            run_dir, supervisor = launch.start(order, spares.pop(number, None))
-            for later in _find_orders_to_prepare(orders, number):
-                if later not in spares:
-                    spares[later] = prepare(is_timed=orders[later].wants_quiet)
-            pause = headless.make_pause(supervisor.pid)
-            follow_one(run_dir, printer, is_ours=True, pause=pause)
+        try:
+            with OneByOne():
+                run_dir, supervisor = launch.start(order, spares.pop(number, None))
+                for later in _find_orders_to_prepare(orders, number):
+                    if later not in spares:
+                        spares[later] = prepare(is_timed=orders[later].wants_quiet)
+                pause = headless.make_pause(supervisor.pid)
+                follow_one(run_dir, printer, is_ours=True, pause=pause)
+        except KeyboardInterrupt:  # before the run could be followed: the others have results
+            printer.codes.append(ExitCode.INTERRUPTED)
+            break
         # The end of the run is recorded by now, so only the exit of its supervisor is left.
         with contextlib.suppress(subprocess.TimeoutExpired):
             supervisor.wait(10)
