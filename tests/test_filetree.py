@@ -160,7 +160,7 @@ def test_a_walk_stays_where_it_is_when_a_folder_without_others_is_moved_away(
 
 AS_NOBODY = """
 import os, sys
-from tuilab.runs import reading, store
+from tuilab.runs import read_entry, store
 from tuilab.errors import TuilabError
 from pathlib import Path
 mode, root = int(sys.argv[1]), Path(".")
@@ -175,7 +175,7 @@ try:
     store.remove(root / sys.argv[2])
 except TuilabError as problem:
     print(problem.exit_code, problem)
-print([run.name for run in store.list_runs(root)], reading.read_entry(root / sys.argv[2]).bytes_total)
+print([run.name for run in store.list_runs(root)], read_entry.read_entry(root / sys.argv[2]).bytes_total)
 closed.chmod(0o700)
 store.remove(root / sys.argv[2])
 print(store.list_runs(root))

@@ -47,7 +47,7 @@ def wrap(text: str, width: int, *, hang: str = "", keeps_words: bool = False) ->
         return _wrap_ascii(text, width, hang, keeps_words)
     if "\n" in text:
         text = flow(text)
-    lines = []
+    lines: list[str] = []
     for start, end in spans(text, width, len(hang), keeps_words=keeps_words):
         line = text[start:end].rstrip()
         lines.append(hang + line if lines else line)
