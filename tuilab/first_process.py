@@ -12,7 +12,7 @@ import os
 _INITS = {"tini", "docker-init", "podman-init", "catatonit", "dumb-init"}
 
 
-def takes_all_along() -> bool:
+def is_container_main() -> bool:
     """Return whether the processes that this one starts cannot outlive it."""
     return is_first(os.getpid(), os.getppid())
 

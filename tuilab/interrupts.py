@@ -51,7 +51,7 @@ def heed() -> None:
     In the first process of a container, SIGTERM and SIGHUP do the same.
     """
     numbers = [signal.SIGINT]
-    if first_process.takes_all_along():
+    if first_process.is_container_main():
         numbers += (signal.SIGTERM, signal.SIGHUP)
     signal.signal(signal.SIGALRM, _raise_delayed_signal)
     for number in numbers:

@@ -16,7 +16,7 @@ from zlib import crc32
 
 from tuilab import __version__
 from tuilab.catalogue import course
-from tuilab.catalogue.scenario import Param, Scenario, Stated
+from tuilab.catalogue.scenario import Param, Scenario, StatedClaim
 from tuilab.errors import TuilabError, UsageError
 from tuilab.storage import places
 from tuilab.storage.files import Fault, Unusable, read_small, replace, sealed, unsealed
@@ -144,12 +144,12 @@ def _hint_for_unknown(catalog: Sequence[Scenario], name: str, extra: Sequence[Pa
     It suggests a file in this folder, lessons that contain the words, or similar names.
     """
     # imported here: only an unknown name needs it, and the lessons
-    from tuilab.catalogue.search import speaking_of
+    from tuilab.catalogue.search import mentioning
 
     file = f"{name.rpartition('/')[2]}.py"  # lists and results show its name without .py
     if os.path.isfile(file):
         return f"; for the file in this folder, write ./{show(file, 60)}"
-    lessons = speaking_of(load(extra), name)[:_HINTS]
+    lessons = mentioning(load(extra), name)[:_HINTS]
     if lessons:
         return f"; scenarios that mention it: {join(lesson.id for lesson in lessons)}"
     names: list[str] = []
@@ -273,7 +273,7 @@ def _scenario_of(fields: list[Any]) -> Scenario:
     scenario = scenario._replace(
         params=tuple(_param_of(*param) for param in scenario.params),
         arms=tuple(scenario.arms),
-        claims=tuple(Stated(*claim) for claim in scenario.claims),
+        claims=tuple(StatedClaim(*claim) for claim in scenario.claims),
         imports=tuple(scenario.imports),
         settings=tuple((name, scope) for name, scope in scenario.settings),
         builds_on=tuple(scenario.builds_on),

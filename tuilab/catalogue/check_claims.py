@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tuilab.catalogue.checked_file import CheckedFile, CheckFinding
 from tuilab.catalogue.params import option_of, spell
-from tuilab.catalogue.scenario import Stated, Value
+from tuilab.catalogue.scenario import StatedClaim, Value
 from tuilab.catalogue.source import (
     CLAIMING,
     called_method,
@@ -69,7 +69,7 @@ def _check_bullets(file: CheckedFile) -> Iterator[CheckFinding]:
     """Check that every bullet has a key and a sentence of its own, and that a call claims it."""
     claimed_words = [literal_text(call) for call in file.calls(*CLAIMING)]
     possible_keys = _keys_elsewhere(file)
-    claims: list[Stated] = []
+    claims: list[StatedClaim] = []
     for bullet in _bullets(file):
         claim = stated(bullet)
         line = file.line_of(bullet.split("\n")[0].rstrip())
@@ -95,7 +95,7 @@ def _check_bullets(file: CheckedFile) -> Iterator[CheckFinding]:
             )
 
 
-def _is_claimed(claim: Stated, words: Sequence[str | None], possible_keys: set[str]) -> bool:
+def _is_claimed(claim: StatedClaim, words: Sequence[str | None], possible_keys: set[str]) -> bool:
     for word in words:
         if word and match(word, [claim]):
             return True

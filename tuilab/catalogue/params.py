@@ -127,7 +127,7 @@ def check_values(params: Iterable[Param], overrides: Mapping[str, Value]) -> dic
     return values
 
 
-def stand_ins(params: Iterable[Param], *, is_quick: bool = False) -> dict[str, Value]:
+def default_overrides(params: Iterable[Param], *, is_quick: bool = False) -> dict[str, Value]:
     """Return the values that replace defaults: those of `--quick`, and the user's usual device.
 
     A scenario that cannot take that device keeps its default.

@@ -14,7 +14,7 @@ PROCESS = "process"
 Value = bool | int | float | str
 
 
-class Stated(NamedTuple):
+class StatedClaim(NamedTuple):
     """A claim as the lesson states it; the key is empty if it has none."""
 
     key: str
@@ -45,7 +45,7 @@ class Scenario(NamedTuple):
     sections: Mapping[str, str] = {}
     params: tuple[Param, ...] = ()
     arms: tuple[str, ...] = ()
-    claims: tuple[Stated, ...] = ()
+    claims: tuple[StatedClaim, ...] = ()
     error: str = ""
     is_timed: bool = False  # it has claims about the ratio of two arms, which need repeats
     imports: tuple[str, ...] = ()  # modules of torch that its file imports first

@@ -51,7 +51,7 @@ def matching(scenarios: Iterable[Scenario], text: str) -> list[Scenario]:
     return [scenario for _, _, scenario in matches]
 
 
-def speaking_of(scenarios: Iterable[Scenario], text: str) -> list[Scenario]:
+def mentioning(scenarios: Iterable[Scenario], text: str) -> list[Scenario]:
     """Return the scenarios that have each word of a text as a whole word, in the same order."""
     words = text.lower().split()
     mentions = []

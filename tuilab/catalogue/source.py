@@ -13,7 +13,16 @@ from functools import lru_cache
 from tuilab.catalogue.imports import SOURCE_LIMIT, first_imports
 from tuilab.catalogue.needs_quiet import wants_quiet
 from tuilab.catalogue.params import DEVICE, option_of, with_comment
-from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Param, Scenario, Stated, Type, Value
+from tuilab.catalogue.scenario import (
+    PROCESS,
+    PROGRAM,
+    RANKS,
+    Param,
+    Scenario,
+    StatedClaim,
+    Type,
+    Value,
+)
 from tuilab.catalogue.stated_claims import claims_of, sections_of
 from tuilab.errors import UsageError
 from tuilab.storage.files import read_regular
@@ -76,7 +85,7 @@ def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Sc
     return scenario._replace(error=error), data
 
 
-def read_stated(file: str | os.PathLike[str]) -> list[Stated]:
+def read_stated_claims(file: str | os.PathLike[str]) -> list[StatedClaim]:
     """Return the claims that the lesson in a file states."""
     tree, _ = parse_source(read_text(os.path.abspath(file)))
     return claims_of(ast.get_docstring(tree) or "")
@@ -225,7 +234,7 @@ def _describe(scenario: Scenario, text: str) -> Scenario:
     )
 
 
-def _read_claims(lesson: str) -> tuple[Stated, ...]:
+def _read_claims(lesson: str) -> tuple[StatedClaim, ...]:
     """Return the claims of a lesson that have a key; of two with one key, the last."""
     claims = {}
     for claim in claims_of(lesson):

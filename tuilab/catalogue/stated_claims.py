@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tuilab.catalogue.scenario import Stated
+from tuilab.catalogue.scenario import StatedClaim
 from tuilab.text.display import show
 from tuilab.text.wrapping import flow
 
@@ -45,9 +45,9 @@ def bullets(section: str) -> list[str]:
     return [text.partition("\n\n")[0].rstrip() for text in texts]
 
 
-def stated(bullet: str) -> Stated:
+def stated(bullet: str) -> StatedClaim:
     """Return the claim that a bullet states."""
-    return Stated(key_of(bullet), normalise(_KEYED.sub("", bullet, count=1)))
+    return StatedClaim(key_of(bullet), normalise(_KEYED.sub("", bullet, count=1)))
 
 
 def key_of(bullet: str) -> str:
@@ -56,7 +56,7 @@ def key_of(bullet: str) -> str:
     return match[1] if match else ""
 
 
-def claims_of(lesson: str) -> list[Stated]:
+def claims_of(lesson: str) -> list[StatedClaim]:
     """Return the claims that a lesson states, in its order."""
     return [stated(bullet) for bullet in bullets(sections_of(lesson).get(SECTION, ""))]
 
@@ -126,7 +126,7 @@ def fits(text: str, pattern: str) -> bool:
     return text.startswith(first) and text[end:].endswith(last)
 
 
-def match(word: str, claims: Sequence[Stated]) -> Stated | None:
+def match(word: str, claims: Sequence[StatedClaim]) -> StatedClaim | None:
     """Return the claim whose key a word of the source is; None if there is none.
 
     `{...}` from an f-string stands for any characters.
@@ -137,7 +137,7 @@ def match(word: str, claims: Sequence[Stated]) -> Stated | None:
     return None
 
 
-def why_unknown(word: str, claims: Sequence[Stated]) -> str:
+def why_unknown(word: str, claims: Sequence[StatedClaim]) -> str:
     """Return why a word that is not the key of a bullet cannot be claimed, and what to write."""
     if is_key(word):
         return f"no bullet under {SECTION} has the key [{word}]; add the bullet, or correct the key"

@@ -34,7 +34,7 @@ class PassedSignals:
                 signal.getsignal(number) is signal.SIG_IGN
             )  # as after `trap '' TERM`: the command ignores it as well
             is_stop = (
-                number == signal.SIGTERM and first_process.takes_all_along()
+                number == signal.SIGTERM and first_process.is_container_main()
             )  # then it stops the run in order
             if not (is_ignored or is_stop):
                 self._before[number] = signal.signal(number, self._keep)

@@ -17,7 +17,7 @@ from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
 from tuilab.runs.comparing.comparison import Comparison, key_words, time_rows, verdict_words
 from tuilab.runs.comparing.differences import Difference
 from tuilab.text.display import brief, plural, shorten, show
-from tuilab.text.words import seconds, spell_of
+from tuilab.text.words import formatter_of, seconds
 
 _PARTS = ("parameter", "source", "run", "environment", "conditions")
 
@@ -110,7 +110,7 @@ def number_tables(found: Comparison) -> list[NumberTable]:
         tables.append(NumberTable(f"Median time of a {found.of}", rows))
     if found.sizes:
         rows = [
-            _cells(name, values, spell_of(name), lacks)
+            _cells(name, values, formatter_of(name), lacks)
             for name, values in found.sizes
             if len(set(values)) > 1
         ]

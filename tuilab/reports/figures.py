@@ -9,7 +9,7 @@ from tuilab.drawings.lanes import Lanes
 from tuilab.drawings.table import is_number_column, told_cell
 from tuilab.record.events import BarsShown, TableShown
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
-from tuilab.text.display import show, told_apart
+from tuilab.text.display import distinct_labels, show
 from tuilab.text.words import format_number
 
 _LEFT, _RIGHT = 150, 540  # of bars; names are before them, values behind
@@ -109,7 +109,7 @@ def _bars(bars: BarsShown) -> Bars:
         return round(_LEFT + share_of(value, reach) * (_RIGHT - _LEFT), 1)
 
     zero, found = place(0.0), []
-    labels = told_apart(bars.names, _NAME_WIDTH)
+    labels = distinct_labels(bars.names, _NAME_WIDTH)
     for at, (name, value) in enumerate(zip(bars.names, bars.values, strict=True)):
         end = place(value) if abs(value) < float("inf") else zero
         y = float(_TOP + _ROW * at)
@@ -139,7 +139,7 @@ def _lanes(lanes: Lanes) -> LanesPicture:
     )
     legend = tuple((look, letter(look), name) for look, name in enumerate(names) if name)
     bottom = _TOP + _ROW * len(lanes.lanes)
-    labels = told_apart(lanes.lanes, _LANE_WIDTH)
+    labels = distinct_labels(lanes.lanes, _LANE_WIDTH)
     rows = tuple(
         (_TOP + _ROW * (at + 0.5), show(lane), labels[lane]) for at, lane in enumerate(lanes.lanes)
     )

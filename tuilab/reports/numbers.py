@@ -15,8 +15,8 @@ from tuilab.record.gpus.own_gpus import Throttling, own_gpus
 from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clock_words import time_words
 from tuilab.record.timing.clocks import WALL, arm_times
-from tuilab.text.display import NAME_LIMIT, plural, show, told_apart
-from tuilab.text.words import seconds, size, spell_of
+from tuilab.text.display import NAME_LIMIT, distinct_labels, plural, show
+from tuilab.text.words import formatter_of, seconds, size
 
 Row = tuple[str, str]  # a name and its value in words
 _MOST_ROWS = 12  # arms, and measurements of memory
@@ -43,7 +43,7 @@ def _race_rows(summary: RunSummary) -> list[Row]:
     times = list(arm_times(summary).items())[:_MOST_ROWS]
     measure = measure_of(summary)
     samples = (measure.sample, "processes" if measure.sample == "process" else "")
-    names = told_apart([arm for arm, _ in times], NAME_LIMIT)
+    names = distinct_labels([arm for arm, _ in times], NAME_LIMIT)
     for arm, one in times:
         first = median(
             summary.first_calls.get(arm, [0.0])
@@ -73,11 +73,11 @@ def _memory_rows(summary: RunSummary) -> list[Row]:
     rows: dict[str, str] = {}
     for memory in summary.memory:
         values = [
-            f"{show(name.removesuffix('_bytes'))} {spell_of(name)(value)}"
+            f"{show(name.removesuffix('_bytes'))} {formatter_of(name)(value)}"
             for name, value in memory.values.items()
         ]
         rows[f"{memory.name} {memory.arm}".strip()] = ", ".join(values)
-    names = told_apart(list(rows)[:_MOST_ROWS], NAME_LIMIT)
+    names = distinct_labels(list(rows)[:_MOST_ROWS], NAME_LIMIT)
     return [(shown, rows[name]) for name, shown in names.items()]
 
 

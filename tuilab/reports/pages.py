@@ -34,7 +34,7 @@ from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import ResultClaim, ResultRatio
 from tuilab.runs import command_line
 from tuilab.runs.notes import day
-from tuilab.text.display import plural, show, told_apart
+from tuilab.text.display import distinct_labels, plural, show
 
 _STYLE = Style()
 _MOST_TEXTS, _MOST_FACTS, _MOST_NOTES = 40, 400, 40
@@ -352,7 +352,7 @@ def _failure(subject: ReportedRun, room: PageBudget) -> tuple[str, str, str] | N
 def _not_shown(subject: ReportedRun, room: PageBudget, claims: int, *, is_brief: bool) -> list[str]:
     """Return what has no room on the page; of a brief one, which is meant to have less, only what nobody expects to be gone."""
     hidden = names_of(subject.summary)[room.panels :]
-    names = ", ".join(told_apart(hidden[:5], 60).values()) + (", …" if len(hidden) > 5 else "")
+    names = ", ".join(distinct_labels(hidden[:5], 60).values()) + (", …" if len(hidden) > 5 else "")
     pictures = len(subject.summary.images) - room.pictures
     figures = figures_of(subject.summary)
     left_out = len(figures) - len(that_fit(figures, room.figures, room.spans))

@@ -20,7 +20,7 @@ from tuilab.record.verdicts import Verdict
 from tuilab.reports.notices import ending_of
 from tuilab.reports.result import Result, keyed, result_of
 from tuilab.runs import command_line, store
-from tuilab.text.display import plural, show, show_lines, told_apart
+from tuilab.text.display import distinct_labels, plural, show, show_lines
 from tuilab.text.wrapping import cell_width, spans, wrap
 
 _TEXT_LINES = 30
@@ -134,7 +134,7 @@ def _last_frames(lines: list[str], style: Style) -> list[str]:
 
 def _numbers(result: Result, summary: RunSummary, style: Style, width: int, trust: str) -> str:
     """Return the numbers beside the claims, and what was not measured."""
-    long = told_apart(
+    long = distinct_labels(
         [number.name for number in result.numbers if cell_width(number.name) > _NAME_WIDTH],
         _NAME_WIDTH,
     )

@@ -41,10 +41,10 @@ class Unusable(Exception):
 
 def open_regular(path: str | os.PathLike[str], *, may_be_link: bool = False) -> int:
     """Open a regular file for reading, and nothing else: no FIFO that blocks, and no link."""
-    return open_seen(path, may_be_link=may_be_link)[0]
+    return open_with_status(path, may_be_link=may_be_link)[0]
 
 
-def open_seen(
+def open_with_status(
     path: str | os.PathLike[str], *, may_be_link: bool = False
 ) -> tuple[int, os.stat_result]:
     """Open a regular file for reading, and return its descriptor and status.
@@ -73,7 +73,7 @@ def read_regular(
 
     With `is_ours` a file that another user may have written is an OSError.
     """
-    fd, status = open_seen(path, may_be_link=may_be_link)
+    fd, status = open_with_status(path, may_be_link=may_be_link)
     with open(fd, "rb") as file:
         if is_ours and not can_only_be_ours(status):
             raise OSError(errno.EPERM, "another user may have written it")
@@ -235,7 +235,7 @@ def identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def set_apart(fd: int, lowest: int = _HIGH) -> int:
+def move_to_high_fd(fd: int, lowest: int = _HIGH) -> int:
     """Move a descriptor to a high number, and return it.
 
     Code that closes or opens other descriptors does not meet it there. If that fails, it stays.

@@ -61,7 +61,7 @@ def shorten(text: object, limit: int) -> str:
     return f"{line[: limit - 1 - tail]}…{line[len(line) - tail :]}"
 
 
-def told_apart(names: Iterable[str], limit: int) -> dict[str, str]:
+def distinct_labels(names: Iterable[str], limit: int) -> dict[str, str]:
     """Return a different label for each name, each with about `limit` characters.
 
     Labels are cut in the middle. Equal ones begin near the first difference of their names

@@ -34,7 +34,7 @@ def seconds(value: float) -> str:
     return format_number(value, "s", 3)
 
 
-def spell_of(name: str) -> Callable[[float], str]:
+def formatter_of(name: str) -> Callable[[float], str]:
     """Return the function that writes values with this name: as sizes, or as plain numbers."""
     return size if unit_of(name) == "bytes" else "{:g}".format
 
@@ -118,7 +118,7 @@ def gpu_words(name: str, uuid: str) -> str:
     return f"{name or 'GPU'} ({', '.join(short_uuids)})"
 
 
-def exactly(wall_s: float | None) -> str:
+def format_time(wall_s: float | None) -> str:
     """Return a moment, in seconds since 1970, as date and time of this machine's clock."""
     if wall_s is None:
         return "n/a"

@@ -60,7 +60,7 @@ def _wrap_ascii(text: str, width: int, hang: str, keeps_words: bool) -> list[str
     import textwrap  # imported here: most lines do not need it
 
     lines = textwrap.wrap(
-        tied(text),
+        tie_units(text),
         width,
         subsequent_indent=hang,
         break_long_words=not keeps_words,
@@ -69,7 +69,7 @@ def _wrap_ascii(text: str, width: int, hang: str, keeps_words: bool) -> list[str
     return [line.replace(TIE, " ") for line in lines]
 
 
-def hung(line: str, width: int) -> list[str]:
+def wrap_indented(line: str, width: int) -> list[str]:
     """Return a line, which may begin with blanks, as lines of a width.
 
     The lines after the first are indented by two more cells.
@@ -80,7 +80,7 @@ def hung(line: str, width: int) -> list[str]:
     return [indent + part for part in lines] or [""]
 
 
-def tied(text: str) -> str:
+def tie_units(text: str) -> str:
     """Return a text with `TIE` between each number and its unit, so that no line ends there."""
     import re  # imported here: short lines do not need it
 
@@ -105,7 +105,7 @@ def spans(
     start = 0  # of the line
     end = 0
     cells = 0  # of the line so far
-    for piece in _pieces(tied(text), _NO_LIMIT if keeps_words else max(width - hang, 2)):
+    for piece in _pieces(tie_units(text), _NO_LIMIT if keeps_words else max(width - hang, 2)):
         if cells + cell_width(piece) > width and text[start:end].strip():
             lines.append((start, end))
             start = end

@@ -22,7 +22,7 @@ from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.runs.command_line import hint
 from tuilab.text.display import show as shown
-from tuilab.text.wrapping import hung
+from tuilab.text.wrapping import wrap_indented
 
 _UNBOUNDED = 10_000  # columns, where there is no terminal
 
@@ -75,7 +75,7 @@ def command(
         options.print_document("tuilab.calibrate/1", **calibration.export_saved())
         return
     width = max(shutil.get_terminal_size((_UNBOUNDED, 24)).columns, 30)
-    lines = [part for line in calibration.describe_saved() for part in hung(line, width)]
+    lines = [part for line in calibration.describe_saved() for part in wrap_indented(line, width)]
     click.echo("\n".join(lines))
 
 

@@ -15,7 +15,7 @@ from tuilab.record.journal.lines import (
     decode_records,
     parse,
 )
-from tuilab.storage.files import identity, open_seen
+from tuilab.storage.files import identity, open_with_status
 
 _CHUNK = 64 * 1024  # what is made of it fits the processor's cache; larger ones take longer
 _BARREN_LIMIT = 64 * 1024 * 1024  # a stream with so many bytes and no record is not read on
@@ -28,7 +28,7 @@ class Reader:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
         self.stream = os.path.basename(self._path).removesuffix(".jsonl")
-        self._fd, seen = open_seen(path)
+        self._fd, seen = open_with_status(path)
         self._file, self.bytes_seen = identity(seen), seen.st_size
         self._offset = 0  # of the first byte not yet turned into items
         self._position = 0  # of the next byte to be read
@@ -84,7 +84,7 @@ class Reader:
 
     def _open_again(self) -> os.stat_result:
         if not self.is_open:
-            self._fd, seen = open_seen(self._path)
+            self._fd, seen = open_with_status(self._path)
             os.lseek(self._fd, self._offset, os.SEEK_SET)
             return seen
         return os.fstat(self._fd)

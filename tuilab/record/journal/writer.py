@@ -17,7 +17,7 @@ from zlib import crc32
 from tuilab.record.encoding import LINE_LIMIT, encode_anything, refusal
 from tuilab.record.events import Event
 from tuilab.record.journal.lines import last_number
-from tuilab.storage.files import identity, open_regular, set_apart
+from tuilab.storage.files import identity, move_to_high_fd, open_regular
 
 _APART = 980  # behind the other descriptors of tuilab that stand apart: a crash is told to a number, whoever has it by then
 _MOST = 2**63 - 1
@@ -37,7 +37,7 @@ class Writer:
         self._path = path
         self._ahead_ns = ahead_ns
         self._hide = hide  # takes out what must not be recorded
-        self._fd = set_apart(os.open(path, flags, 0o600), _APART)
+        self._fd = move_to_high_fd(os.open(path, flags, 0o600), _APART)
         self._file = identity(os.fstat(self._fd))
         self._position = os.lseek(
             self._fd, 0, os.SEEK_END
@@ -184,7 +184,7 @@ class Writer:
             ):  # what is removed leaves its number to others
                 os.close(found)
                 raise OSError(errno.ESTALE, "the file of the stream was replaced")
-            self._fd = set_apart(
+            self._fd = move_to_high_fd(
                 found, _APART
             )  # the number that it had may belong to somebody else
         self._position = os.lseek(self._fd, 0, os.SEEK_END)
