@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine import look, newest, read_stream, write_scenario
-from tuilab.catalogue.scenario import Param, Scenario, Stated
+from tuilab.catalogue.scenario import Param, Scenario, StatedClaim
 from tuilab.engine import launch
 from tuilab.engine.create_run import first_records
 from tuilab.errors import UsageError
@@ -114,7 +114,7 @@ def test_a_run_with_a_thousand_claims_starts_and_is_whole(
     ("scenario", "said"),
     [
         (
-            Scenario("s", "t", "s.py", claims=(Stated("", "c" * 4001),)),
+            Scenario("s", "t", "s.py", claims=(StatedClaim("", "c" * 4001),)),
             "a claim takes up to 4000 characters; c+… has 4001",
         ),
         (

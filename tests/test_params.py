@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuilab.catalogue.params import check_values, describe, parse, spell, stand_ins, with_comment
+from tuilab.catalogue.params import (
+    check_values,
+    default_overrides,
+    describe,
+    parse,
+    spell,
+    with_comment,
+)
 from tuilab.catalogue.scenario import Param
 from tuilab.errors import UsageError
 
@@ -190,22 +197,22 @@ def test_a_parameter_like_no_other_gets_the_list() -> None:
 
 
 def test_quick_values_stand_in_for_defaults_only() -> None:
-    assert stand_ins(ALL) == {}
-    assert stand_ins(ALL, is_quick=True) == {"rows": 100}
-    assert check_values(ALL, {**stand_ins(ALL, is_quick=True), "rows": 3})["rows"] == 3
+    assert default_overrides(ALL) == {}
+    assert default_overrides(ALL, is_quick=True) == {"rows": 100}
+    assert check_values(ALL, {**default_overrides(ALL, is_quick=True), "rows": 3})["rows"] == 3
 
 
 def test_the_device_that_the_user_has_set_stands_in_for_the_default_where_a_scenario_can_take_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TUILAB_DEVICE", "cuda:3")
-    assert stand_ins(ALL) == {"device": "cuda:3"}
-    assert check_values(ALL, {**stand_ins(ALL), "device": "auto"})["device"] == "auto"
-    assert stand_ins([DEVICE._replace(choices=("auto", "cpu"))]) == {}
+    assert default_overrides(ALL) == {"device": "cuda:3"}
+    assert check_values(ALL, {**default_overrides(ALL), "device": "auto"})["device"] == "auto"
+    assert default_overrides([DEVICE._replace(choices=("auto", "cpu"))]) == {}
 
     monkeypatch.setenv("TUILAB_DEVICE", "GPU-1")
     with pytest.raises(UsageError) as caught:
-        stand_ins(ALL)
+        default_overrides(ALL)
     assert str(caught.value) == (
         "TUILAB_DEVICE is GPU-1; it takes auto, cpu, cuda or a GPU such as cuda:3; "
         "to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES"

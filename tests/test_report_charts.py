@@ -21,7 +21,7 @@ from tuilab.reports.charts.letters import End, letters, spread
 from tuilab.reports.charts.panels import Panel, series_panels, spreads
 from tuilab.reports.formats import html, md
 from tuilab.reports.reported_run import ReportedRun, read_subject
-from tuilab.text.display import shorten, told_apart
+from tuilab.text.display import distinct_labels, shorten
 
 LONG = "llama_7b_bf16_flash_attention_zero3_grad_checkpoint_batch_32_seq_4096_tp_8_pp_2_dp_4_lr_"
 ONE, TWO = LONG + "one", LONG + "two"
@@ -90,11 +90,11 @@ def test_names_are_cut_in_the_middle_and_never_look_alike() -> None:
     alike = ["a\x1b", "a\x1c"]
 
     assert shorten("0123456789", 7) == "012…789"
-    assert told_apart([ONE, TWO, "short"], 20)["short"] == "short"
-    assert [name[-4:] for name in told_apart([ONE, TWO], 20).values()] == ["_one", "_two"]
-    shown = told_apart(same_ends, 24)
+    assert distinct_labels([ONE, TWO, "short"], 20)["short"] == "short"
+    assert [name[-4:] for name in distinct_labels([ONE, TWO], 20).values()] == ["_one", "_two"]
+    shown = distinct_labels(same_ends, 24)
     assert len(set(shown.values())) == 2 and all(len(name) <= 24 for name in shown.values())
-    assert list(told_apart(alike, 24).values()) == ["a\ufffd", "a\ufffd (2)"]
+    assert list(distinct_labels(alike, 24).values()) == ["a\ufffd", "a\ufffd (2)"]
 
 
 def test_noise_is_a_band_around_its_median() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tuilab.catalogue.scenario import Stated
+from tuilab.catalogue.scenario import StatedClaim
 from tuilab.catalogue.stated_claims import (
     Change,
     changes_of,
@@ -99,12 +99,12 @@ def test_gaps_fit_any_words_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("stated", "recorded"),
     [
-        (Stated("far", "new words"), ("far", "old words")),
-        (Stated("far", "the words"), ("far", "the words")),
+        (StatedClaim("far", "new words"), ("far", "old words")),
+        (StatedClaim("far", "the words"), ("far", "the words")),
     ],
 )
 def test_verdict_of_an_earlier_run_is_found_by_the_key(
-    stated: Stated, recorded: tuple[str, str]
+    stated: StatedClaim, recorded: tuple[str, str]
 ) -> None:
     key, text = recorded
     verdict = VerdictReached(key=key, text=text, verdict="REFUTED", rule="r")
@@ -115,4 +115,4 @@ def test_verdict_of_an_earlier_run_is_found_by_the_key(
     )
 
     assert verdict_on(stated, run) is verdict
-    assert verdict_on(Stated("near", "other words"), run) is None
+    assert verdict_on(StatedClaim("near", "other words"), run) is None

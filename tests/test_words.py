@@ -28,7 +28,7 @@ from tuilab.reports.charts.spreads import draw_spreads as draw_in_html
 from tuilab.reports.formats import html, md
 from tuilab.reports.reported_run import ReportedRun, read_subject
 from tuilab.reports.sweeps.points import curve_ends
-from tuilab.text.words import extent, seconds, size, spell_of
+from tuilab.text.words import extent, formatter_of, seconds, size
 from tuilab.tui.state.run_source import note_arms
 
 # What the numbers of the tour say of memory: peak, live and saved of two arms, the processes, a GPU.
@@ -70,9 +70,9 @@ def test_durations_have_three_digits(value: float, words: str) -> None:
 
 def test_what_is_measured_is_written_as_its_name_tells() -> None:
     assert [
-        spell_of("peak_bytes")(2048.0),
-        spell_of("step small batch peak_bytes")(512.0),
-        spell_of("operators")(31.0),
+        formatter_of("peak_bytes")(2048.0),
+        formatter_of("step small batch peak_bytes")(512.0),
+        formatter_of("operators")(31.0),
     ] == [
         "2 KiB",
         "512 B",

@@ -15,7 +15,7 @@ from tuilab.drawings.glyphs import Style
 from tuilab.record import events
 from tuilab.reports.reported_run import read_subject
 from tuilab.reports.result_text import render
-from tuilab.text.wrapping import cell_width, flow, hung, wrap
+from tuilab.text.wrapping import cell_width, flow, wrap, wrap_indented
 from tuilab.tui.looks.lesson_layout import wrap_lines
 
 MIXED = st.text(alphabet="ab -，。（）数值稳定性é", max_size=60)
@@ -95,7 +95,7 @@ def test_where_there_is_no_room_a_line_has_one_cell() -> None:
 
 
 def test_a_line_that_stands_in_hangs_two_cells_further_in() -> None:
-    assert hung("  a delay of 5 % of all that is there", 24) == [
+    assert wrap_indented("  a delay of 5 % of all that is there", 24) == [
         "  a delay of 5 % of all",
         "    that is there",
     ]

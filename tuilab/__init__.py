@@ -1,4 +1,4 @@
-"""tuilab: a lab in the terminal that checks the folklore of PyTorch training on your own box."""
+"""tuilab: a lab in the terminal that checks the folklore of PyTorch training on your machine."""
 
 import os
 
@@ -11,38 +11,39 @@ if TYPE_CHECKING:
     from tuilab.lab.arms import ArmFailed as ArmFailed
     from tuilab.lab.lab import Lab as Lab
 
-_tell: Callable[[float, dict[str, Any]], None] | None = None
+_log: Callable[[float, dict[str, Any]], None] | None = None  # chosen at the first call of `log`
 
 
 def log(step: float, /, **values: Any) -> None:
-    """Log values of a step of a script that `tuilab exec` runs, as in `tuilab.log(step, loss=loss)`: each becomes a curve.
+    """Log values of a step of a script that `tuilab exec` runs.
 
-    A tensor may lie on a GPU: nobody waits for it, and its value comes later. Elsewhere than under `tuilab exec` this does
-    nothing, in less than a microsecond; it never loads torch, and never raises for what a value is.
+    For example, `tuilab.log(step, loss=loss)` adds a point to the curve `loss`. A tensor may be on
+    a GPU: the call does not wait for it, and its value follows later. In other scripts this does
+    nothing, in less than a microsecond. It never loads torch, and no value makes it raise.
     """
     if not values:
         return
-    tell = _tell or _find_teller()
-    if tell is not _nobody:
-        tell(step, values)
+    log_values = _log or _choose_log()
+    if log_values is not _log_nothing:
+        log_values(step, values)
 
 
-def _find_teller() -> Callable[[float, dict[str, Any]], None]:
-    """Decide once whether somebody listens: what watches stands on the path of the processes that `tuilab exec` starts."""
-    global _tell
-    _tell = _nobody
+def _choose_log() -> Callable[[float, dict[str, Any]], None]:
+    """Choose once how to log: with the watcher, which `tuilab exec` puts on the import path."""
+    global _log
+    _log = _log_nothing
     if os.environ.get("TUILAB_WATCH"):
-        from importlib import import_module  # `tuilab list` needs none
+        from importlib import import_module  # imported here: `tuilab list` does not need it
 
         try:
-            _tell = import_module("_tuilab_watch").log
+            _log = import_module("_tuilab_watch").log
         except ImportError:  # its folder was taken off the path
-            return _nobody
-    return _tell
+            return _log_nothing
+    return _log
 
 
-def _nobody(step: float, values: dict[str, Any]) -> None:
-    """Nobody listens."""
+def _log_nothing(step: float, values: dict[str, Any]) -> None:
+    """Ignore the values: no command watches this script."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,10 +1,11 @@
-"""`tuilab` and `python -m tuilab`: hand over to the command line."""
+"""Run the command line, for `tuilab` and `python -m tuilab`."""
 
 import gc
 
 from tuilab import interrupts
 
-gc.disable()  # a front is short-lived or mostly idle; collecting while modules load costs a tenth of the start
+# A client is short-lived or mostly idle. Collecting while modules load takes a tenth of its start.
+gc.disable()
 interrupts.heed()
 
 from tuilab.cli.main import main  # noqa: E402

@@ -1,6 +1,7 @@
-"""numpy and scipy, loaded without the threads that multiply matrices: none is multiplied here that is worth one.
+"""Load numpy and scipy without threads for matrix products: tuilab multiplies no large matrices.
 
-OpenBLAS starts a thread for each core as it is loaded, and each spins for a while on what somebody may be measuring.
+When OpenBLAS is loaded, it starts a thread for each core. Each spins for a while, and would disturb
+measurements.
 """
 
 import os
@@ -15,9 +16,10 @@ _THREADS = "OPENBLAS_NUM_THREADS"
 
 @contextmanager
 def _with_one_thread() -> Iterator[None]:
-    """Ask for one, unless the user has asked for some, where C looks, and not in `os.environ`.
+    """Within the block, let OpenBLAS start one thread, unless the user set the number.
 
-    What measures is started with that one: by who says nothing of an environment, in another thread, it would get C's.
+    The variable is set for C only, not in `os.environ`, from which measuring processes get their
+    environment. But another thread that starts a process without an environment would pass it on.
     """
     if _THREADS in os.environ:
         yield

@@ -1,8 +1,9 @@
-"""The user's configuration: a few settings in TOML, each of which an option or a variable overrides.
+"""Read the user's configuration: a few settings in a TOML file.
 
-What counts is, in this order: an option on the command line, a TUILAB_ variable, the file, the default. The file's settings are
-handed on as variables, so that every process of a run finds the same. Loading TOML takes longer than `tuilab list` may take:
-it is only done where there is a file.
+In this order, tuilab uses an option on the command line, a TUILAB_ variable, the file, or the
+default. The settings of the file are set as variables, so that every process of a run has the
+same. To load TOML takes longer than `tuilab list` may take, so it is loaded only if there is a
+file.
 """
 
 import os
@@ -18,20 +19,23 @@ from tuilab.text.display import did_you_mean, show
 
 FPS = 2.0
 DEVICE = "auto"
-GPU = r"cuda:(?:0|[1-9][0-9]{0,3})"  # one GPU by CUDA's number of it
+GPU = r"cuda:(?:0|[1-9][0-9]{0,3})"  # one GPU by its CUDA index
 _LIMIT = 64 * 1024
 
 
 class ConfigKey(NamedTuple):
-    """One key of the file: its variable, what it takes, and how a right value is spelled in the variable."""
+    """One key of the file: its variable, its allowed values, and how to write one in the variable.
+
+    `spell` returns None for a value that is not allowed.
+    """
 
     variable: str
     takes: str
-    spell: Callable[[Any], str | None]  # None: the value is not of that kind
+    spell: Callable[[Any], str | None]
 
 
 class ConfigValue(NamedTuple):
-    """What a setting is, as its variable has it, and who says so; empty where nobody does."""
+    """The value of a setting, as in its variable, and its origin; an empty text if it has none."""
 
     text: str
     origin: str
@@ -45,20 +49,27 @@ def _spell_path(value: Any) -> str | None:
 
 
 def _spell_paths(value: Any) -> str | None:
-    paths = [_spell_path(one) for one in value] if isinstance(value, list) else [None]
-    whole = [path for path in paths if path is not None and os.pathsep not in path]
-    return os.pathsep.join(whole) if len(whole) == len(paths) else None
+    if not isinstance(value, list):
+        return None
+    paths = []
+    for part in value:
+        path = _spell_path(part)
+        if path is None or os.pathsep in path:
+            return None
+        paths.append(path)
+    return os.pathsep.join(paths)
 
 
 def _spell_fps(value: Any) -> str | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(float(value)) if is_number and 0.1 <= value <= 30 else None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return str(float(value)) if 0.1 <= value <= 30 else None
 
 
 def _spell_device(value: Any) -> str | None:
-    return (
-        value if isinstance(value, str) and re.fullmatch(rf"auto|cpu|cuda|{GPU}", value) else None
-    )
+    if not isinstance(value, str):
+        return None
+    return value if re.fullmatch(rf"auto|cpu|cuda|{GPU}", value) else None
 
 
 SETTINGS = {
@@ -74,50 +85,55 @@ SETTINGS = {
 
 
 def read() -> dict[str, ConfigValue]:
-    """Return what the file says, by key; nothing where there is none. UsageError, with the line, where it says nonsense."""
-    where = places.config_file()
+    """Return the settings in the file, by key; none if there is no file.
+
+    UsageError, with the line, if the file has a mistake.
+    """
+    path = places.config_file()
     try:
-        return read_small(
-            where, partial(_decode, where), _LIMIT, may_be_link=True
-        )  # people link to a folder of dotfiles
+        # users link it to a folder of dotfiles
+        return read_small(path, partial(_decode, path), _LIMIT, may_be_link=True)
     except Unusable as problem:
         if problem.fault is Fault.ABSENT:
             return {}
-        raise UsageError(f"cannot read {show(where)}: {problem}") from problem
+        raise UsageError(f"cannot read {show(path)}: {problem}") from problem
 
 
 def checked() -> dict[str, ConfigValue]:
-    """Return what the file says; UsageError also where it names a folder of scenarios that is not there."""
-    found = read()
-    for folder in found.get("scenarios", ConfigValue("", "")).text.split(os.pathsep):
+    """Return the settings in the file; UsageError also if a folder of scenarios does not exist."""
+    values = read()
+    scenarios = values.get("scenarios", ConfigValue("", ""))
+    for folder in scenarios.text.split(os.pathsep):
         if folder and not os.path.isdir(folder):
             raise UsageError(
-                f"{show(places.config_file())}, {found['scenarios'].origin}: no folder {show(folder)}; correct scenarios"
+                f"{show(places.config_file())}, {scenarios.origin}: "
+                f"no folder {show(folder)}; correct scenarios"
             )
-    return found
+    return values
 
 
 def effective(environ: Mapping[str, str]) -> dict[str, ConfigValue]:
-    """Return every setting with who says so."""
-    told = read()
-    found = {}
+    """Return every setting with its origin: a variable, a line of the file, or the default."""
+    from_file = read()
+    values = {}
     for key, setting in SETTINGS.items():
         if environ.get(setting.variable):
-            found[key] = ConfigValue(environ[setting.variable], setting.variable)
+            values[key] = ConfigValue(environ[setting.variable], setting.variable)
         else:
-            found[key] = told.get(key, ConfigValue("", "default"))
-    return found
+            values[key] = from_file.get(key, ConfigValue("", "default"))
+    return values
 
 
 def apply() -> None:
-    """Hand the file's settings on as variables, where none is set."""
+    """Set the settings of the file as variables, unless a variable is already set."""
     for key, value in read().items():
-        if value.text and not os.environ.get(SETTINGS[key].variable):
-            os.environ[SETTINGS[key].variable] = value.text
+        variable = SETTINGS[key].variable
+        if value.text and not os.environ.get(variable):
+            os.environ[variable] = value.text
 
 
 def apply_or_pass() -> None:
-    """Do the same, and pass over a file that says nonsense: for commands that help with it."""
+    """Do the same, but ignore a file with mistakes: for commands that help to correct it."""
     try:
         apply()
     except TuilabError:
@@ -125,70 +141,79 @@ def apply_or_pass() -> None:
 
 
 def fps() -> float:
-    """Return how often the screens draw, where no option says."""
-    given = os.environ.get(SETTINGS["fps"].variable)
-    if not given:
+    """Return the frames per second of the screens, without regard to options."""
+    setting = SETTINGS["fps"]
+    text = os.environ.get(setting.variable)
+    if not text:
         return FPS
     try:
-        spelled = _spell_fps(float(given))
+        spelled = _spell_fps(float(text))
     except ValueError:
         spelled = None
     if spelled is None:
         raise UsageError(
-            f"TUILAB_FPS is {show(given, 60)}; it takes {SETTINGS['fps'].takes}; correct it, or unset TUILAB_FPS"
+            f"TUILAB_FPS is {show(text, 60)}; it takes {setting.takes}; "
+            "correct it, or unset TUILAB_FPS"
         )
     return float(spelled)
 
 
 def device() -> str:
-    """Return the device for scenarios that have one to choose, where no option says; nothing where nobody says."""
-    given = os.environ.get(SETTINGS["device"].variable, "")
-    if given and _spell_device(given) is None:
-        hint = hint_by_name(given) or "; correct it, or unset TUILAB_DEVICE"
-        raise UsageError(
-            f"TUILAB_DEVICE is {show(given, 60)}; it takes {SETTINGS['device'].takes}{hint}"
-        )
-    return given
+    """Return the device of scenarios that can choose one, without regard to options.
+
+    Empty if it is not set.
+    """
+    setting = SETTINGS["device"]
+    text = os.environ.get(setting.variable, "")
+    if text and _spell_device(text) is None:
+        hint = hint_by_name(text) or "; correct it, or unset TUILAB_DEVICE"
+        raise UsageError(f"TUILAB_DEVICE is {show(text, 60)}; it takes {setting.takes}{hint}")
+    return text
 
 
 def hint_by_name(device: object) -> str:
-    """Return where the name of a GPU belongs, or of a slice of one (MIG) as nvidia-smi has it; nothing for what is none."""
-    is_name = isinstance(device, str) and device.strip().startswith(("GPU-", "MIG-"))
-    return "; to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES" if is_name else ""
+    """Return how to choose a GPU by its UUID, or a slice of one (MIG); empty if this is no UUID.
+
+    The UUIDs are those that nvidia-smi prints.
+    """
+    if isinstance(device, str) and device.strip().startswith(("GPU-", "MIG-")):
+        return "; to choose a GPU by its UUID, set CUDA_VISIBLE_DEVICES"
+    return ""
 
 
-def _decode(where: str, data: bytes) -> dict[str, ConfigValue]:
-    import tomllib
+def _decode(path: str, data: bytes) -> dict[str, ConfigValue]:
+    import tomllib  # imported here: most commands find no file
 
     try:
         text = data.decode()
-        found = tomllib.loads(text)
+        values = tomllib.loads(text)
     except UnicodeDecodeError as problem:
         line = data[: problem.start].count(b"\n") + 1
         raise UsageError(
-            f"{show(where)}, line {line} is not UTF-8; save the file as UTF-8"
+            f"{show(path)}, line {line} is not UTF-8; save the file as UTF-8"
         ) from problem
     except (tomllib.TOMLDecodeError, RecursionError) as problem:
-        raise UsageError(f"{show(where)} is not valid TOML: {show(problem, 200)}") from problem
-    return {key: _value(where, key, value, text) for key, value in found.items()}
+        raise UsageError(f"{show(path)} is not valid TOML: {show(problem, 200)}") from problem
+    return {key: _read_value(path, key, value, text) for key, value in values.items()}
 
 
-def _value(where: str, key: str, value: Any, text: str) -> ConfigValue:
-    line = _line(key, text)
+def _read_value(path: str, key: str, value: Any, text: str) -> ConfigValue:
+    line = _line_of(key, text)
     setting = SETTINGS.get(key)
     if setting is None:
-        raise UsageError(
-            f"{show(where)}, line {line}: unknown setting {show(key, 60)}{did_you_mean(key, SETTINGS)}"
-        )
+        hint = did_you_mean(key, SETTINGS)
+        raise UsageError(f"{show(path)}, line {line}: unknown setting {show(key, 60)}{hint}")
     spelled = setting.spell(value)
     if spelled is None:
         hint = hint_by_name(value) if key == "device" else ""
-        raise UsageError(f"{show(where)}, line {line}: {key} takes {setting.takes}{hint}")
+        raise UsageError(f"{show(path)}, line {line}: {key} takes {setting.takes}{hint}")
     return ConfigValue(spelled, f"line {line}")
 
 
-def _line(key: str, text: str) -> int:
-    """Return the number of the line that a key of the top level stands in."""
-    quoted = re.escape(key)
-    begins = re.compile(rf"""\s*(\[+\s*)?["']?{quoted}["']?\s*[=.\]]""")
-    return next((at for at, line in enumerate(text.splitlines(), 1) if begins.match(line)), 1)
+def _line_of(key: str, text: str) -> int:
+    """Return the number of the line with a key of the top level; 1 if it is not found."""
+    pattern = re.compile(rf"""\s*(\[+\s*)?["']?{re.escape(key)}["']?\s*[=.\]]""")
+    for number, line in enumerate(text.splitlines(), 1):
+        if pattern.match(line):
+            return number
+    return 1

@@ -1,20 +1,20 @@
-"""What can go wrong for a user, each with the exit code it ends in.
+"""Define the errors that users see, each with the exit code of the command.
 
     TuilabError
-    ├── UsageError          2    a name, option or file that the user gave is not usable
-    ├── BoxLacks            3    this box lacks what was asked for
+    ├── UsageError          2    a name, option or file of the user cannot be used
+    ├── BoxLacks            3    this machine lacks something that the scenario needs
     ├── ScenarioError       4    the scenario failed, was stopped or was lost
     └── CannotRecord        5    the run folder cannot be written
 
-The text of each is one sentence that names the thing and the next step. They are raised near the cause and caught once, in
-`cli.main`.
+The text of each is one sentence that names the thing and the next step. They are raised near the
+cause and caught once, in `cli.main`.
 """
 
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Every exit code of `tuilab`; MEANINGS says when."""
+    """Every exit code of `tuilab`; MEANINGS explains them."""
 
     DONE = 0
     REFUTED = 1
@@ -27,8 +27,8 @@ class ExitCode(IntEnum):
 
 MEANINGS = {  # `tuilab --help` and docs/reference/exit-codes.md list them in these words
     ExitCode.DONE: "done; every claim is SUPPORTED, INCONCLUSIVE, NOT TESTABLE HERE or not judged",
-    ExitCode.REFUTED: "a claim is REFUTED, WEAKER THAN CLAIMED, INVALID, or NO MEANINGFUL DIFFERENCE where one was claimed; "
-    "with --strict also INCONCLUSIVE or not judged",
+    ExitCode.REFUTED: "a claim is REFUTED, WEAKER THAN CLAIMED, INVALID, or NO MEANINGFUL "
+    "DIFFERENCE where one was claimed; with --strict also INCONCLUSIVE or not judged",
     ExitCode.USAGE: "a wrong name, option or file",
     ExitCode.BOX_LACKS: "nothing could be run: the machine lacks what the scenario needs",
     ExitCode.FAILED: "the run failed, was stopped, timed out or was lost",
@@ -44,11 +44,11 @@ class TuilabError(Exception):
 
 
 class UsageError(TuilabError):
-    """A name, option or file that the user gave is not usable."""
+    """A name, option or file of the user cannot be used."""
 
 
 class BoxLacks(TuilabError):
-    """This box lacks what was asked for."""
+    """This machine lacks something that the scenario needs."""
 
     exit_code = ExitCode.BOX_LACKS
 

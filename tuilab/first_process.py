@@ -1,49 +1,47 @@
-"""Whether this process is the first of a container, so that all it starts ends with it.
+"""Detect whether this process is the first of a container, with which all others end.
 
-The kernel ends all of a pid namespace with its first process. It also keeps from that one every signal that it does not handle:
-`docker stop` would wait in vain, and then kill. An init that comes with a container ends with the one process that it starts.
+When the first process of a PID namespace ends, the kernel kills all others in it. The kernel also
+ignores every signal that the first process does not handle: `docker stop` would wait in vain, and
+then kill it. The init of a container ends with the one process that it starts.
 """
 
 import contextlib
 import os
 
-_INITS = {
-    "tini",
-    "docker-init",
-    "podman-init",
-    "catatonit",
-    "dumb-init",
-}  # docker run --init, podman run --init, images
+# The inits of `docker run --init`, `podman run --init`, and images.
+_INITS = {"tini", "docker-init", "podman-init", "catatonit", "dumb-init"}
 
 
-def takes_all_along() -> bool:
-    """Say whether what is started here cannot outlive this process."""
+def is_container_main() -> bool:
+    """Return whether the processes that this one starts cannot outlive it."""
     return is_first(os.getpid(), os.getppid())
 
 
 def is_first(pid: int, parent: int) -> bool:
-    """Say whether a process with this parent is the one that its container is for."""
+    """Return whether a process is the main one of its container."""
     return pid == 1 or (parent == 1 and name_of_init() in _INITS)
 
 
 def name_of_init() -> str:
-    """Return the name of the first process here; nothing where /proc does not tell."""
+    """Return the name of the first process here; empty if /proc does not show it."""
     with contextlib.suppress(OSError), open("/proc/1/comm", errors="replace") as file:
         return file.read().strip()
     return ""
 
 
 class Orphans:
-    """What becomes a child of the first process when its parent is killed, as workers of a supervisor do: nobody waits for it.
+    """The children of the first process that it did not start itself.
 
-    A child of its own is left to whoever waits for it, for as long as from one look to the next.
+    A process becomes its child when its parent is killed, as workers of a supervisor do, and no
+    code waits for it. Code that waits for a child of its own must do so between two calls of
+    `bury`.
     """
 
     def __init__(self) -> None:
-        self._dead: set[int] = set()
+        self._dead: set[int] = set()  # at the last call, and not reaped yet
 
     def bury(self) -> None:
-        """Reap those that were dead at the last look, too."""
+        """Reap the children that were already dead at the last call."""
         dead = {pid for pid in _children() if _is_dead(pid)}
         for pid in dead & self._dead:
             with contextlib.suppress(ChildProcessError):
@@ -52,13 +50,13 @@ class Orphans:
 
 
 def _children() -> list[int]:
-    """Return the children of this process; none where /proc does not list them."""
-    found: list[int] = []
+    """Return the children of this process; none if /proc does not list them."""
+    pids: list[int] = []
     with contextlib.suppress(OSError):
         for thread in os.listdir("/proc/self/task"):
             with open(f"/proc/self/task/{thread}/children") as file:
-                found += map(int, file.read().split())
-    return found
+                pids += map(int, file.read().split())
+    return pids
 
 
 def _is_dead(pid: int) -> bool:

@@ -1,4 +1,4 @@
-"""The arms of a scenario as its author wrote them: what a reader wants to see beside the lesson."""
+"""Find the code of a scenario's arms, which a reader sees next to the lesson."""
 
 import ast
 
@@ -11,45 +11,51 @@ from tuilab.catalogue.source import (
     race_arms,
 )
 
-_FIRST = 2  # functions or classes that are shown of a scenario without arms: the naive version stands first
-_LINES = 40  # at most; the file is one option away
+_FIRST = 2  # functions or classes of a scenario without arms: the naive version comes first
+_MAX_LINES = 40  # the whole file is one option away
 
 
 def arms_code(text: str) -> str:
-    """Return the functions that the arms of a scenario call; where it has no arms, those that stand first."""
+    """Return the functions that the arms of a scenario call, or its first ones if it has no arms.
+
+    Empty if it cannot be parsed.
+    """
     try:
         tree, run = parse_source(text)
     except Broken:
         return ""
-    functions = {
-        node.name: node
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node is not run
-    }
-    named = {
-        node.id
-        for arm in _arms(tree, lab_name(run))
-        for node in ast.walk(arm)
-        if isinstance(node, ast.Name)
-    }
-    chosen = [functions[name] for name in functions if name in named] or [*functions.values()][
-        :_FIRST
-    ]
-    lines = text.split("\n")
-    found: list[str] = []
-    for node in chosen:
-        code = lines[
-            min([node.lineno, *(mark.lineno for mark in node.decorator_list)]) - 1 : node.end_lineno
-        ]
-        if found and len(found) + len(code) > _LINES:
-            break
-        found += [*([""] if found else []), *code]
-    return "\n".join(found[:_LINES])
+    definitions: dict[str, ast.FunctionDef | ast.ClassDef] = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node is not run:
+            definitions[node.name] = node
+    used_names = _names_in_arms(tree, lab_name(run))
+    nodes = [node for name, node in definitions.items() if name in used_names]
+    if not nodes:
+        nodes = list(definitions.values())[:_FIRST]
+    source_lines = text.split("\n")
+    lines: list[str] = []
+    for node in nodes:
+        first_line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+        code = source_lines[first_line - 1 : node.end_lineno]
+        if lines:
+            if len(lines) + len(code) > _MAX_LINES:
+                break
+            lines.append("")
+        lines += code
+    return "\n".join(lines[:_MAX_LINES])
 
 
-def _arms(tree: ast.Module, lab: str) -> list[ast.expr]:
-    """Return the expressions that are the arms of races, and the functions that are called in processes of their own."""
-    arms: list[ast.expr] = []
+def _names_in_arms(tree: ast.Module, lab: str) -> set[str]:
+    """Return the names in the arms of races, and in the functions that get their own processes."""
+    expressions: list[ast.expr] = []
     for call in lab_calls(tree, lab, "race", "arm", "ranks"):
-        arms += race_arms(call).values() if called_method(call) == "race" else call.args[1:2]
-    return arms
+        if called_method(call) == "race":
+            expressions += race_arms(call).values()
+        else:
+            expressions += call.args[1:2]
+    names = set()
+    for expression in expressions:
+        for node in ast.walk(expression):
+            if isinstance(node, ast.Name):
+                names.add(node.id)
+    return names

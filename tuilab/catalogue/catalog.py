@@ -1,8 +1,9 @@
-"""The catalogue: what every scenario file says about itself, read from its source text and never by importing it.
+"""Read the catalogue of scenarios from the source text of their files, without importing them.
 
-A file that cannot be used is listed with the reason and hurts no other. What was read is kept in the user's cache folder,
-because reading 83 files takes 0.2 s and reading the cache 3 ms. If the cache is broken or cannot be written, tuilab works
-without it. Each installed tuilab has a cache of its own, because it could not use the cache of another version.
+A file that cannot be used is listed with the reason and does not affect other files. The result
+is kept in the user's cache folder, because reading 83 files takes 0.2 s and reading the cache
+3 ms. If the cache is broken or cannot be written, tuilab works without it. Each installed tuilab
+has a cache of its own, because it could not use the cache of another version.
 """
 
 import json
@@ -15,40 +16,41 @@ from zlib import crc32
 
 from tuilab import __version__
 from tuilab.catalogue import course
-from tuilab.catalogue.scenario import Param, Scenario, Stated
+from tuilab.catalogue.scenario import Param, Scenario, StatedClaim
 from tuilab.errors import TuilabError, UsageError
 from tuilab.storage import places
 from tuilab.storage.files import Fault, Unusable, read_small, replace, sealed, unsealed
 from tuilab.text.display import did_you_mean, join, show
 
 _CACHE_LIMIT = 16 * 1024 * 1024
-_CACHED_FILES = 500  # if the cache holds more files, only those that were listed last are kept
-_HINTS = 3  # scenarios that are named if no scenario has the name that was asked for
+_CACHED_FILES = 500  # from this many files on, the cache keeps only those that were just read
+_HINTS = 3  # scenarios that the error about an unknown name suggests
 
-_Cached = dict[str, tuple[str, Scenario]]  # the stamp of each file and what it says, by path
+_Cached = dict[str, tuple[str, Scenario]]  # the stamp and the scenario of each file, by path
 
 PathLike = str | os.PathLike[str]
 
 
 def scenario_dirs(extra: Sequence[PathLike] = ()) -> list[str]:
-    """Return the folders of scenarios: the one that comes with tuilab, then the given ones, or those of TUILAB_SCENARIOS."""
-    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-    installed = f"{package}/_scenarios"
-    who = (
-        "--scenarios"
-        if extra
-        else "TUILAB_SCENARIOS, or the config file (`tuilab config` shows which),"
-    )
-    extra = extra or [
-        folder for folder in os.environ.get("TUILAB_SCENARIOS", "").split(os.pathsep) if folder
-    ]
+    """Return the folders of scenarios: first the one that comes with tuilab, then `extra`.
+
+    If `extra` is empty, the folders of TUILAB_SCENARIOS take its place.
+    """
+    origin = "--scenarios"
+    if not extra:
+        origin = "TUILAB_SCENARIOS, or the config file (`tuilab config` shows which),"
+        paths = os.environ.get("TUILAB_SCENARIOS", "").split(os.pathsep)
+        extra = [path for path in paths if path]
     for folder in extra:
         if not os.path.isdir(folder):
             raise UsageError(
-                f"{show(folder)} is not a folder; {who} takes a folder with scenario files"
+                f"{show(folder)} is not a folder; {origin} takes a folder with scenario files"
             )
-    folders = [installed if os.path.isdir(installed) else f"{package}/../scenarios", *extra]
-    return list(dict.fromkeys(os.path.realpath(folder) for folder in folders))
+    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    own_folder = f"{package}/_scenarios"
+    if not os.path.isdir(own_folder):  # in a checkout
+        own_folder = f"{package}/../scenarios"
+    return list(dict.fromkeys(os.path.realpath(folder) for folder in [own_folder, *extra]))
 
 
 def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
@@ -62,13 +64,13 @@ def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
 
 
 def _read_files(folders: Sequence[str]) -> list[Scenario]:
-    """Return what the files in some folders say; a file that has not changed since it was last read comes from the cache."""
+    """Return the scenarios of the files in some folders; an unchanged file comes from the cache."""
     cached = _read_cache()
     fresh: _Cached = {}
     scenarios = []
     for path, stamp in _stamps_of(folders).items():
-        known_stamp, scenario = cached.get(path, ("", None))
-        if scenario is None or known_stamp != stamp:
+        cached_stamp, scenario = cached.get(path, ("", None))
+        if scenario is None or cached_stamp != stamp:
             scenario = _read_source(path)
             if stamp and not scenario.error:
                 fresh[path] = stamp, scenario
@@ -92,110 +94,124 @@ def _stamps_of(folders: Sequence[str]) -> dict[str, str]:
 
 
 def topics(extra: Sequence[PathLike] = ()) -> dict[str, str]:
-    """Return what each topic is about."""
+    """Return the description of each topic."""
     return course.read(scenario_dirs(extra)).topics
 
 
 def find(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike] = ()) -> list[Scenario]:
-    """Return what NAME means: an id, topic/id, a topic, `all`, or the path of a .py file; an unknown name is refused."""
-    if not (found := named(catalog, name)):
-        if os.path.isdir(name):
-            step = f"tuilab run NAME --scenarios {show(name, 60)}"
-            raise UsageError(
-                f"{show(name, 60)} is a folder; name a .py file in it, or use it as a catalogue: {step}"
-            )
-        if os.path.isfile(name):
-            raise UsageError(f"{show(name, 60)} is not a scenario: its name does not end in .py")
-        meant = _meant(catalog, name, extra)
-        end = "" if meant.endswith("?") else ";"
+    """Return the scenarios that a name means: an id, topic/id, a topic, `all`, or a .py file.
+
+    UsageError if it means none.
+    """
+    scenarios = named(catalog, name)
+    if scenarios:
+        return scenarios
+    if os.path.isdir(name):
+        command = f"tuilab run NAME --scenarios {show(name, 60)}"
         raise UsageError(
-            f"no scenario named {show(name, 60)}{meant}{end} `tuilab list` lists all scenarios"
+            f"{show(name, 60)} is a folder; "
+            f"name a .py file in it, or use it as a catalogue: {command}"
         )
-    return found
+    if os.path.isfile(name):
+        raise UsageError(f"{show(name, 60)} is not a scenario: its name does not end in .py")
+    hint = _hint_for_unknown(catalog, name, extra)
+    if not hint.endswith("?"):
+        hint += ";"
+    raise UsageError(f"no scenario named {show(name, 60)}{hint} `tuilab list` lists all scenarios")
 
 
 def named(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
-    """Return what NAME means; nothing where no scenario is called so."""
+    """Return the scenarios that a name means; none if it is unknown."""
     if not name.strip():
         raise UsageError("the name of a scenario is empty; `tuilab list` lists all scenarios")
     if name.endswith(".py"):
-        given = _read_source(name)
-        if given.error.startswith("cannot be read: "):
+        scenario = _read_source(name)
+        if scenario.error.startswith("cannot be read: "):
             raise UsageError(
-                f"{show(name)} {given.error}; `tuilab list` lists the scenarios by name"
+                f"{show(name)} {scenario.error}; `tuilab list` lists the scenarios by name"
             )
-        return [given]
+        return [scenario]
     topic, _, id = name.rpartition("/")
-    if found := [s for s in catalog if s.id == id and topic in ("", s.topic)]:
-        return [s for s in found if not s.error] or found
+    scenarios = [s for s in catalog if s.id == id and topic in ("", s.topic)]
+    if scenarios:
+        return [s for s in scenarios if not s.error] or scenarios
     return [s for s in catalog if name in (s.topic, "all")]
 
 
-def _meant(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike]) -> str:
-    """Return the end of a sentence about an unknown name: a file here, lessons that have the word, or what was meant."""
-    from tuilab.catalogue.search import (
-        speaking_of,
-    )  # only who mistypes waits for it, and for the lessons
+def _hint_for_unknown(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike]) -> str:
+    """Return the end of the sentence about an unknown name.
 
-    if os.path.isfile(
-        file := f"{name.rpartition('/')[2]}.py"
-    ):  # lists and results tell it without the ending
+    It suggests a file in this folder, lessons that contain the words, or similar names.
+    """
+    # imported here: only an unknown name needs it, and the lessons
+    from tuilab.catalogue.search import mentioning
+
+    file = f"{name.rpartition('/')[2]}.py"  # lists and results show its name without .py
+    if os.path.isfile(file):
         return f"; for the file in this folder, write ./{show(file, 60)}"
-    if lessons := speaking_of(load(extra), name)[:_HINTS]:
-        return f"; scenarios that mention it: {join(one.id for one in lessons)}"
-    return did_you_mean(
-        name, dict.fromkeys(word for s in catalog for word in (s.id, s.topic, f"{s.topic}/{s.id}"))
-    )
+    lessons = mentioning(load(extra), name)[:_HINTS]
+    if lessons:
+        return f"; scenarios that mention it: {join(lesson.id for lesson in lessons)}"
+    names: list[str] = []
+    for scenario in catalog:
+        names += (scenario.id, scenario.topic, f"{scenario.topic}/{scenario.id}")
+    return did_you_mean(name, dict.fromkeys(names))
 
 
 def _read_source(path: str) -> Scenario:
-    from tuilab.catalogue.source import (
-        read,
-    )  # slow to load; most of the time the cache has all that is asked for
+    # imported here: it is slow to load, and usually the cache has everything
+    from tuilab.catalogue.source import read
 
     return read(path)
 
 
 def _list_files(folder: str, is_topic: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield path and stamp of the files in a folder and in its topic folders."""
+    """Yield path and stamp of the files in a folder, then of those in its topic folders."""
     try:
-        with os.scandir(folder) as found:
-            entries = sorted((_is_folder(e), e.name, e) for e in found if e.name[0] not in "._")
+        with os.scandir(folder) as scan:
+            entries = sorted(scan, key=lambda entry: entry.name)
     except OSError:
-        yield folder, ""  # reading it as if it were a file says why
+        yield folder, ""  # to read it as a file fails, and gives the reason
         return
-    for is_folder, name, entry in entries:
-        if is_folder and not is_topic:
-            yield from _list_files(entry.path, is_topic=True)
-        elif not is_folder and name.endswith(".py"):
+    topic_folders = []
+    for entry in entries:
+        if entry.name.startswith((".", "_")):
+            continue
+        if _is_folder(entry):
+            topic_folders.append(entry.path)
+        elif entry.name.endswith(".py"):
             yield entry.path, _stamp(entry)
+    if not is_topic:
+        for path in topic_folders:
+            yield from _list_files(path, is_topic=True)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
     except OSError:
-        return False  # a link that leads in a circle
+        return False  # a symbolic link that points to itself
 
 
 def _refuse_twins(scenarios: list[Scenario]) -> Iterator[Scenario]:
-    """Keep the first scenario of an id; the others say which files share it."""
-    first: dict[str, Scenario] = {}
+    """Yield the scenarios; all but the first of an id get an error that names both files."""
+    first_of_id: dict[str, Scenario] = {}
     for scenario in scenarios:
-        twin = first.setdefault(scenario.id, scenario)
-        if twin is scenario:
-            yield scenario
-        else:
-            yield scenario._replace(
-                error=f"{scenario.path} has the same name as {twin.path}; rename one"
-            )
+        first = first_of_id.setdefault(scenario.id, scenario)
+        if first is not scenario:
+            error = f"{scenario.path} has the same name as {first.path}; rename one"
+            scenario = scenario._replace(error=error)
+        yield scenario
 
 
 # ---- the cache
 
 
 def _stamp(entry: os.DirEntry[str]) -> str:
-    """Return what changes when a file does; the change time sees a file that was moved into the place of another."""
+    """Return a text that changes when the file does; empty if it cannot be examined.
+
+    The change time (ctime) also differs if another file was moved into its place.
+    """
     try:
         status = entry.stat()
     except OSError:
@@ -203,42 +219,45 @@ def _stamp(entry: os.DirEntry[str]) -> str:
     return f"{status.st_mtime_ns} {status.st_ctime_ns} {status.st_size}"
 
 
-def _reader() -> str:
-    """Return a text that changes when the same file could be read differently: the versions and the modules that read it."""
+def _reader_version() -> str:
+    """Return a text that changes when the same file may be read differently.
+
+    It has the versions of tuilab and Python, and the times of the modules that read.
+    """
     folder = os.path.dirname(__file__)
     with os.scandir(folder) as entries:
-        changed_ns = [entry.stat().st_mtime_ns for entry in entries if entry.name.endswith(".py")]
-    return f"{__version__} {sys.hexversion} {sorted(changed_ns)}"
+        modified_ns = [entry.stat().st_mtime_ns for entry in entries if entry.name.endswith(".py")]
+    return f"{__version__} {sys.hexversion} {sorted(modified_ns)}"
 
 
 def cache_path() -> str:
-    """Return the cache of this tuilab, by where it is installed."""
+    """Return the path of the cache; each place where tuilab is installed has its own."""
     return f"{places.cache_folder()}/catalog-{crc32(os.fsencode(__file__)):08x}.json"
 
 
 def _read_cache() -> _Cached:
-    """Return stamp and scenario of every file read before; of a cache of no use nothing, so that it is made again."""
+    """Return stamp and scenario of every file in the cache; none if the cache is unusable."""
     with suppress(Unusable, TuilabError):
         return read_small(cache_path(), _decode, _CACHE_LIMIT)
     return {}
 
 
 def _decode(data: bytes) -> _Cached:
-    """Return what `_write_cache` wrote."""
+    """Return the files that `_write_cache` wrote; ValueError or Unusable if they are not those."""
     document = json.loads(unsealed(data))
     try:
-        if document["reader"] != _reader():
+        if document["reader"] != _reader_version():
             raise Unusable(Fault.FOREIGN, "another tuilab wrote it")
-        return {
-            path: (stamp, _scenario_of(fields))
-            for path, (stamp, fields) in document["files"].items()
-        }
+        files = {}
+        for path, (stamp, fields) in document["files"].items():
+            files[path] = (stamp, _scenario_of(fields))
+        return files
     except (TypeError, KeyError, AttributeError) as problem:
         raise ValueError("it does not hold scenarios") from problem
 
 
 def _write_cache(files: _Cached) -> None:
-    document = {"reader": _reader(), "files": files}
+    document = {"reader": _reader_version(), "files": files}
     with suppress(OSError, TuilabError):
         path = cache_path()
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -246,14 +265,17 @@ def _write_cache(files: _Cached) -> None:
 
 
 def _scenario_of(fields: list[Any]) -> Scenario:
-    """Return a scenario from the fields that the cache has of it, in their order; TypeError or ValueError for anything else."""
+    """Return the scenario with these fields, which the cache has in their order.
+
+    TypeError or ValueError if they are not the fields of a scenario.
+    """
     scenario = Scenario(*fields)
     scenario = scenario._replace(
         params=tuple(_param_of(*param) for param in scenario.params),
         arms=tuple(scenario.arms),
-        claims=tuple(Stated(*claim) for claim in scenario.claims),
+        claims=tuple(StatedClaim(*claim) for claim in scenario.claims),
         imports=tuple(scenario.imports),
-        settings=tuple((name, whom) for name, whom in scenario.settings),
+        settings=tuple((name, scope) for name, scope in scenario.settings),
         builds_on=tuple(scenario.builds_on),
     )
     _check_texts(scenario)
@@ -265,7 +287,7 @@ def _param_of(name: str, type: Any, default: Any, choices: Sequence[Any], *rest:
 
 
 def _check_texts(scenario: Scenario) -> None:
-    """Raise a TypeError if something that is to be a text is not."""
+    """Raise a TypeError if a field that must be a text is not."""
     texts = [
         scenario.id,
         scenario.topic,

@@ -1,4 +1,4 @@
-"""The claims of a scenario as its author wrote them: each bullet is claimed once, by its key, before it is measured."""
+"""Check the claims of a scenario: each is made once, by its key, before it is measured."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tuilab.catalogue.checked_file import CheckedFile, CheckFinding
 from tuilab.catalogue.params import option_of, spell
-from tuilab.catalogue.scenario import Value
+from tuilab.catalogue.scenario import StatedClaim, Value
 from tuilab.catalogue.source import (
     CLAIMING,
     called_method,
@@ -35,46 +35,59 @@ TAKES = {  # the arguments of a call that claims
     "claim_ratio": _OF_BOTH | {"ratio", "margin", "cores"},
 }
 
-_MOST = 200  # bullets, and calls: each is held against each other
+_MAX_CLAIMS = 200  # bullets, and calls: the check compares each with each
 
-_MEANT = re.compile(r"\[([^\[\]\n]*)\]\s*(\S?)")
+_BRACKETS = re.compile(r"\[([^\[\]\n]*)\]\s*(\S?)")  # at the beginning of a bullet
 _GAPS = re.compile(r"\{[^{}]*\}")
 _BY_RATIO = "for two arms of a race, use lab.claim_ratio(key, ratio, ...)"
 _BY_ADVICE = "to recommend a value of a variable, use lab.advise(name, values, ...)"
 
 
 def check_claims(file: CheckedFile) -> Iterator[CheckFinding]:
-    """The bullets and the calls that claim them fit each other; very many would take hours."""
-    count = max(len(bullets(file.scenario.sections.get(SECTION, ""))), len(file.calls(*CLAIMING)))
-    if count > _MOST:
-        yield CheckFinding(1, f"there are {count} claims, too many to check; use at most {_MOST}")
+    """Check that the bullets, and the calls that claim them, fit each other.
+
+    Too many of them are refused first: to compare thousands would take hours.
+    """
+    count = max(len(_bullets(file)), len(file.calls(*CLAIMING)))
+    if count > _MAX_CLAIMS:
+        yield CheckFinding(
+            1, f"there are {count} claims, too many to check; use at most {_MAX_CLAIMS}"
+        )
         return
     yield from _check_bullets(file)
     yield from _check_calls(file)
 
 
+def _bullets(file: CheckedFile) -> list[str]:
+    return bullets(file.scenario.sections.get(SECTION, ""))
+
+
+# ---- bullets
+
+
 def _check_bullets(file: CheckedFile) -> Iterator[CheckFinding]:
-    """Every bullet under Look for has a key and a sentence of its own, and the code claims it by that key."""
-    written = bullets(file.scenario.sections.get(SECTION, ""))
-    every = [stated(bullet) for bullet in written]
-    words = [word for call in file.calls(*CLAIMING) if (word := literal_text(call))]
-    others = _other_keys(file)
-    for at, (bullet, claim) in enumerate(zip(written, every, strict=True)):
+    """Check that every bullet has a key and a sentence of its own, and that a call claims it."""
+    claimed_words = [literal_text(call) for call in file.calls(*CLAIMING)]
+    possible_keys = _keys_elsewhere(file)
+    claims: list[StatedClaim] = []
+    for bullet in _bullets(file):
+        claim = stated(bullet)
         line = file.line_of(bullet.split("\n")[0].rstrip())
         if not claim.key:
             yield CheckFinding(line, _why_no_key(bullet, claim.text))
-        elif not any(match(word, [claim]) for word in words) and not any(
-            fits(claim.key, key) for key in others
-        ):
+        elif not _is_claimed(claim, claimed_words, possible_keys):
             yield CheckFinding(
                 line,
-                f"nothing claims the key [{claim.key}]; add lab.claim or lab.claim_ratio, or remove the bullet",
+                f"nothing claims the key [{claim.key}]; "
+                "add lab.claim or lab.claim_ratio, or remove the bullet",
             )
-        if claim.text in [earlier.text for earlier in every[:at]]:
+        if claim.text in [earlier.text for earlier in claims]:
             yield CheckFinding(
                 line, "another bullet has the same sentence; give each claim its own sentence"
             )
-    for key, count in Counter(claim.key for claim in every if claim.key).items():
+        claims.append(claim)
+    counts = Counter(claim.key for claim in claims if claim.key)
+    for key, count in counts.items():
         if count > 1:
             yield CheckFinding(
                 file.line_of(f"[{key}]"),
@@ -82,52 +95,240 @@ def _check_bullets(file: CheckedFile) -> Iterator[CheckFinding]:
             )
 
 
+def _is_claimed(claim: StatedClaim, words: Sequence[str | None], possible_keys: set[str]) -> bool:
+    for word in words:
+        if word and match(word, [claim]):
+            return True
+    return any(fits(claim.key, key) for key in possible_keys)
+
+
+def _keys_elsewhere(file: CheckedFile) -> set[str]:
+    """Return the texts of the code that may be keys of claims whose key is no literal.
+
+    Such a claim may be made in a loop over keys. None if every key is a literal.
+    """
+    calls = file.calls(*CLAIMING)
+    if all(literal_text(call) for call in calls):
+        return set()
+    key_nodes: set[int] = set()
+    for call in calls:
+        for argument in call.args[:1]:
+            key_nodes.update(id(node) for node in ast.walk(argument))
+    keys = set()
+    for node in file.nodes:
+        if isinstance(node, ast.expr) and id(node) not in key_nodes:
+            text = text_of(node)
+            if text and is_key(text) and _GAPS.sub("", text):
+                keys.add(text)
+    return keys
+
+
+def _why_no_key(bullet: str, text: str) -> str:
+    """Return why a bullet has no key, and what to write."""
+    brackets = _BRACKETS.match(bullet)
+    if brackets is None:
+        return (
+            f'this bullet has no key; write "- [a-key] {show(text, 60)}", and claim it by that key'
+        )
+    word, next_character = brackets.groups()
+    if not _is_plain_key(word):
+        return (
+            f"[{show(word, 60)}] is not a key ({KEY_RULE}); "
+            "write a key instead, and claim it by that key"
+        )
+    if not next_character:
+        return f"the key [{word}] has no sentence; write the claim after it"
+    return f"there is no space after [{word}]; add a space, so that it is read as a key"
+
+
+def _is_plain_key(word: str) -> bool:
+    return is_key(word) and "{" not in word
+
+
+# ---- calls
+
+
 def _check_calls(file: CheckedFile) -> Iterator[CheckFinding]:
-    """A claim names a key of the lesson that no claim before it named, before its arms race, with arguments that it takes."""
-    every = [stated(bullet) for bullet in bullets(file.scenario.sections.get(SECTION, ""))]
+    """Check that each call claims a key of the lesson, once, and before its arms race."""
+    claims = [stated(bullet) for bullet in _bullets(file)]
     places = _places(file.tree.body)
-    calls, others = file.calls(*CLAIMING), _other_keys(file)
-    for at, call in enumerate(calls):
+    possible_keys = _keys_elsewhere(file)
+    earlier_calls: list[ast.Call] = []
+    for call in file.calls(*CLAIMING):
         word = literal_text(call)
         yield from _check_arguments(call)
         if word is None:
-            if not any(claim.key and fits(claim.key, key) for claim in every for key in others):
+            if not any(claim.key and _is_claimed(claim, [], possible_keys) for claim in claims):
                 yield CheckFinding(
                     call.lineno,
                     "the key of this claim is not a literal; write it as a literal string",
                 )
-            continue
-        if not match(word, every):
-            yield CheckFinding(call.lineno, why_unknown(word, every))
-        yield from _check_at(file, call)
-        if _is_plain_key(word) and any(
-            literal_text(one) == word and _is_later(places, one, call) for one in calls[:at]
-        ):
+        else:
+            if not match(word, claims):
+                yield CheckFinding(call.lineno, why_unknown(word, claims))
+            yield from _check_at(file, call)
+            if _is_plain_key(word) and _is_claimed_before(word, call, earlier_calls, places):
+                yield CheckFinding(
+                    call.lineno,
+                    f"the key [{show(word, 60)}] is claimed twice; make each claim once in a run",
+                )
+            raced_arms = _arms_raced_before(file, call, places)
+            if raced_arms:
+                yield CheckFinding(
+                    call.lineno,
+                    f"{' and '.join(raced_arms)} were raced before this claim; "
+                    "claim first, then measure",
+                )
+        earlier_calls.append(call)
+
+
+def _check_arguments(call: ast.Call) -> Iterator[CheckFinding]:
+    method = called_method(call)
+    unknown = []
+    for keyword in call.keywords:
+        if keyword.arg and keyword.arg not in TAKES[method]:
+            unknown.append(keyword.arg)
+    if not unknown:
+        return
+    hint = ""
+    if "advises" in unknown:
+        hint = f"; {_BY_ADVICE}"
+    elif method == "claim" and ("ratio" in unknown or set(unknown) <= TAKES["claim_ratio"]):
+        hint = f"; {_BY_RATIO}"
+    yield CheckFinding(call.lineno, f"lab.{method} takes no {' and no '.join(unknown)}{hint}")
+
+
+def _check_at(file: CheckedFile, call: ast.Call) -> Iterator[CheckFinding]:
+    """Check that `at=` names parameters, and that it includes their defaults."""
+    params = {param.name: param for param in file.scenario.params}
+    for name, values in _values_at([call]).items():
+        if name not in params:
+            hint = did_you_mean(name, params)
+            yield CheckFinding(
+                call.lineno, f"at= names {show(name, 60)}, which is not a parameter of run{hint}"
+            )
+        elif values is not None and params[name].default not in values:
+            default = spell(params[name].default)
             yield CheckFinding(
                 call.lineno,
-                f"the key [{show(word, 60)}] is claimed twice; make each claim once in a run",
+                f"at= leaves out the default of {name}, so a run with defaults does not test "
+                f"this claim; add {default} to at=",
             )
-        early = [
-            arm
-            for race in file.calls("race")
-            if _is_later(places, race, call)
-            for arm in race_arms(race)
-        ]
-        if arms := sorted({*early} & {*_arms(call)}):
-            yield CheckFinding(
-                call.lineno,
-                f"{' and '.join(arms)} were raced before this claim; claim first, then measure",
-            )
+
+
+def _values_at(calls: Sequence[ast.Call]) -> dict[str, list[Value] | None]:
+    """Return the values of the parameters that `at=` names; None if they are not literals."""
+    values_of_param: dict[str, list[Value] | None] = {}
+    for call in calls:
+        for keyword in call.keywords:
+            if keyword.arg != "at" or not isinstance(keyword.value, ast.Dict):
+                continue
+            for key, value in zip(keyword.value.keys, keyword.value.values, strict=True):
+                name = text_of(key)
+                if name:
+                    values_of_param[name] = _literals(value)
+    return values_of_param
+
+
+def _literals(node: ast.expr) -> list[Value] | None:
+    """Return the value of a literal, or those of a list of literals; None for an expression."""
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return None
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _is_claimed_before(
+    key: str, call: ast.Call, earlier_calls: Sequence[ast.Call], places: dict[int, "Place"]
+) -> bool:
+    for earlier in earlier_calls:
+        if literal_text(earlier) == key and _is_later(places, earlier, call):
+            return True
+    return False
+
+
+def _arms_raced_before(file: CheckedFile, call: ast.Call, places: dict[int, "Place"]) -> list[str]:
+    """Return those arms of the ratio which a call claims that surely raced before it, sorted."""
+    raced: set[str] = set()
+    for race in file.calls("race"):
+        if _is_later(places, race, call):
+            raced.update(race_arms(race))
+    return sorted(raced.intersection(_arms_of_ratio(call)))
+
+
+def _arms_of_ratio(call: ast.Call) -> list[str]:
+    """Return the arms of the ratio that a call claims; none if it is not a literal."""
+    nodes = [keyword.value for keyword in call.keywords if keyword.arg == "ratio"]
+    if called_method(call) == "claim_ratio":
+        nodes += call.args[1:2]
+    arms = []
+    for node in nodes:
+        arms += (text_of(node) or "").split("/")
+    return arms
+
+
+# ---- the order of calls
+
+# The blocks of statements around a call, from the outside in: the id of each block, and the index
+# of the statement in it.
+Place = list[tuple[int, int]]
+
+
+def _is_later(places: dict[int, Place], first: ast.Call, second: ast.Call) -> bool:
+    """Return whether the second call surely comes after the first.
+
+    It does if it is in a later statement of the block that the first one is in.
+    """
+    first_place = places.get(id(first))
+    if not first_place:
+        return False
+    block, index = first_place[-1]
+    second_indexes = dict(places.get(id(second), []))
+    return second_indexes.get(block, -1) > index
+
+
+def _places(body: Sequence[ast.stmt], around: Sequence[tuple[int, int]] = ()) -> dict[int, Place]:
+    """Return the place of each call, by the id of its node."""
+    places: dict[int, Place] = {}
+    for index, statement in enumerate(_flatten(body)):
+        place = [*around, (id(body), index)]
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call):
+                places[id(node)] = place
+        for block in _inner_blocks(statement):  # replaces the places of the calls in them
+            places |= _places(block, place)
+    return places
+
+
+def _inner_blocks(statement: ast.stmt) -> Iterator[Sequence[ast.stmt]]:
+    """Yield the blocks in a statement, also those of its `except` and `case` clauses."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        parts = getattr(statement, name, [])
+        if parts and isinstance(parts[0], ast.stmt):
+            yield parts
+        else:
+            for clause in parts:
+                yield clause.body
+
+
+def _flatten(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a block; the body of a `with` counts as a part of the block."""
+    for statement in body:
+        if isinstance(statement, ast.With):
+            for item in statement.items:
+                yield ast.Expr(item.context_expr)
+            yield from _flatten(statement.body)
+        else:
+            yield statement
+
+
+# ---- Predict and Try next
 
 
 def check_answer(file: CheckedFile) -> Iterator[CheckFinding]:
-    """One claim answers the question under Predict: with a number that it measures."""
-    calls = [
-        call
-        for call in file.calls("claim", "claim_ratio")
-        for word in call.keywords
-        if word.arg == "answers"
-    ]
+    """Check that exactly one claim answers the question under Predict."""
+    calls = file.calls_with("answers", *CLAIMING)
     if file.scenario.sections.get("Predict") and not calls:
         yield CheckFinding(
             file.line_of("## Predict"),
@@ -141,7 +342,7 @@ def check_answer(file: CheckedFile) -> Iterator[CheckFinding]:
 
 
 def check_refuted(file: CheckedFile) -> Iterator[CheckFinding]:
-    """What Try next says it refutes are keys of claims that a change refutes on every box."""
+    """Check that Try next refutes keys of claims, which the change refutes on every machine."""
     text = file.scenario.sections.get("Try next", "")
     if "refutes:" in text.partition("`--")[0]:
         yield CheckFinding(
@@ -151,169 +352,48 @@ def check_refuted(file: CheckedFile) -> Iterator[CheckFinding]:
     for change in changes_of(text):
         line = file.line_of("refutes:", after=file.line_of(f"`{change.options}`") - 1)
         for word in change.refutes:
-            if why := _why_not_refuted(file, word, change.options):
-                yield CheckFinding(line, why)
-
-
-def _why_no_key(bullet: str, text: str) -> str:
-    """Return why a bullet has no key, and what to write."""
-    meant = _MEANT.match(bullet)
-    if meant is None:
-        return (
-            f'this bullet has no key; write "- [a-key] {show(text, 60)}", and claim it by that key'
-        )
-    if not _is_plain_key(meant[1]):
-        return f"[{show(meant[1], 60)}] is not a key ({KEY_RULE}); write a key instead, and claim it by that key"
-    if not meant[2]:
-        return f"the key [{meant[1]}] has no sentence; write the claim after it"
-    return f"there is no space after [{meant[1]}]; add a space, so that it is read as a key"
+            reason = _why_not_refuted(file, word, change.options)
+            if reason:
+                yield CheckFinding(line, reason)
 
 
 def _why_not_refuted(file: CheckedFile, word: str, options: str) -> str:
-    """Return why a word after `refutes:` cannot stand there, or nothing."""
+    """Return why a word after `refutes:` is wrong there; empty if it is right."""
     if not _is_plain_key(word):
-        return f'"{show(word, 60)}" after refutes: is not a key ({KEY_RULE}); write keys with commas between them'
-    claim = next((claim for claim in file.scenario.claims if claim.key == word), None)
-    if claim is None:
-        return f"Try next refutes [{word}], but no bullet under Look for has this key; correct the key, or add the bullet"
-    calls = [
-        call
-        for call in file.calls("claim", "claim_ratio")
-        if match(literal_text(call) or "", [claim])
-    ]
+        return (
+            f'"{show(word, 60)}" after refutes: is not a key ({KEY_RULE}); '
+            "write keys with commas between them"
+        )
+    claims = [claim for claim in file.scenario.claims if claim.key == word]
+    if not claims:
+        return (
+            f"Try next refutes [{word}], but no bullet under Look for has this key; "
+            "correct the key, or add the bullet"
+        )
+    calls = [call for call in file.calls(*CLAIMING) if match(literal_text(call) or "", claims)]
     if calls and all(map(is_about_ratio, calls)):
-        return f"Try next refutes [{word}], which is about time, so the result depends on the machine; describe it in words"
-    name = _changed_at(calls, options)
+        return (
+            f"Try next refutes [{word}], which is about time, so the result depends on the "
+            "machine; describe it in words"
+        )
+    name = _param_changed_at(calls, options)
     if name:
-        return f"Try next changes {name} to refute [{word}], but at= limits this claim to other values; leave {name} out of at="
+        return (
+            f"Try next changes {name} to refute [{word}], but at= limits this claim to other "
+            f"values; leave {name} out of at="
+        )
     return ""
 
 
-def _changed_at(calls: Sequence[ast.Call], options: str) -> str:
-    """Return the first parameter of `at=` that options change to a value which `at=` does not name."""
+def _param_changed_at(calls: Sequence[ast.Call], options: str) -> str:
+    """Return the first parameter that the options set to a value which `at=` does not include."""
     words = options.split()
-    for name, values in _claimed_for(calls).items():
+    for name, values in _values_at(calls).items():
         option = option_of(name)
         if option not in words:
             continue
-        given = words[words.index(option) + 1 :][:1] or ["true"]
-        if not any(spell(value) == given[0] for value in values or []):
+        values_in_words = words[words.index(option) + 1 :]
+        new_value = values_in_words[0] if values_in_words else "true"
+        if new_value not in map(spell, values or []):
             return name
     return ""
-
-
-def _check_at(file: CheckedFile, call: ast.Call) -> Iterator[CheckFinding]:
-    """A claim that is made for some values of a parameter is made for its default."""
-    params = {param.name: param for param in file.scenario.params}
-    for name, values in _claimed_for([call]).items():
-        if name not in params:
-            hint = did_you_mean(name, params)
-            yield CheckFinding(
-                call.lineno, f"at= names {show(name, 60)}, which is not a parameter of run{hint}"
-            )
-        elif values is not None and params[name].default not in values:
-            usual = spell(params[name].default)
-            yield CheckFinding(
-                call.lineno,
-                f"at= leaves out the default of {name}, so a run with defaults does not test this claim; add {usual} to at=",
-            )
-
-
-def _claimed_for(calls: Sequence[ast.Call]) -> dict[str, list[Value] | None]:
-    """Return the parameters that `at=` names, each with its values if these are literals."""
-    found: dict[str, list[Value] | None] = {}
-    nodes = [keyword.value for call in calls for keyword in call.keywords if keyword.arg == "at"]
-    for node in nodes:
-        if not isinstance(node, ast.Dict):
-            continue
-        for key, value in zip(node.keys, node.values, strict=True):
-            name = text_of(key) if key is not None else None
-            if name:
-                found[name] = _literals(value)
-    return found
-
-
-def _literals(node: ast.expr) -> list[Value] | None:
-    """Return the value of a literal, or those of a list of literals; None for an expression."""
-    try:
-        value = ast.literal_eval(node)
-    except ValueError:
-        return None
-    return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _check_arguments(call: ast.Call) -> Iterator[CheckFinding]:
-    method = called_method(call)
-    others = [
-        keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg not in TAKES[method]
-    ]
-    if not others:
-        return
-    hint = ""
-    if "advises" in others:
-        hint = f"; {_BY_ADVICE}"
-    elif method == "claim" and ("ratio" in others or set(others) <= TAKES["claim_ratio"]):
-        hint = f"; {_BY_RATIO}"
-    yield CheckFinding(call.lineno, f"lab.{method} takes no {' and no '.join(others)}{hint}")
-
-
-def _other_keys(file: CheckedFile) -> set[str]:
-    """Return what may be the key of a claim that has no literal one, as in a loop: texts that stand elsewhere in the code."""
-    calls = file.calls(*CLAIMING)
-    if all(literal_text(call) for call in calls):
-        return set()
-    named = {id(node) for call in calls for first in call.args[:1] for node in ast.walk(first)}
-    texts = (
-        text_of(node) for node in file.nodes if isinstance(node, ast.expr) and id(node) not in named
-    )
-    return {text for text in texts if text and is_key(text) and _GAPS.sub("", text)}
-
-
-def _arms(call: ast.Call) -> list[str]:
-    """Return the arms of the ratio that a call claims, if it is a literal."""
-    nodes = [keyword.value for keyword in call.keywords if keyword.arg == "ratio"]
-    nodes += call.args[1:2] if called_method(call) == "claim_ratio" else []
-    return [arm for node in nodes for arm in (text_of(node) or "").split("/")]
-
-
-def _is_plain_key(word: str) -> bool:
-    return is_key(word) and "{" not in word
-
-
-Place = list[tuple[int, int]]  # from the outside in: a block of statements, and which of them it is
-
-
-def _is_later(places: dict[int, Place], first: ast.Call, other: ast.Call) -> bool:
-    """Say whether a call surely comes after another: in a statement that stands behind it in the same block."""
-    before, after = places.get(id(first), []), dict(places.get(id(other), []))
-    if not before:
-        return False
-    block, at = before[-1]
-    return after.get(block, -1) > at
-
-
-def _places(body: Sequence[ast.stmt], around: Sequence[tuple[int, int]] = ()) -> dict[int, Place]:
-    """Return, by call, where it stands; the body of a `with` belongs to the block that it stands in."""
-    found: dict[int, Place] = {}
-    for at, statement in enumerate(_flat(body)):
-        place = [*around, (id(body), at)]
-        found |= {id(node): place for node in ast.walk(statement) if isinstance(node, ast.Call)}
-        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-            inner = getattr(statement, name, [])
-            for block in (
-                [inner]
-                if inner and isinstance(inner[0], ast.stmt)
-                else [part.body for part in inner]
-            ):
-                found |= _places(block, place)
-    return found
-
-
-def _flat(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a block, those in a `with` after it in its place."""
-    for statement in body:
-        if isinstance(statement, ast.With):
-            yield from (ast.Expr(item.context_expr) for item in statement.items)
-            yield from _flat(statement.body)
-        else:
-            yield statement

@@ -1,6 +1,7 @@
-"""Warn about sentences of a lesson that a reader has to read twice: long ones, and the patterns of CONTRIBUTING.md.
+"""Warn about long sentences of a lesson, and about the patterns that CONTRIBUTING.md lists.
 
-A warning is advice. It does not fail `tuilab check`, because a machine cannot judge a sentence.
+A reader has to read such sentences twice. A warning is advice: it does not fail `tuilab check`,
+because a machine cannot judge a sentence.
 """
 
 import re
@@ -19,24 +20,29 @@ _SEARCHED = 100_000  # characters of a file; a docstring is at its beginning
 
 _PROSE = ("text", "bullet", "item")
 _KEY = re.compile(r"\A\[[a-z0-9-]{1,40}\] +")
-_VERBATIM = re.compile(r'`[^`\n]{1,300}`|"[^"\n]{1,300}"')  # code, and the words of somebody else
+_VERBATIM = re.compile(r'`[^`\n]{1,300}`|"[^"\n]{1,300}"')  # code and quotations
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9`\"(\[])")
 
-_PATTERNS = [  # each with what to do; {} is the text that was found
+_PATTERNS = [  # each with the advice; {} in it is the text that matched
     (re.compile(r"(?:^|(?<=[.:;] ))(?:Of|What|Who|Whoever|Whether|Where|Behind|Below|Beside)\b"),
      'start with "if", "when" or the thing that acts, not with "{}"'),
-    (re.compile(r"\b(?:what|whoever) (?:is|was|has|had|a|the|it|they|stands?|runs?|comes?|came|goes|leaves|left|looks?)\b"
+    (re.compile(r"\b(?:what|whoever) (?:is|was|has|had|a|the|it|they|stands?|runs?|comes?|came"
+                r"|goes|leaves|left|looks?)\b"
                 r"|(?:^|(?<=[,;:] ))who (?:is|was|has|had|stands|runs|comes|goes|leaves|looks)\b"),
      'name the thing instead of "{}"'),
-    (re.compile(r"\b[Oo]ne (?:that|with|which|is|has|on|in|alone|killed|whose)\b|\bthe (?:\w+ )?ones\b"
+    (re.compile(r"\b[Oo]ne (?:that|with|which|is|has|on|in|alone|killed|whose)\b"
+                r"|\bthe (?:\w+ )?ones\b"
                 r"|\b[Oo]ne of (?!(?:the|these|its|their|your)\b)"),
      'name the thing instead of "{}"'),
-    (re.compile(r"\b[Oo]f (?:it|them|those|these|that|what)\b"), 'name the thing instead of "{}"'),
-    (re.compile(r"\b(?:is|are|was|were) to (?:be|what|which|have|go)\b"), 'write "must", "should" or "can" instead of "{}"'),
+    (re.compile(r"\b[Oo]f (?:it|them|those|these|that|what)\b"),
+     'name the thing instead of "{}"'),
+    (re.compile(r"\b(?:is|are|was|were) to (?:be|what|which|have|go)\b"),
+     'write "must", "should" or "can" instead of "{}"'),
     (re.compile(r", too\b"), 'write "also" before the verb instead of "{}"'),
     (re.compile(r"\b(?:told|tells?)\b"), 'write "shows", "prints" or "reports" instead of "{}"'),
     (re.compile(r"\b(?:stands?|stood)\b"), 'write "is" instead of "{}"'),
-    (re.compile(r"\b(?:goes|go|going|went) on\b"), 'write "continues" or "is running" instead of "{}"'),
+    (re.compile(r"\b(?:goes|go|going|went) on\b"),
+     'write "continues" or "is running" instead of "{}"'),
     (re.compile(r"\b[Mm]end(?:s|ed|ing)?\b"), 'write "fix" instead of "{}"'),
     (re.compile(r"\bhand(?:s|ed)? on\b"), 'write "share" or "pass" instead of "{}"'),
     (re.compile(r"\bheld against\b"), 'write "compared with" instead of "{}"'),
@@ -44,7 +50,7 @@ _PATTERNS = [  # each with what to do; {} is the text that was found
     (re.compile(r"\bin silence\b"), 'write "without a message" instead of "{}"'),
     (re.compile(r"\banew\b"), 'write "again" instead of "{}"'),
 ]  # fmt: skip
-_IN_QUESTIONS = 2  # the first two patterns are good English in a question
+_NOT_IN_QUESTIONS = 2  # the first two patterns are good English in a question
 
 
 def check_words(scenario: Scenario) -> list[CheckFinding]:
@@ -56,55 +62,66 @@ def check_words(scenario: Scenario) -> list[CheckFinding]:
     except Broken:
         return []
     warnings = []
-    place = 0
+    position = 0
     for sentence in _sentences(scenario):
-        if advice := _advise(sentence):
-            place = _find(text, sentence, place)
-            line = text.count("\n", 0, place) + 1
-            warnings.append(CheckFinding(line, f'"{show(sentence, _SHOWN)}": {"; ".join(advice)}'))
+        advice = _advise(sentence)
+        if advice:
+            position = _find(text, sentence, position)
+            line = text.count("\n", 0, position) + 1
+            warning = f'"{show(sentence, _SHOWN)}": {"; ".join(advice)}'
+            warnings.append(CheckFinding(line, warning))
     return warnings
 
 
 def _sentences(scenario: Scenario) -> Iterator[str]:
-    """Yield the title and the sentences of a lesson in the order of the file, without code and the keys of claims."""
+    """Yield the title and the sentences of a lesson, without code blocks and the keys of claims."""
     yield scenario.title
-    for part in (intro_of(scenario.lesson), *scenario.sections.values()):
-        for block in blocks(part):
+    for section in (intro_of(scenario.lesson), *scenario.sections.values()):
+        for block in blocks(section):
             if block.kind not in _PROSE:
                 continue
             text = _KEY.sub("", block.text)
-            masked = _mask(text)
             begin = 0
-            for end in _SENTENCE_END.finditer(masked):
+            for end in _SENTENCE_END.finditer(_mask(text)):
                 yield text[begin : end.start()]
                 begin = end.end()
             yield text[begin:]
 
 
 def _advise(sentence: str) -> list[str]:
-    """Return what to change in a sentence; nothing if it is easy to read."""
+    """Return the advice for a sentence; none if it is easy to read."""
     advice = []
     masked = _mask(sentence)
     count = len(masked.split())
     if count > LONGEST:
         advice.append(f"divide it: {count} words, {LONGEST} are easy to read")
-    patterns = _PATTERNS[_IN_QUESTIONS:] if sentence.endswith("?") else _PATTERNS
-    for pattern, what_to_do in patterns:
+    patterns = _PATTERNS
+    if sentence.endswith("?"):
+        patterns = _PATTERNS[_NOT_IN_QUESTIONS:]
+    for pattern, template in patterns:
         if match := pattern.search(masked):
-            advice.append(what_to_do.format(match[0].strip()))
+            advice.append(template.format(match[0].strip()))
     return advice
 
 
 def _mask(text: str) -> str:
-    """Return a text of the same length in which each piece of code, and each quotation, is one word without meaning."""
-    return _VERBATIM.sub(lambda match: match[0][0] + "x" * (len(match[0]) - 2) + match[0][-1], text)
+    """Return a text of the same length, in which code and quotations are words without meaning."""
+    return _VERBATIM.sub(_mask_quotation, text)
+
+
+def _mask_quotation(match: re.Match[str]) -> str:
+    quotation = match[0]
+    return quotation[0] + "x" * (len(quotation) - 2) + quotation[-1]
 
 
 def _find(text: str, sentence: str, start: int) -> int:
-    """Return where a sentence begins in a file, in which a line may end between its words; `start` if it cannot be found."""
+    """Return where a sentence begins in a file; `start` if it cannot be found.
+
+    In the file, a line may end between any two of its words.
+    """
     words = sentence.split()
-    for count in (6, 4, 3):
-        pattern = r"\s+".join(re.escape(word) for word in words[:count])
+    for count in (6, 4, 3):  # of its first words
+        pattern = r"\s+".join(map(re.escape, words[:count]))
         if match := re.compile(pattern).search(text, start):
             return match.start()
     return start

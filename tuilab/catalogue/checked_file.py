@@ -1,4 +1,4 @@
-"""What the check for authors finds, and the file that it looks through."""
+"""The file that the checks for authors read, and their findings."""
 
 import ast
 from typing import NamedTuple
@@ -8,22 +8,10 @@ from tuilab.catalogue.source import lab_calls, lab_name
 
 
 class CheckFinding(NamedTuple):
-    """Something that a scenario lacks, and where."""
+    """Something that a scenario lacks, and its line."""
 
     line: int
     sentence: str
-
-
-def line_of(text: str, words: str, after: int = 0) -> int:
-    """Return the first line of a text after some line that has these words, or 1."""
-    return next(
-        (
-            number
-            for number, line in enumerate(text.split("\n"), 1)
-            if number > after and words in line
-        ),
-        1,
-    )
 
 
 class CheckedFile(NamedTuple):
@@ -36,14 +24,20 @@ class CheckedFile(NamedTuple):
     nodes: tuple[ast.AST, ...]  # those of the tree, which is walked once
 
     def line_of(self, words: str, after: int = 0) -> int:
-        """Return the first line after some line that has these words, or 1."""
-        return line_of(self.text, words, after)
+        """Return the number of the first line behind line `after` with these words, or 1."""
+        for number, line in enumerate(self.text.split("\n"), 1):
+            if number > after and words in line:
+                return number
+        return 1
 
     def calls(self, *methods: str) -> list[ast.Call]:
+        """Return the calls of some methods of the lab, in the order of the text."""
         return lab_calls(self.tree, lab_name(self.run), *methods)
 
-    def parts_once(self) -> list[ast.FunctionDef]:
-        """Return the functions that the first repeat alone runs: those below `@lab.once`."""
-        mark = f"{lab_name(self.run)}.once"
-        functions = [node for node in self.nodes if isinstance(node, ast.FunctionDef)]
-        return [node for node in functions if mark in map(ast.unparse, node.decorator_list)]
+    def calls_with(self, argument: str, *methods: str) -> list[ast.Call]:
+        """Return those of these calls that have a keyword argument of this name."""
+        calls = []
+        for call in self.calls(*methods):
+            if any(keyword.arg == argument for keyword in call.keywords):
+                calls.append(call)
+        return calls

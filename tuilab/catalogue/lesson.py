@@ -1,4 +1,7 @@
-"""Divides a lesson into paragraphs, bullets and code, for whoever shows it. No markup parser ever sees the text."""
+"""Divide a lesson into paragraphs, bullets and code, for the screens and reports that show it.
+
+The text never goes through a markup parser.
+"""
 
 import re
 from typing import NamedTuple
@@ -6,23 +9,22 @@ from typing import NamedTuple
 from tuilab.text.display import show_lines
 from tuilab.text.wrapping import flow
 
-_FLOWING = (
-    "text",
-    "bullet",
-    "item",
-    "note",
-)  # goes on in the next line; a note only behind a comma
-_LONGEST = 60_000  # characters; what is longer is no lesson
+_CONTINUED = ("text", "bullet", "item")  # kinds of parts that may have more lines
+_MAX_CHARACTERS = 60_000  # a longer text is no lesson
 _BULLET = re.compile(r"[-*] +")
 _OWN_LINE = re.compile(r"`--|>>> ")  # in "Try next" each option starts a line of its own
-_REFUTES = re.compile(r"[;,]?(?<![ \t])[ \t]+(?=refutes: )")  # behind other words on its line
+# Blanks before `refutes:` that follow other words on the line.
+_REFUTES = re.compile(r"[;,]?(?<![ \t])[ \t]+(?=refutes: )")
 _ADDRESS = re.compile(r"(?<![^\s(])https?://\S+")
 _PLAIN_ADDRESS = re.compile(r"(?ai)https?://[a-z0-9][a-z0-9.-]*(:\d+)?(/[\w./?=&%#~+:,;!()-]*)?")
 _CODE = re.compile(r"`([^`\n]{1,300})`")
 
 
 class LessonPart(NamedTuple):
-    """A piece of a lesson: `text`, `bullet`, `item`, `code`, or the `note` of an item, which claims it refutes."""
+    """A piece of a lesson.
+
+    Its kind is `text`, `bullet`, `item`, `code`, or `note`: the claims that an item refutes.
+    """
 
     kind: str
     text: str
@@ -30,21 +32,24 @@ class LessonPart(NamedTuple):
 
 def blocks(text: str) -> list[LessonPart]:
     """Return paragraphs, bullets and code of a text in their order."""
-    found: list[tuple[str, list[str]]] = []  # the kind of each, and its lines
-    is_open = False  # whether the next line goes on with the last block
-    for line in show_lines(notes_apart(text[:_LONGEST])).split("\n"):
-        block = _begin(line, is_open)
-        if block is None:
-            found[-1][1].append(line.strip())
-        elif block.kind:
-            found.append((block.kind, [block.text]))
-        is_open = (block is None or block.kind in _FLOWING) and (
-            found[-1][0] != "note" or found[-1][1][-1].endswith(",")
-        )
-    return [
-        LessonPart(kind, flow("\n".join(lines)) if len(lines) > 1 else lines[0])
-        for kind, lines in found
-    ]
+    parts: list[tuple[str, list[str]]] = []  # the kind of each, and its lines
+    is_open = False  # whether the next line may continue the last part
+    for line in show_lines(notes_apart(text[:_MAX_CHARACTERS])).split("\n"):
+        begun = _begin(line, is_open)
+        if begun is None:
+            kind, lines = parts[-1]
+            lines.append(line.strip())
+        else:
+            kind = begun.kind
+            lines = [begun.text]
+            if kind:
+                parts.append((kind, lines))
+        is_open = kind in _CONTINUED or (kind == "note" and lines[-1].endswith(","))
+    blocks = []
+    for kind, lines in parts:
+        words = lines[0] if len(lines) == 1 else flow("\n".join(lines))
+        blocks.append(LessonPart(kind, words))
+    return blocks
 
 
 def notes_apart(text: str) -> str:
@@ -53,27 +58,40 @@ def notes_apart(text: str) -> str:
 
 
 def code_parts(text: str) -> list[tuple[bool, str]]:
-    """Return a paragraph as (is it code, words)."""
-    parts = _CODE.split(text)
-    return [(at % 2 == 1, part) for at, part in enumerate(parts) if part]
+    """Return the parts of a paragraph, each with whether it is code."""
+    parts = []
+    for index, part in enumerate(_CODE.split(text)):
+        if part:
+            is_code = index % 2 == 1
+            parts.append((is_code, part))
+    return parts
 
 
 def link_parts(text: str) -> list[tuple[str, str]]:
-    """Return words as (address or nothing, what is shown): an address leads where it says, over http or https."""
-    found, end = [], 0
+    """Return the parts of a text as pairs: an address or "", and the words that are shown.
+
+    Addresses are http or https, and the words of a link are its address.
+    """
+    parts = []
+    end = 0  # of the last address
     for match in _ADDRESS.finditer(text):
         address = match[0].rstrip(".,;:!?")
         if address.count("(") < address.count(")"):
             address = address.rstrip(")")
         if not _PLAIN_ADDRESS.fullmatch(address):
             continue
-        found += [("", text[end : match.start()]), (address, address)]
+        parts.append(("", text[end : match.start()]))
+        parts.append((address, address))
         end = match.start() + len(address)
-    return [part for part in (*found, ("", text[end:])) if part[1]]
+    parts.append(("", text[end:]))
+    return [part for part in parts if part[1]]
 
 
 def _begin(line: str, is_open: bool) -> LessonPart | None:
-    """Return the block that a line begins; None when it goes on with the last one, one without a kind when it is blank."""
+    """Return the part that a line begins; None if it continues the last one.
+
+    A blank line begins a part without a kind.
+    """
     stripped = line.strip()
     if not stripped:
         return LessonPart("", "")

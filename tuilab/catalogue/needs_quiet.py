@@ -1,4 +1,7 @@
-"""Whether a scenario file wants the box for itself: nothing is loaded beside what looks at clocks, or at what processes use."""
+"""Decide whether a scenario needs a quiet machine: whether it may read clocks or resource usage.
+
+While such a scenario runs, no other process loads modules ahead of time.
+"""
 
 import ast
 import sys
@@ -26,31 +29,38 @@ _METERS = (
     "getloadavg",
 )
 _OF_LAB = ("race", "span", "effective_cores", "neighbours")
-_LOOKS = frozenset([*_CLOCKS, *_METERS, *_OF_LAB])
+_MEASURING = frozenset([*_CLOCKS, *_METERS, *_OF_LAB])
 
 
 def wants_quiet(tree: ast.Module) -> bool:
-    """Say whether a file names anything that tells times or use; of a module that is neither torch nor Python's who knows."""
-    return any(_may_look(node) for node in ast.walk(tree))
+    """Return whether a file names anything that may measure times or usage.
+
+    A module that belongs neither to torch, numpy and tuilab nor to Python may measure anything.
+    """
+    return any(_may_measure(node) for node in ast.walk(tree))
 
 
-def _may_look(node: ast.AST) -> bool:
-    if isinstance(node, ast.Attribute):
-        return node.attr in _LOOKS
-    if isinstance(node, ast.Constant):
-        return (
-            isinstance(node.value, str) and "/proc/" in node.value.partition("\n")[0]
-        )  # a lesson may well tell of it
-    if isinstance(node, ast.ImportFrom):
-        return (
-            bool(node.level)
-            or _is_unknown(node.module or "")
-            or not _LOOKS.isdisjoint(alias.name for alias in node.names)
-        )
-    return isinstance(node, ast.Import) and any(_is_unknown(alias.name) for alias in node.names)
+def _may_measure(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(attr=name):
+            return name in _MEASURING
+        case ast.Constant(value=str(text)):
+            # only the first line counts: a lesson may explain /proc
+            return "/proc/" in text.partition("\n")[0]
+        case ast.ImportFrom(module=module, names=aliases, level=level):
+            names = [alias.name for alias in aliases]
+            return bool(level) or _may_module_measure(module or "") or _has_measuring(names)
+        case ast.Import(names=aliases):
+            return any(_may_module_measure(alias.name) for alias in aliases)
+    return False
 
 
-def _is_unknown(module: str) -> bool:
-    top, *rest = module.split(".")
-    is_ours = top in ("torch", "numpy", "tuilab") or top in sys.stdlib_module_names
-    return not is_ours or not _LOOKS.isdisjoint((top, *rest))
+def _may_module_measure(module: str) -> bool:
+    parts = module.split(".")
+    package = parts[0]
+    is_known = package in ("torch", "numpy", "tuilab") or package in sys.stdlib_module_names
+    return not is_known or _has_measuring(parts)
+
+
+def _has_measuring(names: list[str]) -> bool:
+    return not _MEASURING.isdisjoint(names)

@@ -1,10 +1,11 @@
-"""The parameters of a scenario: what each one takes, and how the text that a user typed becomes its value.
+"""Convert the texts that users type into the values of a scenario's parameters.
 
-A label is the trailing comment of a parameter; what it takes and its quick value may follow:
+The trailing comment of a parameter is its label. Its range and its quick value may follow:
 
     rows: int = 500,  # operator calls in the loop, 1..10000 (quick 100)
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 
@@ -12,19 +13,19 @@ from tuilab.catalogue.scenario import Param, Value
 from tuilab.errors import UsageError
 from tuilab.text.display import GONE, did_you_mean, join, show
 
-DEVICE = Param(
-    "device", "choice", "auto", ("auto", "cpu", "cuda"), "where the tensors live"
-)  # of all that call lab.device()
+# The parameter that all scenarios have in common that call lab.device().
+DEVICE = Param("device", "choice", "auto", ("auto", "cpu", "cuda"), "where the tensors live")
 
-OPTIONS = frozenset({  # of `tuilab run` itself: a parameter that is called like one has a longer option
-    "address", "beside", "budget", "count", "detach", "engine", "fps", "gpus", "headless", "help", "json", "jsonl",
-    "nnodes", "per-node", "plot", "predict", "quick", "quiet", "repeat", "report", "root", "scenarios", "strict", "timeout",
-    "verbose",
+# Options of `tuilab run` itself. A parameter with the same name gets a longer option.
+OPTIONS = frozenset({
+    "address", "beside", "budget", "count", "detach", "engine", "fps", "gpus", "headless", "help",
+    "json", "jsonl", "nnodes", "per-node", "plot", "predict", "quick", "quiet", "repeat", "report",
+    "root", "scenarios", "strict", "timeout", "verbose",
 })  # fmt: skip
 
 _PREFIX = "param-"
 _TEXT_LIMIT = 1000  # characters
-_INT_LIMIT = 2**63  # what a tensor and a record can hold
+_INT_LIMIT = 2**63  # a tensor and a record hold only smaller numbers
 _BOOLS = {
     "true": True,
     "yes": True,
@@ -37,7 +38,7 @@ _BOOLS = {
 }
 _NOUNS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
 
-# Patterns are compiled when they are used: `tuilab list` does without them.
+# Compiled on first use: `tuilab list` needs none of them.
 _WHOLE = r"[+-]?[0-9]{1,20}"
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?"
 _FLOAT = rf"{_NUMBER}|[+-]?[0-9]+\."
@@ -46,26 +47,36 @@ _QUICK = r" ?\(quick ([^()]+)\)$"
 
 
 def parse(param: Param, text: str) -> Value:
-    """Return the value that a text means, or raise UsageError with what the parameter takes."""
+    """Return the value that a text means; if it means none, UsageError says what is allowed."""
     if GONE in text:
         raise UsageError(
             f"{param.name}: this value is a secret and was not recorded; give it again"
         )
-    value = _read(param, text.strip() if param.type != "str" else text)
+    value = _read(param, text if param.type == "str" else text.strip())
     if value is None:
-        from tuilab.config import hint_by_name
-
-        by_name = hint_by_name(text) if has_gpus(param) else ""
         raise UsageError(
-            f'{param.name}: "{show(text, 60)}" is not {_noun(param)}{_hint(param)}{by_name}'
+            f'{param.name}: "{show(text, 60)}" is not {_noun(param)}'
+            f"{_hint(param)}{_hint_by_name(param, text)}"
         )
     if not _is_in_range(param, value):
         raise UsageError(f"{param.name}: {show(text, 60)} is out of range{_hint(param)}")
     return value
 
 
+def _hint_by_name(param: Param, text: str) -> str:
+    """Return how to choose the GPU with this name; empty if the parameter takes no GPU."""
+    if not has_gpus(param):
+        return ""
+    from tuilab.config import hint_by_name
+
+    return hint_by_name(text)
+
+
 def option_of(name: str) -> str:
-    """Return the option that gives a parameter its value, and nothing else: `--rows`, but `--param-root` of one called root."""
+    """Return the option that sets a parameter and nothing else.
+
+    It is `--rows` for rows, but `--param-root` for a parameter that is called root.
+    """
     word = name.replace("_", "-")
     plain = word
     while plain.startswith(_PREFIX):
@@ -86,87 +97,92 @@ def parse_duration(text: str) -> float:
 
 
 def parse_prediction(text: str) -> float:
-    """Return the number that somebody expects."""
+    """Return the number that a user predicts."""
     value = _read(Param("prediction", "float", 0.0), text.strip())
     if not isinstance(value, float):
         raise UsageError(
-            f'"{show(text, 60)}" is not a number; use a number without a unit, for example 12 or 0.5'
+            f'"{show(text, 60)}" is not a number; '
+            "use a number without a unit, for example 12 or 0.5"
         )
     return value
 
 
-def check_values(params: Iterable[Param], given: Mapping[str, Value]) -> dict[str, Value]:
-    """Return a value for every parameter: the given one, checked, or the default."""
-    known = {param.name: param for param in params}
-    for name in given:
-        if name not in known:
-            raise UsageError(f"no parameter {show(name, 60)}{did_you_mean(name, known)}")
-    values = {
-        name: parse(param, str(given[name])) if name in given else param.default
-        for name, param in known.items()
-    }
-    for name, value in values.items():  # a choice is what the source says
+def check_values(params: Iterable[Param], overrides: Mapping[str, Value]) -> dict[str, Value]:
+    """Return a value for every parameter: the override, checked, or the default."""
+    param_of_name = {param.name: param for param in params}
+    for name in overrides:
+        if name not in param_of_name:
+            raise UsageError(f"no parameter {show(name, 60)}{did_you_mean(name, param_of_name)}")
+    values = {}
+    for name, param in param_of_name.items():
+        values[name] = param.default
+        if name in overrides:
+            values[name] = parse(param, str(overrides[name]))
+    for name, value in values.items():  # a choice is checked here: its texts are from the source
         if isinstance(value, str) and not _can_be_recorded(value):
             raise UsageError(
-                f"{name}: {show(value, 60)} cannot be recorded; use a text of up to {_TEXT_LIMIT} characters"
+                f"{name}: {show(value, 60)} cannot be recorded; "
+                f"use a text of up to {_TEXT_LIMIT} characters"
             )
     return values
 
 
-def stand_ins(params: Iterable[Param], *, is_quick: bool = False) -> dict[str, Value]:
-    """Return what stands in the place of defaults: the values of `--quick`, and the device that the user has set for good.
+def default_overrides(params: Iterable[Param], *, is_quick: bool = False) -> dict[str, Value]:
+    """Return the values that replace defaults: those of `--quick`, and the user's usual device.
 
     A scenario that cannot take that device keeps its default.
     """
-    params = list(params)
-    quick = {param.name: param.quick for param in params if is_quick and param.quick is not None}
-    from tuilab import config  # which lists of runs, where values are only spelled, do without
+    from tuilab import config  # imported here: lists of runs, which only spell values, need it not
 
     device = config.device()
-    return quick | {
-        param.name: device
-        for param in params
-        if has_gpus(param) and _read(param, device) is not None
-    }
+    quick: dict[str, Value] = {}
+    devices: dict[str, Value] = {}
+    for param in params:
+        if is_quick and param.quick is not None:
+            quick[param.name] = param.quick
+        if has_gpus(param) and _read(param, device) is not None:
+            devices[param.name] = device
+    return quick | devices
 
 
 def describe(param: Param) -> str:
-    """Return what a parameter takes, in one phrase."""
-    return ", ".join(part for part in (_noun(param), _range(param)) if part)
+    """Return the values that a parameter takes, in one phrase."""
+    return ", ".join(filter(None, [_noun(param), _range(param)]))
 
 
 def with_comment(param: Param, comment: str) -> Param:
     """Return the parameter with the label, range and quick value of its trailing comment."""
     label = " ".join(comment.lstrip("#").split())
-    low = high = quick = None
-    if found := re.search(_QUICK, label):
-        quick, label = found[1], label[: found.start()]
-    if param.type in ("int", "float") and (found := re.search(_RANGE, label)):
-        low, high, label = float(found[1]), float(found[2]), label[: found.start()]
-    param = param._replace(label=label, low=low, high=high)
-    return param._replace(
-        default=parse(param, str(param.default)),
-        quick=None if quick is None else parse(param, quick),
-    )
+    quick_text = None
+    if match := re.search(_QUICK, label):
+        quick_text = match[1]
+        label = label[: match.start()]
+    if param.type in ("int", "float"):
+        if match := re.search(_RANGE, label):
+            param = param._replace(low=float(match[1]), high=float(match[2]))
+            label = label[: match.start()]
+    param = param._replace(label=label)
+    default = parse(param, str(param.default))
+    quick = None if quick_text is None else parse(param, quick_text)
+    return param._replace(default=default, quick=quick)
 
 
 def has_gpus(param: Param) -> bool:
-    """Say whether a parameter takes each GPU of the box beside its choices: the device that `lab.device()` is asked for."""
+    """Return whether a parameter also takes a GPU by its number: the device of `lab.device()`."""
     return param.name == "device" and "cuda" in param.choices
 
 
 def is_gpu(text: str) -> bool:
-    """Say whether a text names one GPU by CUDA's number of it: cuda:3."""
+    """Return whether a text names one GPU by its CUDA index: cuda:3."""
     from tuilab.config import GPU
 
     return re.fullmatch(GPU, text) is not None
 
 
 def choices(param: Param) -> tuple[str, ...]:
-    """Return the choices as they are told, with what stands for each GPU of the box."""
-    return (
-        (*map(str, param.choices), "cuda:N") if has_gpus(param) else tuple(map(str, param.choices))
-    )
+    """Return the choices as texts, with `cuda:N` for each GPU of the machine."""
+    texts = tuple(map(str, param.choices))
+    return (*texts, "cuda:N") if has_gpus(param) else texts
 
 
 def spell(value: Value | None) -> str:
@@ -179,28 +195,30 @@ def spell(value: Value | None) -> str:
 
 
 def _read(param: Param, text: str) -> Value | None:
+    """Return the value that a text means, in or out of its range; None if it means none."""
     match param.type:
         case "int":
-            value = int(text) if re.fullmatch(_WHOLE, text) else None
-            return value if value is not None and abs(value) < _INT_LIMIT else None
+            number = int(text) if re.fullmatch(_WHOLE, text) else _INT_LIMIT
+            return number if abs(number) < _INT_LIMIT else None
         case "float":
-            number = float(text) if re.fullmatch(_FLOAT, text) else None
-            return number if number is not None and abs(number) != float("inf") else None
+            value = float(text) if re.fullmatch(_FLOAT, text) else math.inf
+            return value if abs(value) != math.inf else None
         case "bool":
             return _BOOLS.get(text.lower())
         case "choice":
-            listed = next((choice for choice in param.choices if str(choice) == text), None)
-            return text if listed is None and has_gpus(param) and is_gpu(text) else listed
+            for choice in param.choices:
+                if str(choice) == text:
+                    return choice
+            return text if has_gpus(param) and is_gpu(text) else None
         case "str":
             return text if _can_be_recorded(text) else None
 
 
 def _can_be_recorded(text: str) -> bool:
-    return (
-        len(text) <= _TEXT_LIMIT
-        and "\0" not in text
-        and not any("\ud800" <= char <= "\udfff" for char in text)
-    )
+    if len(text) > _TEXT_LIMIT or "\0" in text:
+        return False
+    has_surrogates = any("\ud800" <= character <= "\udfff" for character in text)
+    return not has_surrogates
 
 
 def _is_in_range(param: Param, value: Value) -> bool:
@@ -220,10 +238,11 @@ def _range(param: Param) -> str:
 
 
 def _hint(param: Param) -> str:
-    takes = {
-        "bool": "true, yes, on, 1 or false, no, off, 0",
-        "str": f"up to {_TEXT_LIMIT} characters",
-    }.get(param.type)
-    takes = _range(param) or takes
+    """Return the range of a parameter, or a similar limit, and its default."""
     default = f"(default {show(spell(param.default), 60) or 'empty'})"
-    return f"; it takes {takes} {default}" if takes else f" {default}"
+    limits = _range(param)
+    if not limits and param.type == "bool":
+        limits = "true, yes, on, 1 or false, no, off, 0"
+    if not limits and param.type == "str":
+        limits = f"up to {_TEXT_LIMIT} characters"
+    return f"; it takes {limits} {default}" if limits else f" {default}"

@@ -1,19 +1,21 @@
-"""A scenario as its file describes it: what the catalogue lists and the forms are made from."""
+"""Describe a scenario as its file does: the catalogue lists it, and forms are made from it."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 Type = Literal["int", "float", "bool", "str", "choice"]
 
-
-# For whom a value of a variable is the best one: a program that is alone, ranks beside each other, or any process.
-PROGRAM, RANKS, PROCESS = "program", "ranks", "process"
+# The scope in which the advised value of a variable is the best one: a program that runs alone,
+# ranks that run at the same time, or any process.
+PROGRAM = "program"
+RANKS = "ranks"
+PROCESS = "process"
 
 Value = bool | int | float | str
 
 
-class Stated(NamedTuple):
-    """A claim as the lesson states it; the key is empty where it has none."""
+class StatedClaim(NamedTuple):
+    """A claim as the lesson states it; the key is empty if it has none."""
 
     key: str
     text: str
@@ -43,22 +45,17 @@ class Scenario(NamedTuple):
     sections: Mapping[str, str] = {}
     params: tuple[Param, ...] = ()
     arms: tuple[str, ...] = ()
-    claims: tuple[Stated, ...] = ()
+    claims: tuple[StatedClaim, ...] = ()
     error: str = ""
-    is_timed: bool = False  # has claims about the ratio of two arms, which want repeats
-    imports: tuple[
-        str, ...
-    ] = ()  # modules of torch that its file imports before it does anything else
-    settings: tuple[
-        tuple[str, str], ...
-    ] = ()  # variables whose values it holds against each other, and for whom
-    wants_quiet: bool = (
-        True  # it is timed, or may look at clocks by itself: nothing is loaded beside it
-    )
-    builds_on: tuple[str, ...] = ()  # lessons that stand before it in the course
+    is_timed: bool = False  # it has claims about the ratio of two arms, which need repeats
+    imports: tuple[str, ...] = ()  # modules of torch that its file imports first
+    settings: tuple[tuple[str, str], ...] = ()  # variables that it advises, and their scopes
+    # It is timed, or may read clocks by itself: no other process may load modules meanwhile.
+    wants_quiet: bool = True
+    builds_on: tuple[str, ...] = ()  # earlier lessons of the course that it builds on
 
     @property
     def error_line(self) -> int:
-        """The line of the file that cannot be used; the first where none is to blame."""
+        """The line of the error in the file; 1 if the error names none."""
         number = self.error.removeprefix("line ").partition(":")[0]
         return int(number) if self.error.startswith("line ") and number.isdecimal() else 1

@@ -1,4 +1,4 @@
-"""Reads what one scenario file says about itself, from its source text and never by importing it."""
+"""Read a scenario from the source text of its file, without importing it."""
 
 import ast
 import io
@@ -10,18 +10,28 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 
-from tuilab.catalogue import params
 from tuilab.catalogue.imports import SOURCE_LIMIT, first_imports
 from tuilab.catalogue.needs_quiet import wants_quiet
-from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Param, Scenario, Stated, Type, Value
+from tuilab.catalogue.params import DEVICE, option_of, with_comment
+from tuilab.catalogue.scenario import (
+    PROCESS,
+    PROGRAM,
+    RANKS,
+    Param,
+    Scenario,
+    StatedClaim,
+    Type,
+    Value,
+)
 from tuilab.catalogue.stated_claims import claims_of, sections_of
 from tuilab.errors import UsageError
 from tuilab.storage.files import read_regular
 from tuilab.text.display import show
 
 _ID = r"(?!all$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}"
-CLAIMING = ("claim", "claim_ratio")  # calls that name a claim first
+CLAIMING = ("claim", "claim_ratio")  # methods of the lab whose first argument is a key
 _RACE_OPTIONS = {"same", "same_as", "rounds", "seconds", "threads", "device", "factories", "lacks"}
+_TOO_DEEP = "its code is nested too deeply to be read; use shorter expressions"
 
 
 class Broken(Exception):
@@ -35,32 +45,31 @@ def read(file: str | os.PathLike[str]) -> Scenario:
     """Return the scenario in a file."""
     path = os.path.abspath(file)
     folder, name = os.path.split(path)
-    scenario = Scenario(
-        id=name.removesuffix(".py"), topic=os.path.basename(folder) or "mine", path=path
-    )
+    topic = os.path.basename(folder) or "mine"
+    scenario = Scenario(id=name.removesuffix(".py"), topic=topic, path=path)
     try:
         if not is_name(scenario.id):
             raise Broken(
-                "its file name cannot be a scenario name; use up to 60 letters, digits, - and _, but not `all`"
+                "its file name cannot be a scenario name; "
+                "use up to 60 letters, digits, - and _, but not `all`"
             )
         return _describe(scenario, read_text(path))
     except Broken as problem:
-        return scenario._replace(error=str(problem))
+        error = str(problem)
     except (RecursionError, MemoryError):
-        return scenario._replace(
-            error="its code is nested too deeply to be read; use shorter expressions"
-        )
+        error = _TOO_DEEP
     except ValueError as problem:  # such as a number of 5000 digits
-        return scenario._replace(error=f"cannot be read as Python: {problem}")
+        error = f"cannot be read as Python: {problem}"
+    return scenario._replace(error=error)
 
 
 def is_name(id: str) -> bool:
-    """Say whether a scenario can be called so."""
+    """Return whether a scenario can have this name."""
     return re.fullmatch(_ID, id) is not None
 
 
 def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Scenario, bytes]:
-    """Return the scenario that a run kept, with its bytes; no link is followed."""
+    """Return the scenario that a run kept, and the bytes of its file; no link is followed."""
     path = os.path.abspath(file)
     scenario = Scenario(id=id, topic=topic, path=path)
     try:
@@ -68,17 +77,15 @@ def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Sc
     except OSError as problem:
         return scenario._replace(error=f"cannot be read: {problem.strerror}"), b""
     try:
-        scenario = _describe(scenario, _decode(data))
+        return _describe(scenario, _decode(data)), data
     except (Broken, ValueError) as problem:
-        scenario = scenario._replace(error=str(problem))
+        error = str(problem)
     except (RecursionError, MemoryError):
-        scenario = scenario._replace(
-            error="its code is nested too deeply to be read; use shorter expressions"
-        )
-    return scenario, data
+        error = _TOO_DEEP
+    return scenario._replace(error=error), data
 
 
-def read_stated(file: str | os.PathLike[str]) -> list[Stated]:
+def read_stated_claims(file: str | os.PathLike[str]) -> list[StatedClaim]:
     """Return the claims that the lesson in a file states."""
     tree, _ = parse_source(read_text(os.path.abspath(file)))
     return claims_of(ast.get_docstring(tree) or "")
@@ -87,9 +94,8 @@ def read_stated(file: str | os.PathLike[str]) -> list[Stated]:
 def read_text(path: str) -> str:
     """Return the source in a file, or raise Broken."""
     try:
-        data = read_regular(
-            path, SOURCE_LIMIT, may_be_link=True
-        )  # people link their scenarios into a folder
+        # users link their scenarios into a folder
+        data = read_regular(path, SOURCE_LIMIT, may_be_link=True)
     except OSError as problem:
         raise Broken(f"cannot be read: {problem.strerror}") from problem
     return _decode(data)
@@ -97,14 +103,17 @@ def read_text(path: str) -> str:
 
 def _decode(data: bytes) -> str:
     if b"\0" in data:
-        raise Broken("the file has a null byte", data[: data.index(b"\0")].count(b"\n") + 1)
+        raise Broken("the file has a null byte", _line_at(data, data.index(b"\0")))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
-        raise Broken(
-            "the file is not UTF-8; save it as UTF-8", data[: problem.start].count(b"\n") + 1
-        ) from problem
+        line = _line_at(data, problem.start)
+        raise Broken("the file is not UTF-8; save it as UTF-8", line) from problem
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _line_at(data: bytes, position: int) -> int:
+    return data[:position].count(b"\n") + 1
 
 
 def parse_source(text: str) -> tuple[ast.Module, ast.FunctionDef]:
@@ -115,16 +124,19 @@ def parse_source(text: str) -> tuple[ast.Module, ast.FunctionDef]:
             tree = ast.parse(text)
     except SyntaxError as problem:
         raise Broken(problem.msg, problem.lineno) from problem
-    runs = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "run"]
-    if not runs:
+    run = None
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == "run":
+            run = node  # the last definition counts, as in Python
+    if run is None:
         raise Broken("the function run(lab, ...) is missing")
-    if not (arguments := runs[-1].args).posonlyargs + arguments.args:
-        raise Broken("run has no parameter lab; write run(lab, ...)", runs[-1].lineno)
-    return tree, runs[-1]
+    if not run.args.posonlyargs and not run.args.args:
+        raise Broken("run has no parameter lab; write run(lab, ...)", run.lineno)
+    return tree, run
 
 
 def lab_name(run: ast.FunctionDef) -> str:
-    """Return what the scenario calls its lab."""
+    """Return the name that the scenario gives its lab."""
     return (run.args.posonlyargs + run.args.args)[0].arg
 
 
@@ -133,25 +145,42 @@ def lab_calls(tree: ast.AST, lab: str, *methods: str) -> list[ast.Call]:
     return [call for call in _all_calls(tree, lab) if called_method(call) in methods]
 
 
-@lru_cache(maxsize=2)  # a file is asked for one method after another
+@lru_cache(maxsize=2)  # callers ask for the methods of one file one after another
 def _all_calls(tree: ast.AST, lab: str) -> tuple[ast.Call, ...]:
-    calls = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-        if isinstance(node.func.value, ast.Name) and node.func.value.id == lab
-    ]
-    return tuple(sorted(calls, key=lambda call: (call.lineno, call.col_offset)))
+    calls = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) if name == lab:
+                calls.append(node)
+    calls.sort(key=lambda call: (call.lineno, call.col_offset))
+    return tuple(calls)
+
+
+def called_method(call: ast.Call) -> str:
+    """Return the method of the lab that a call calls; empty if it calls no method."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def is_about_ratio(call: ast.Call) -> bool:
+    """Return whether a call claims the ratio of two arms of a race."""
+    return called_method(call) == "claim_ratio"
 
 
 def literal_text(call: ast.Call) -> str | None:
-    """Return the text that a call has as its first argument, with `{...}` where an f-string puts a value."""
-    named = [keyword.value for keyword in call.keywords if keyword.arg in ("key", "name")]
-    return text_of(next(iter([*call.args, *named]), None))
+    """Return the text of the first argument of a call; None if it is no literal text.
+
+    The first argument may also be the keyword `key` or `name`. A value in an f-string is `{...}`.
+    """
+    if call.args:
+        return text_of(call.args[0])
+    for keyword in call.keywords:
+        if keyword.arg in ("key", "name"):
+            return text_of(keyword.value)
+    return None
 
 
 def text_of(node: ast.expr | None) -> str | None:
-    """Return the text that an expression is, with `{...}` where an f-string puts a value."""
+    """Return the text of a literal or an f-string, whose values are `{...}`; None for another."""
     parts = node.values if isinstance(node, ast.JoinedStr) else [node]
     texts = []
     for part in parts:
@@ -165,52 +194,53 @@ def text_of(node: ast.expr | None) -> str | None:
 
 
 def race_arms(call: ast.Call) -> dict[str, ast.expr]:
-    """Return the arms of a call of `lab.race`."""
-    return {
-        keyword.arg: keyword.value
-        for keyword in call.keywords
-        if keyword.arg and keyword.arg not in _RACE_OPTIONS
-    }
+    """Return the arms of a call of `lab.race`, by name."""
+    arms = {}
+    for keyword in call.keywords:
+        if keyword.arg and keyword.arg not in _RACE_OPTIONS:
+            arms[keyword.arg] = keyword.value
+    return arms
+
+
+# ---- a scenario from its source
 
 
 def _describe(scenario: Scenario, text: str) -> Scenario:
+    """Return a scenario with the fields that its source has, or raise Broken or ValueError."""
     tree, run = parse_source(text)
+    lab = lab_name(run)
     docstring = ast.get_docstring(tree) or ""
     title, _, lesson = docstring.partition("\n")
     if not title:
         raise Broken("the docstring is missing; its first line is the title", 1)
-    arms = list(_read_arms(tree, lab_name(run)))
-    calls = lab_calls(tree, lab_name(run), *CLAIMING)
+    arms = list(_read_arms(tree, lab))
     claims = _read_claims(lesson)
-    is_timed = any(map(is_about_ratio, calls))
-    "".join([title, lesson, *arms, *(claim.text for claim in claims)]).encode()
+    texts = [title, lesson, *arms, *(claim.text for claim in claims)]
+    "".join(texts).encode()  # raises ValueError for a lone surrogate, which no record can hold
+    params = _read_params(run, text)
+    params += _common_params(tree, lab, params)
+    is_timed = any(map(is_about_ratio, lab_calls(tree, lab, *CLAIMING)))
     return scenario._replace(
         title=title.strip().removesuffix("."),
         lesson=lesson.strip(),
         sections=sections_of(lesson),
-        params=(*(own := _read_params(run, text)), *_common_params(tree, lab_name(run), own)),
+        params=params,
         arms=tuple(dict.fromkeys(arms)),
         claims=claims,
         is_timed=is_timed,
         imports=first_imports(tree),
-        settings=tuple(_read_settings(tree, lab_name(run))),
+        settings=tuple(_read_settings(tree, lab)),
         wants_quiet=is_timed or wants_quiet(tree),
     )
 
 
-def is_about_ratio(call: ast.Call) -> bool:
-    """Say whether a claim is about two arms of a race."""
-    return called_method(call) == "claim_ratio"
-
-
-def called_method(call: ast.Call) -> str:
-    """Return the method of the lab that a call calls."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
-
-
-def _read_claims(lesson: str) -> tuple[Stated, ...]:
-    """Return the claims of a lesson that have a key, each key once."""
-    return tuple({claim.key: claim for claim in claims_of(lesson) if claim.key}.values())
+def _read_claims(lesson: str) -> tuple[StatedClaim, ...]:
+    """Return the claims of a lesson that have a key; of two with one key, the last."""
+    claims = {}
+    for claim in claims_of(lesson):
+        if claim.key:
+            claims[claim.key] = claim
+    return tuple(claims.values())
 
 
 def _read_arms(tree: ast.Module, lab: str) -> Iterator[str]:
@@ -222,10 +252,18 @@ def _read_arms(tree: ast.Module, lab: str) -> Iterator[str]:
 
 
 def _read_settings(tree: ast.Module, lab: str) -> Iterator[tuple[str, str]]:
+    """Yield the variables that a scenario advises values for, each with the scope."""
     for call in lab_calls(tree, lab, "advise"):
-        given = {keyword.arg for keyword in call.keywords}
-        if name := literal_text(call):
-            yield name, RANKS if "ranks" in given else PROCESS if "unit" in given else PROGRAM
+        name = literal_text(call)
+        if not name:
+            continue
+        arguments = {keyword.arg for keyword in call.keywords}
+        if "ranks" in arguments:
+            yield name, RANKS
+        elif "unit" in arguments:
+            yield name, PROCESS
+        else:
+            yield name, PROGRAM
 
 
 def _read_params(run: ast.FunctionDef, text: str) -> tuple[Param, ...]:
@@ -235,18 +273,17 @@ def _read_params(run: ast.FunctionDef, text: str) -> tuple[Param, ...]:
     positional = arguments.posonlyargs + arguments.args
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
     defaults += arguments.defaults
-    pairs = [*zip(positional, defaults, strict=True)][1:]
+    pairs = list(zip(positional, defaults, strict=True))[1:]
     pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     comments = _comments_of(run, text)
-    found = []
-    for name, value in reversed(pairs):
-        line = (value or name).end_lineno
-        comment = comments.pop(
-            line, ""
-        )  # of several parameters on a line, the last one has the comment
-        found.append(_read_param(name, value, comment))
-    _refuse_twins(found, run.lineno)
-    return tuple(reversed(found))
+    params = []
+    for argument, default in reversed(pairs):
+        end_line = (default or argument).end_lineno
+        comment = comments.pop(end_line, "")  # belongs to the last of several on a line
+        params.append(_read_param(argument, default, comment))
+    params.reverse()
+    _refuse_equal_options(params, run.lineno)
+    return tuple(params)
 
 
 def _comments_of(run: ast.FunctionDef, text: str) -> dict[int | None, str]:
@@ -262,23 +299,25 @@ def _comments_of(run: ast.FunctionDef, text: str) -> dict[int | None, str]:
     return comments
 
 
-def _refuse_twins(found: Sequence[Param], line: int) -> None:
-    """Refuse two parameters with one option: `--no-tidy` switches tidy off."""
-    flags = {f"no_{param.name}" for param in found if param.type == "bool"}
-    if twin := next((param.name for param in found if param.name in flags), ""):
-        option = params.option_of(twin)
-        raise Broken(
-            f"{twin} and {twin.removeprefix('no_')} have the same option, {option}; rename one",
-            line,
-        )
+def _refuse_equal_options(params: Sequence[Param], line: int) -> None:
+    """Refuse a parameter `no_tidy` next to a switch `tidy`, which `--no-tidy` turns off."""
+    negatives = {f"no_{param.name}" for param in params if param.type == "bool"}
+    for param in reversed(params):
+        if param.name in negatives:
+            switch = param.name.removeprefix("no_")
+            option = option_of(param.name)
+            raise Broken(
+                f"{param.name} and {switch} have the same option, {option}; rename one", line
+            )
 
 
-def _common_params(tree: ast.Module, lab: str, own: tuple[Param, ...]) -> tuple[Param, ...]:
-    """Return the device, where the lab is asked for one and `run` has no parameter that says which."""
-    asked = any(not call.args and not call.keywords for call in lab_calls(tree, lab, "device"))
-    return (
-        (params.DEVICE,) if asked and all(param.name != params.DEVICE.name for param in own) else ()
-    )
+def _common_params(tree: ast.Module, lab: str, params: tuple[Param, ...]) -> tuple[Param, ...]:
+    """Return the parameter device if the scenario calls `lab.device()` and has none of its own."""
+    for call in lab_calls(tree, lab, "device"):
+        if not call.args and not call.keywords:
+            has_own = any(param.name == DEVICE.name for param in params)
+            return () if has_own else (DEVICE,)
+    return ()
 
 
 def _read_param(argument: ast.arg, default: ast.expr | None, comment: str) -> Param:
@@ -286,9 +325,8 @@ def _read_param(argument: ast.arg, default: ast.expr | None, comment: str) -> Pa
         kind, choices = _read_type(argument.annotation)
         if default is None:
             raise ValueError("the default is missing; write one after =")
-        return params.with_comment(
-            Param(argument.arg, kind, _read_literal(default), choices), comment
-        )
+        param = Param(argument.arg, kind, _read_literal(default), choices)
+        return with_comment(param, comment)
     except UsageError as problem:
         raise Broken(str(problem), argument.lineno) from problem
     except ValueError as problem:
@@ -300,12 +338,12 @@ def _read_literal(node: ast.expr) -> Value:
         value = ast.literal_eval(node)
         if isinstance(value, bool | int | float | str):
             return value
-    raise ValueError(
-        f"{show(ast.unparse(node), 60)} is not a literal; write a number, True, False or a text"
-    )
+    code = show(ast.unparse(node), 60)
+    raise ValueError(f"{code} is not a literal; write a number, True, False or a text")
 
 
 def _read_type(annotation: ast.expr | None) -> tuple[Type, tuple[Value, ...]]:
+    """Return the type of a parameter and its choices, or raise ValueError."""
     match annotation:
         case ast.Name(id="int" | "float" | "bool" | "str" as kind):
             return kind, ()
@@ -314,7 +352,7 @@ def _read_type(annotation: ast.expr | None) -> tuple[Type, tuple[Value, ...]]:
         ):
             nodes = inner.elts if isinstance(inner, ast.Tuple) else [inner]
             return "choice", tuple(_read_literal(node) for node in nodes)
-    given = show(ast.unparse(annotation), 60) if annotation else "missing"
-    raise ValueError(
-        f"the type {given} is not supported; use int, float, bool, str or Literal[...]"
-    )
+    code = "missing"
+    if annotation:
+        code = show(ast.unparse(annotation), 60)
+    raise ValueError(f"the type {code} is not supported; use int, float, bool, str or Literal[...]")

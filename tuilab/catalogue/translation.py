@@ -1,4 +1,7 @@
-"""A lesson in another language: `softmax.zh.md` next to `softmax.py` has its title and its text; the rest stays English."""
+"""Read a lesson in another language.
+
+For example, `softmax.zh.md` next to `softmax.py` has its title and text; the rest stays English.
+"""
 
 import os
 import re
@@ -13,20 +16,25 @@ _CODE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})?")
 
 
 def chosen() -> str:
-    """Return the language of the lessons, as a code such as zh: that of --lang or of TUILAB_LANG, else English."""
+    """Return the code of the language of the lessons, such as zh.
+
+    It is that of --lang or of TUILAB_LANG, else English.
+    """
     code = os.environ.get("TUILAB_LANG", "")
     return code if _CODE.fullmatch(code) else ENGLISH
 
 
 def translated(scenario: Scenario) -> Scenario:
-    """Return a scenario with its title and lesson in the chosen language, or as it is if there is no translation."""
+    """Return a scenario with its title and lesson in the chosen language.
+
+    If there is no translation, return it unchanged.
+    """
     code = chosen()
     if code == ENGLISH or scenario.error:
         return scenario
+    path = f"{scenario.path.removesuffix('.py')}.{code}.md"
     try:
-        text = read_small(
-            f"{scenario.path.removesuffix('.py')}.{code}.md", _decode, _LIMIT, may_be_link=True
-        )
+        text = read_small(path, _decode, _LIMIT, may_be_link=True)
     except Unusable:
         return scenario
     title, _, lesson = text.partition("\n")

@@ -33,7 +33,7 @@ class PassedSignals:
             # After `trap '' TERM` a signal is ignored, and the command ignores it as well.
             is_ignored = signal.getsignal(number) is signal.SIG_IGN
             # As the first process of a container, tuilab stops the run cleanly on SIGTERM.
-            is_stop = number == signal.SIGTERM and first_process.takes_all_along()
+            is_stop = number == signal.SIGTERM and first_process.is_container_main()
             if not (is_ignored or is_stop):
                 self._old_handlers[number] = signal.signal(number, self._keep)
         return self

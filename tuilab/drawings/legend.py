@@ -12,7 +12,7 @@ from tuilab.arrays import np
 from tuilab.drawings.lines import Line, by_look, is_untold, lasts, reading_at, step_at
 from tuilab.drawings.picture import ARMS, Canvas, cell_codes, fit
 from tuilab.drawings.symbols import Symbols, to_ascii
-from tuilab.text.display import show, told_apart
+from tuilab.text.display import distinct_labels, show
 from tuilab.text.words import clock, extent
 
 _LEAST_PLOT = 7  # rows that a long legend leaves: four of the plot, the axis, its labels, and the marks of Inf
@@ -215,7 +215,7 @@ def _names(labels: tuple[str, ...], width: int) -> list[str]:
 
     Where there is room for it they are cut in the middle, as where both look alike.
     """
-    apart = told_apart(labels, width)
+    apart = distinct_labels(labels, width)
     middle = [fit(apart[label], width) for label in labels]
     if width >= _LEAST_CUT and len(set(middle)) == len(set(labels)):
         return middle

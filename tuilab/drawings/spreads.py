@@ -11,7 +11,7 @@ from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
 from tuilab.record.blocks import NoiseFloor
 from tuilab.record.finding_words import noise_words
 from tuilab.record.series import wants_log
-from tuilab.text.display import show, told_apart
+from tuilab.text.display import distinct_labels, show
 from tuilab.text.words import format_number
 
 _NAME_SHARE = 3  # names take at most a third of the width
@@ -104,7 +104,7 @@ def _put_names(
 ) -> int:
     """Write the names at the left, `stride` rows apart, and return the column after all of them."""
     limit = max(canvas.width // _NAME_SHARE - 1, 1)
-    labels = told_apart([spread.label for spread in spreads], max(limit - 2, 3))
+    labels = distinct_labels([spread.label for spread in spreads], max(limit - 2, 3))
     names = [
         to_ascii(fit(f"{letter(spread.look)} {labels[spread.label]}", limit), symbols)
         for spread in spreads

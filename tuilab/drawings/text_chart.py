@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tuilab.drawings.units import labels, log_label
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series, ends_of, is_log_x, is_log_y
-from tuilab.text.display import shorten, show, told_apart
+from tuilab.text.display import distinct_labels, shorten, show
 from tuilab.text.words import scale_of, unit_of
 
 _MARKERS = ("braille", "hd", "•", "×", "+", "o")
@@ -184,7 +184,7 @@ def _legend(
     """Return what is along y, or the name of the series and the marker of each arm, in as many rows as they need."""
     name = shorten(axes.y or lines[0].name, 60) + (" (log)" if is_log else "")
     shown = {"braille": "⠒", "hd": "▚"}
-    names = told_apart([line.arm for line in lines], 30)
+    names = distinct_labels([line.arm for line in lines], 30)
     arms = [
         f"{shown.get(marker, marker)}\xa0{names[line.arm]}"
         for line, marker in zip(lines, markers, strict=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from tuilab import first_process
-from tuilab.catalogue.params import check_values, stand_ins
+from tuilab.catalogue.params import check_values, default_overrides
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.defaults import REPEATS
 from tuilab.engine import messages, processes
@@ -60,7 +60,7 @@ def order(
             f" {show(scenario.path)}"
         )
     values = check_values(
-        scenario.params, {**stand_ins(scenario.params, is_quick=is_quick), **given}
+        scenario.params, {**default_overrides(scenario.params, is_quick=is_quick), **given}
     )
     _check_size(scenario, values)
     defaults = {param.name: param.default for param in scenario.params}
@@ -159,7 +159,7 @@ def start(
 
 def check_outlived() -> None:
     """Raise UsageError where a detached run would end at once."""
-    if first_process.takes_all_along():
+    if first_process.is_container_main():
         raise UsageError(
             "a detached run would end at once: tuilab is the first process of this container, which"
             " ends with it; run without --detach, or from a shell in the container"

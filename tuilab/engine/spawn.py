@@ -19,7 +19,7 @@ from tuilab.engine import processes
 from tuilab.engine.slow_exits import is_doomed
 from tuilab.record import presence
 from tuilab.record.states import RunState
-from tuilab.storage.files import set_apart
+from tuilab.storage.files import move_to_high_fd
 
 if TYPE_CHECKING:
     from tuilab.engine.messages import ArmOrder, CommandOrder, WorkerResult
@@ -34,7 +34,7 @@ _WORKER_DEFAULTS = {"KINETO_LOG_LEVEL": "99"}
 def socket_pair() -> tuple[socket.socket, socket.socket]:
     """Return both ends of a new socket pair: ours, and one with a high descriptor for a worker."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    return ours, socket.socket(fileno=set_apart(theirs.detach()))
+    return ours, socket.socket(fileno=move_to_high_fd(theirs.detach()))
 
 
 class Child:

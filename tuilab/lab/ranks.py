@@ -22,7 +22,7 @@ from tempfile import gettempdir
 from tuilab.engine import messages, processes
 from tuilab.engine.messages import TORCHRUN, Place, WorkerLine, WorkerOrder, WorkerResult
 from tuilab.engine.spawn import socket_pair
-from tuilab.storage.files import set_apart
+from tuilab.storage.files import move_to_high_fd
 from tuilab.storage.scratch import scratch
 
 _RANK = "rank"  # the argument of a rank; the launcher has others
@@ -172,7 +172,7 @@ def _run_rank() -> None:
     """Be the worker of a rank."""
     from tuilab.lab.worker import serve
 
-    line = socket.socket(fileno=set_apart(os.dup(0)))
+    line = socket.socket(fileno=move_to_high_fd(os.dup(0)))
     with open(os.devnull) as null:
         os.dup2(null.fileno(), 0)
     order = messages.receive(line, socket.MSG_PEEK)

@@ -32,7 +32,7 @@ from tuilab.record import events, held_back_records
 from tuilab.record.journal.writer import Writer
 from tuilab.record.secrets import Hiding, cleaner
 from tuilab.runs.store import cannot_write
-from tuilab.storage.files import set_apart
+from tuilab.storage.files import move_to_high_fd
 from tuilab.text.display import plural
 
 _PROFILERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")  # set by profilers of CUDA
@@ -91,7 +91,9 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
 
 def _open_fault_log(path: Path) -> int:
     """Open the log of the fault handler, with a descriptor that the scenario does not use."""
-    return set_apart(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+    return move_to_high_fd(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    )
 
 
 def _receive_order(line: socket.socket) -> messages.Message | None:

@@ -8,7 +8,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from tuilab.storage.files import open_regular, set_apart
+from tuilab.storage.files import move_to_high_fd, open_regular
 
 _PREFIX = "unwritten-"
 _MOST = 10**12  # more than any run writes, and a number that fits a record
@@ -24,7 +24,7 @@ class Unwritten:
         self._fd = -1
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         with contextlib.suppress(OSError):
-            self._fd = set_apart(os.open(run_dir / f"{_PREFIX}{writer}", flags, 0o600))
+            self._fd = move_to_high_fd(os.open(run_dir / f"{_PREFIX}{writer}", flags, 0o600))
             os.lseek(self._fd, _PLACE, os.SEEK_SET)
 
     def tell(self) -> None:

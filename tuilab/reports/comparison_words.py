@@ -18,7 +18,7 @@ from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
 from tuilab.runs.comparing.comparison import Comparison, key_words, time_rows, verdict_words
 from tuilab.runs.comparing.differences import Difference
 from tuilab.text.display import brief, plural, shorten, show
-from tuilab.text.words import seconds, spell_of
+from tuilab.text.words import formatter_of, seconds
 
 _PARTS = ("parameter", "source", "run", "environment", "conditions")  # the order of differences
 
@@ -140,7 +140,7 @@ def number_tables(compared: Comparison) -> list[NumberTable]:
         rows = []
         for name, values in compared.sizes:
             if len(set(values)) > 1:
-                rows.append(_cells(name, values, spell_of(name), compared.lacks))
+                rows.append(_cells(name, values, formatter_of(name), compared.lacks))
         same_count = len(compared.sizes) - len(rows)
         note = f"{plural(same_count, 'value')} are the same" if same_count else ""
         tables.append(NumberTable("Measured with lab.memory", rows, note))

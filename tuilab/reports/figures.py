@@ -10,7 +10,7 @@ from tuilab.drawings.lanes import Lanes
 from tuilab.drawings.table import is_number_column, told_cell
 from tuilab.record.events import BarsShown, SpanShown, TableShown
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
-from tuilab.text.display import show, told_apart
+from tuilab.text.display import distinct_labels, show
 from tuilab.text.words import format_number
 
 _LEFT, _RIGHT = 150, 540  # of bars: names are left of them, values right of them
@@ -117,7 +117,7 @@ def _draw_bars(bars: BarsShown) -> Bars:
         return round(_LEFT + share_of(value, reach) * (_RIGHT - _LEFT), 1)
 
     zero = place(0.0)
-    labels = told_apart(bars.names, _NAME_WIDTH)
+    labels = distinct_labels(bars.names, _NAME_WIDTH)
     shapes = []
     for row, (name, value) in enumerate(zip(bars.names, bars.values, strict=True)):
         is_finite = abs(value) < float("inf")
@@ -149,7 +149,7 @@ def _draw_lanes(lanes: Lanes) -> LanesPicture:
     for look, name in enumerate(lanes.names):
         if show(name):
             legend.append((look, letter(look), show(name)))
-    labels = told_apart(lanes.lanes, _LANE_WIDTH)
+    labels = distinct_labels(lanes.lanes, _LANE_WIDTH)
     rows = []
     for row, lane in enumerate(lanes.lanes):
         rows.append((_TOP + _ROW * (row + 0.5), show(lane), labels[lane]))

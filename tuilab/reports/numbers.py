@@ -18,8 +18,8 @@ from tuilab.record.gpus.own_gpus import Throttling, own_gpus
 from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clock_words import time_words
 from tuilab.record.timing.clocks import WALL, arm_times
-from tuilab.text.display import NAME_LIMIT, plural, show, told_apart
-from tuilab.text.words import seconds, size, spell_of
+from tuilab.text.display import NAME_LIMIT, distinct_labels, plural, show
+from tuilab.text.words import formatter_of, seconds, size
 
 Row = tuple[str, str]  # a name and its value in words
 _MOST_ROWS = 12  # arms, and measurements of memory
@@ -53,7 +53,7 @@ def _race_rows(summary: RunSummary) -> list[Row]:
     measure = measure_of(summary)
     samples = "processes" if measure.sample == "process" else ""
     arms = list(arm_times(summary).items())[:_MOST_ROWS]
-    names = told_apart([arm for arm, _ in arms], NAME_LIMIT)
+    names = distinct_labels([arm for arm, _ in arms], NAME_LIMIT)
     rows = []
     for arm, times in arms:
         count = plural(len(times.times), measure.sample, samples)
@@ -83,9 +83,9 @@ def _memory_rows(summary: RunSummary) -> list[Row]:
     for memory in summary.memory:
         values = []
         for name, value in memory.values.items():
-            values.append(f"{show(name.removesuffix('_bytes'))} {spell_of(name)(value)}")
+            values.append(f"{show(name.removesuffix('_bytes'))} {formatter_of(name)(value)}")
         values_by_name[f"{memory.name} {memory.arm}".strip()] = ", ".join(values)
-    shown_names = told_apart(list(values_by_name)[:_MOST_ROWS], NAME_LIMIT)
+    shown_names = distinct_labels(list(values_by_name)[:_MOST_ROWS], NAME_LIMIT)
     return [(shown, values_by_name[name]) for name, shown in shown_names.items()]
 
 

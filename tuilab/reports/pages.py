@@ -37,7 +37,7 @@ from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import ResultClaim, ResultRatio
 from tuilab.runs import command_line
 from tuilab.runs.notes import day
-from tuilab.text.display import plural, show, told_apart
+from tuilab.text.display import distinct_labels, plural, show
 
 _STYLE = Style()
 _MOST_TEXTS = 40
@@ -442,7 +442,7 @@ def _list_left_out(
     hidden = names_of(summary)[budget.panels :]
     if hidden:
         count = plural(len(hidden), "series", "series")
-        names = ", ".join(told_apart(hidden[:_MOST_HIDDEN_NAMES], 60).values())
+        names = ", ".join(distinct_labels(hidden[:_MOST_HIDDEN_NAMES], 60).values())
         if len(hidden) > _MOST_HIDDEN_NAMES:
             names += ", …"
         sentences.append(f"{count} without a chart here: {names}: the .json and .csv have them.")

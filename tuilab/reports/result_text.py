@@ -20,7 +20,7 @@ from tuilab.record.verdicts import Verdict
 from tuilab.reports.notices import ending_of
 from tuilab.reports.result import Result, ResultClaim, result_of, with_key
 from tuilab.runs import command_line, store
-from tuilab.text.display import plural, show, show_lines, told_apart
+from tuilab.text.display import distinct_labels, plural, show, show_lines
 from tuilab.text.wrapping import cell_width, spans, wrap
 
 _TEXT_LINES = 30
@@ -186,7 +186,7 @@ def _numbers(result: Result, summary: RunSummary, style: Style, width: int, trus
     for number in result.numbers:
         if cell_width(number.name) > _NAME_WIDTH:
             long_names.append(number.name)
-    short_names = told_apart(long_names, _NAME_WIDTH)
+    short_names = distinct_labels(long_names, _NAME_WIDTH)
     rows = []
     for number in result.numbers:
         rows.append((short_names.get(number.name, number.name), number.words))

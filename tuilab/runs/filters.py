@@ -15,7 +15,7 @@ from tuilab.runs.entry import RunEntry, changed_words, own_words, sweeps_among
 from tuilab.runs.notes import Notes
 from tuilab.runs.run_name import RunName
 from tuilab.text.display import join, show
-from tuilab.text.words import exactly
+from tuilab.text.words import format_time
 
 VERDICTS = {
     "supported": Verdict.SUPPORTED,
@@ -143,7 +143,7 @@ def words_of(entry: RunEntry, notes: Notes) -> str:
         verdicts,
         words,
         entry.run,
-        exactly(entry.started_s),
+        format_time(entry.started_s),
         written,
         entry.sweep,
         machine,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuilab.catalogue.scenario import Stated
+from tuilab.catalogue.scenario import StatedClaim
 from tuilab.errors import TuilabError
 from tuilab.record.verdicts import Verdict
 from tuilab.runs.entry import RunEntry
@@ -116,7 +116,7 @@ def representative_past_run(newest_first: Sequence[PastRun]) -> PastRun | None:
     return next((run for run in newest_first if run.entry is best), None)
 
 
-def verdict_on(claim: Stated | None, run: PastRun) -> "VerdictReached | None":
+def verdict_on(claim: StatedClaim | None, run: PastRun) -> "VerdictReached | None":
     """Return the verdict of a run on the claim with the same key."""
     if claim is None:
         return None

@@ -1,4 +1,7 @@
-"""What secrets look like, whoever printed them: tokens of well-known services, keys, words drawn by lot."""
+"""Remove secrets that can be recognised by their form.
+
+They are tokens of well-known services, private keys, and words that look random.
+"""
 
 import re
 from functools import cache
@@ -28,8 +31,9 @@ _TOKENS = (  # whole words
     r"SG\.[\w-]{16,}\.[\w-]{16,}",
     r"\d{8,10}:[\w-]{35}(?![\w-])",
 )
-_AFTER = (  # whatever follows
-    r"(?<=://)(?=[^/\s@\"':]{0,200}:(?!\d+/))[^\s\"'<>]{1,2000}(?=@)",  # who logs in, also with a slash in the password
+_PARTS_OF_ADDRESSES = (  # and of headers
+    # user and password, also with a slash in the password
+    r"(?<=://)(?=[^/\s@\"':]{0,200}:(?!\d+/))[^\s\"'<>]{1,2000}(?=@)",
     r"(?<=://)[^/\s@\"']{1,2000}(?=@)",
     r"(?<=hooks\.slack\.com/)(?:services|workflows|triggers)/[^\s\"'<>]+",
     r"(?<=/api/webhooks/)[^\s\"'<>]+",
@@ -39,47 +43,58 @@ _AFTER = (  # whatever follows
     r"(?<=[?&;])(?i:(?:[\w-]{0,40}-)?(?:sig|signature|credential))=[^\s\"'&<>]{8,}",
 )
 _WANDB = r"(?i)(?P<before>\b(?:wandb|api[ _-]?key)\b[^\n]{0,60}?)\b[0-9a-f]{40}\b"
-_PEM = r"-----BEGIN[^-\n]{0,60}PRIVATE KEY[^-\n]{0,20}-----(?:(?s:.){0,16384}?-----END[^-\n]{0,80}-----|[\w+/=\s\\:,-]*)"
+_PEM = (
+    r"-----BEGIN[^-\n]{0,60}PRIVATE KEY[^-\n]{0,20}-----"
+    r"(?:(?s:.){0,16384}?-----END[^-\n]{0,80}-----|[\w+/=\s\\:,-]*)"
+)
 _IMAGE = r"data:image/[\w.+-]{1,40};base64,[\w+/=]*"
-_WORD = r"(?<![\w+/=.~-])[\w+/=.~-]{20,}+"
+_LONG_WORD = r"(?<![\w+/=.~-])[\w+/=.~-]{20,}+"
 
 
 def remove_forms(text: str) -> str:
-    """Return a text without what is a secret by its form."""
+    """Return a text without secrets that have the form of a token, a login or a private key."""
     text = _compiled(_PEM).sub(GONE, text)
     text = _compiled(f"\\b(?:{'|'.join(_TOKENS)})").sub(GONE, text)
-    text = _compiled("|".join(_AFTER)).sub(GONE, text)
+    text = _compiled("|".join(_PARTS_OF_ADDRESSES)).sub(GONE, text)
     return _compiled(_WANDB).sub(rf"\g<before>{GONE}", text)
 
 
 def remove_random_words(text: str) -> str:
-    """Return a text without long words that look drawn by lot; digests, ids, names in code and pictures stay."""
-    return _compiled(f"{_IMAGE}|{_WORD}").sub(
-        lambda found: GONE if is_random(found[0]) else found[0], text
-    )
+    """Return a text without long words that look random.
+
+    Digests, ids, names in code and pictures stay.
+    """
+    return _compiled(f"{_IMAGE}|{_LONG_WORD}").sub(_without_random_word, text)
+
+
+def _without_random_word(match: re.Match[str]) -> str:
+    return GONE if is_random(match[0]) else match[0]
 
 
 def is_random(word: str) -> bool:
-    """Say whether a word has a long stretch in which capitals, small letters and digits follow each other as by chance.
+    """Return whether a word has a long part in which letters and digits alternate as in a password.
 
-    A digest or a uuid has no capitals beside small letters; a name in code changes its case where a word begins.
+    A digest or a UUID has no capitals next to small letters. The case of a name in code changes
+    only where a word begins.
     """
-    if word.startswith(
-        ("data:image/", "_Z", "__Z", "0x")
-    ):  # our pictures; names as a C++ compiler writes them; numbers
+    # our pictures, mangled names of C++, and hexadecimal numbers
+    if word.startswith(("data:image/", "_Z", "__Z", "0x")):
         return False
-    is_path = word.startswith("/")
-    parts = re.split(
-        r"[/_.~=-]+" if is_path else r"[_.~=-]+|/(?=[a-z]+/)|(?<![^/])[0-9a-f]{32,64}(?![^/])", word
-    )
-    return any(_is_drawn(part, 20, 0.35) and _share_of_words(part) < 0.6 for part in parts)
+    if word.startswith("/"):  # a path
+        separators = r"[/_.~=-]+"
+    else:  # a slash also occurs in base64; a digest may be a part of a path
+        separators = r"[_.~=-]+|/(?=[a-z]+/)|(?<![^/])[0-9a-f]{32,64}(?![^/])"
+    for part in re.split(separators, word):
+        if _is_mixed(part, 20, 0.35) and _share_of_words(part) < 0.6:
+            return True
+    return False
 
 
 def is_opaque(value: str) -> bool:
-    """Say whether what is called a token or a key looks like one that opens a door, and not like one of a model."""
-    return _is_drawn(value, 8, 0.3) or (
-        len(value) >= 16 and _changes(value) >= 4 and not value.startswith("0x")
-    )
+    """Return whether a token or key looks like a secret, and not like one of a model."""
+    if _is_mixed(value, 8, 0.3):
+        return True
+    return len(value) >= 16 and _changes(value) >= 4 and not value.startswith("0x")
 
 
 @cache
@@ -87,22 +102,29 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _is_drawn(word: str, shortest: int, share: float) -> bool:
-    if len(word) < shortest or len({_kind(char) for char in word if char.isalnum()}) < 3:
+def _is_mixed(word: str, min_length: int, min_share: float) -> bool:
+    """Return whether a word has capitals, small letters and digits, which often take turns.
+
+    They must do so at least at this share of the places where they can.
+    """
+    if len(word) < min_length:
         return False
-    return _changes(word) >= share * (len(word) - 1)
+    kinds = {_kind(character) for character in word if character.isalnum()}
+    return len(kinds) == 3 and _changes(word) >= min_share * (len(word) - 1)
 
 
 def _share_of_words(name: str) -> float:
-    """Return how much of a name in code is words: KeyValueCache."""
+    """Return the share of the characters of a name in code that are in words: KeyValueCache."""
     return sum(map(len, re.findall(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}", name))) / len(name)
 
 
 def _changes(word: str) -> int:
     """Return how often capitals, small letters and digits take turns."""
-    kinds = [_kind(char) for char in word if char.isalnum()]
-    return sum(one != other for one, other in pairwise(kinds))
+    kinds = [_kind(character) for character in word if character.isalnum()]
+    return sum(kind != next_kind for kind, next_kind in pairwise(kinds))
 
 
-def _kind(char: str) -> str:
-    return "digit" if char.isdigit() else "capital" if char.isupper() else "small"
+def _kind(character: str) -> str:
+    if character.isdigit():
+        return "digit"
+    return "capital" if character.isupper() else "small"

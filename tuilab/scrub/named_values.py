@@ -1,4 +1,4 @@
-"""Finds the texts and numbers of Python source that are the values of something that is called like a secret."""
+"""Find the texts and numbers of Python source that are values of something with a secret's name."""
 
 import ast
 import io
@@ -7,91 +7,79 @@ from itertools import pairwise
 
 from tuilab.scrub.secrecy import hides, hides_option
 
-_WRAPPERS = (
-    "str",
-    "bytes",
-    "SecretStr",
-    "SecretBytes",
-    "Secret",
-)  # calls that hold the value that they are given
-_GIVEN = (
-    "default",
-    "value",
-    "const",
-)  # to the argument or variable that a call names: add_argument("--password", default=...)
-_KEY = "-----"  # around a private key, which may be a text of several pieces
+# Calls whose argument is the value.
+_WRAPPERS = ("str", "bytes", "SecretStr", "SecretBytes", "Secret")
+# Arguments that hold the value of what the call names: add_argument("--password", default=...)
+_VALUE_ARGUMENTS = ("default", "value", "const")
+_KEY_LINE = "-----"  # around a private key, which may be a text of several pieces
 
-Named = tuple[str, ast.expr]  # what something is called, and its value
+Named = tuple[str, ast.expr]  # a name and its value
 
 
 def named_values(source: str) -> list[tuple[int, int]]:
-    """Return from where to where the values of secrets stand in a source that parses."""
-    starts = starts_of_lines(source)
-    lines = list(io.StringIO(source, newline=""))
-    found = []
+    """Return the places of the values of secrets in a source that parses: begin and end of each."""
+    secrets: list[ast.expr] = []
     for node in ast.walk(ast.parse(source)):
         for name, value in _named_in(node):
-            found += [constant for constant in _constants(value) if _is_secret(name, constant)]
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str | bytes)
-            and _holds_key(node.value)
-        ):
-            found.append(node)
-    return [
-        (_offset(starts, lines, one.lineno, one.col_offset), _end(starts, lines, one))
-        for one in found
-    ]
+            secrets += [constant for constant in _constants(value) if _is_secret(name, constant)]
+        if isinstance(node, ast.Constant) and _holds_private_key(node.value):
+            secrets.append(node)
+    starts = starts_of_lines(source)
+    lines = list(io.StringIO(source, newline=""))
+    places = []
+    for node in secrets:
+        begin = _offset(starts, lines, node.lineno, node.col_offset)
+        end_line = node.end_lineno or node.lineno
+        end_column = node.end_col_offset or node.col_offset
+        places.append((begin, _offset(starts, lines, end_line, end_column)))
+    return places
 
 
 def starts_of_lines(source: str) -> list[int]:
-    """Return where the lines begin, as the tokenizer counts them."""
+    """Return the offsets at which the lines begin, as the tokenizer counts lines."""
     starts = [0]
     for line in io.StringIO(source, newline=""):
         starts.append(starts[-1] + len(line))
     return starts
 
 
-def _end(starts: Sequence[int], lines: Sequence[str], node: ast.expr) -> int:
-    return _offset(
-        starts, lines, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-    )
-
-
 def _offset(starts: Sequence[int], lines: Sequence[str], line: int, column: int) -> int:
-    """Return a place in the text; a column counts the bytes of UTF-8."""
-    before = lines[line - 1].encode(errors="surrogatepass")[:column] if line <= len(lines) else b""
+    """Return the offset of a line and column in the text; a column counts bytes of UTF-8."""
+    before = b""
+    if line <= len(lines):
+        before = lines[line - 1].encode(errors="surrogatepass")[:column]
     return starts[line - 1] + len(before.decode(errors="surrogatepass"))
 
 
 def _named_in(node: ast.AST) -> Iterator[Named]:
-    """Yield what a node gives a value to, by name."""
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
-            yield from _assigned(target, node.value)
-    elif isinstance(node, ast.AnnAssign | ast.NamedExpr | ast.AugAssign) and node.value:
-        yield from _assigned(node.target, node.value)
-    elif isinstance(node, ast.keyword) and node.arg:
-        yield node.arg, node.value
-    elif isinstance(node, ast.Dict):
-        for key, value in zip(node.keys, node.values, strict=True):
-            yield _text_of(key), value
-    elif isinstance(node, ast.arguments):
-        yield from _defaults(node)
-    elif isinstance(node, ast.Compare):
-        for other in node.comparators:
-            yield _name_of(node.left), other
-            yield _name_of(other), node.left
-    elif isinstance(node, ast.Call):
-        yield from _given(node)
-    elif isinstance(node, ast.List | ast.Tuple):
-        yield from _behind_options(node.elts)
+    """Yield the names that a node gives a value or compares with one, each with the value."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                yield from _assigned(target, value)
+        case ast.AnnAssign() | ast.NamedExpr() | ast.AugAssign() if node.value:
+            yield from _assigned(node.target, node.value)
+        case ast.keyword(arg=str(name), value=value):
+            yield name, value
+        case ast.Dict(keys=keys, values=values):
+            for key, value in zip(keys, values, strict=True):
+                yield _text_of(key), value
+        case ast.arguments():
+            yield from _defaults(node)
+        case ast.Compare(left=left, comparators=comparators):
+            for right in comparators:
+                yield _name_of(left), right
+                yield _name_of(right), left
+        case ast.Call():
+            yield from _passed(node)
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            yield from _after_options(elements)
 
 
 def _assigned(target: ast.expr, value: ast.expr) -> Iterator[Named]:
     if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
-        for one, inner in zip(target.elts, value.elts, strict=False):
-            yield from _assigned(one, inner)
+        for inner_target, inner_value in zip(target.elts, value.elts, strict=False):
+            yield from _assigned(inner_target, inner_value)
     else:
         yield _name_of(target), value
 
@@ -106,62 +94,74 @@ def _defaults(arguments: ast.arguments) -> Iterator[Named]:
             yield argument.arg, default
 
 
-def _given(call: ast.Call) -> Iterator[Named]:
-    """Yield the values that a call gives to what its texts name: `setattr(x, "password", "...")`."""
+def _passed(call: ast.Call) -> Iterator[Named]:
+    """Yield the values that a call gives to the names in its texts.
+
+    An example is `setattr(x, "password", "...")`.
+    """
     names = [_text_of(argument) for argument in call.args]
     for name, argument in zip(names, call.args[1:], strict=False):
         yield name, argument
     for keyword in call.keywords:
-        if keyword.arg in _GIVEN:
+        if keyword.arg in _VALUE_ARGUMENTS:
             for name in names:
                 yield name, keyword.value
 
 
-def _behind_options(elements: Sequence[ast.expr]) -> Iterator[Named]:
-    for option, value in pairwise(elements):
-        if _text_of(option).startswith("-"):
-            yield _text_of(option), value
+def _after_options(elements: Sequence[ast.expr]) -> Iterator[Named]:
+    for element, value in pairwise(elements):
+        option = _text_of(element)
+        if option.startswith("-"):
+            yield option, value
 
 
 def _constants(value: ast.expr) -> Iterator[ast.Constant | ast.JoinedStr]:
-    """Yield the texts and numbers that may be the value of an expression."""
-    if isinstance(value, ast.Constant | ast.JoinedStr):
-        yield value
-    elif isinstance(value, ast.IfExp):
-        yield from _constants(value.body)
-        yield from _constants(value.orelse)
-    elif isinstance(value, ast.BoolOp):
-        for one in value.values:
-            yield from _constants(one)
-    elif isinstance(value, ast.List | ast.Tuple | ast.Set):
-        for one in value.elts:
-            yield from _constants(one)
-    elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
-        yield from _constants(value.left)
-        yield from _constants(value.right)
-    elif isinstance(value, ast.Call):
-        if isinstance(value.func, ast.Attribute):
-            yield from _constants(value.func.value)  # as in "...".encode()
-        if _name_of(value.func) in _WRAPPERS:
-            for one in value.args:
-                yield from _constants(one)
+    """Yield the texts and numbers that an expression may have as its value, or as parts of it."""
+    operands: Sequence[ast.expr] = ()
+    match value:
+        case ast.Constant() | ast.JoinedStr():
+            yield value
+        case ast.IfExp(body=body, orelse=orelse):
+            operands = (body, orelse)
+        case ast.BoolOp(values=values):
+            operands = values
+        case ast.List(elts=elements) | ast.Tuple(elts=elements) | ast.Set(elts=elements):
+            operands = elements
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            operands = (left, right)
+        case ast.Call(func=function, args=arguments):
+            if isinstance(function, ast.Attribute):
+                yield from _constants(function.value)  # as in "...".encode()
+            if _name_of(function) in _WRAPPERS:
+                operands = arguments
+    for operand in operands:
+        yield from _constants(operand)
 
 
 def _is_secret(name: str, constant: ast.Constant | ast.JoinedStr) -> bool:
-    """Return whether a constant is the secret that a name says it is."""
+    """Return whether a constant is a secret, as its name says."""
     if isinstance(constant, ast.JoinedStr):
-        words = "".join(str(one.value) for one in constant.values if isinstance(one, ast.Constant))
-        return hides(name, words)
+        texts = [str(part.value) for part in constant.values if isinstance(part, ast.Constant)]
+        return hides(name, "".join(texts))
     value = constant.value
     if isinstance(value, bool) or not isinstance(value, str | bytes | int | float):
         return False
-    words = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-    return hides_option(name.lstrip("-"), words) if name.startswith("-") else hides(name, words)
+    text = _decode(value) if isinstance(value, bytes) else str(value)
+    if name.startswith("-"):
+        return hides_option(name.lstrip("-"), text)
+    return hides(name, text)
 
 
-def _holds_key(value: str | bytes) -> bool:
-    words = value.decode(errors="replace") if isinstance(value, bytes) else value
-    return f"{_KEY}BEGIN" in words and "PRIVATE KEY" in words
+def _holds_private_key(value: object) -> bool:
+    if isinstance(value, bytes):
+        value = _decode(value)
+    if not isinstance(value, str):
+        return False
+    return f"{_KEY_LINE}BEGIN" in value and "PRIVATE KEY" in value
+
+
+def _decode(value: bytes) -> str:
+    return value.decode(errors="replace")
 
 
 def _name_of(node: ast.expr) -> str:

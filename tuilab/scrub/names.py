@@ -1,4 +1,4 @@
-"""Which variables, fields, headers and options are called like something that nobody else should see."""
+"""Decide by its name whether a variable, field, header or option holds a secret."""
 
 import re
 from functools import lru_cache
@@ -6,257 +6,111 @@ from itertools import pairwise
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _PARTS = re.compile(r"PASSW|PASSPHRASE|PASSCODE|SECRET|CREDENTIAL|APIKEY|WEBHOOK|COOKIE|HTPASS")
-_ENDS = re.compile(
-    r".(?:PASS|PWD|KEY|TOKEN|AUTH|CREDS?|DSN|JWT)\Z"
-)  # of words run together: PGPASS, AUTHKEY
-_CERTAIN = frozenset(
-    {
-        "BEARER",
-        "CRED",
-        "CREDS",
-        "DSN",
-        "JWT",
-        "OAUTH",
-        "PAT",
-        "PFX",
-        "PSK",
-        "CONNSTR",
-        "AUTHORIZATION",
-    }
-)
-_DOUBTFUL = frozenset(
-    {
-        "AUTH",
-        "CONN",
-        "KEY",
-        "KEYS",
-        "LOGIN",
-        "OTP",
-        "PASS",
-        "PIN",
-        "SIGNATURE",
-        "PW",
-        "PWD",
-        "SAS",
-        "TOKEN",
-        "TOKENS",
-    }
-)
-_QUALIFIERS = frozenset(  # what makes a token or a key one that opens a door: a model has tokens and keys, too
-    {
-        "ACCESS",
-        "ACCOUNT",
-        "API",
-        "AUTH",
-        "BEARER",
-        "BOT",
-        "DEPLOY",
-        "ENCRYPTION",
-        "GITHUB",
-        "GITLAB",
-        "HF",
-        "LICENSE",
-        "MASTER",
-    }
-    | {
-        "OAUTH",
-        "PRIVATE",
-        "REFRESH",
-        "SECURITY",
-        "SESSION",
-        "SHARED",
-        "SIGNING",
-        "SLACK",
-        "SSH",
-        "SUBSCRIPTION",
-        "WANDB",
-    }
-)
-_PAIRS = frozenset(  # a code alone is one of errors, and a certificate is public: its key is told by name or form
-    {
-        (word, "CODE")
-        for word in (
-            "ACCESS",
-            "AUTH",
-            "MFA",
-            "OTP",
-            "PASS",
-            "PIN",
-            "RECOVERY",
-            "SECURITY",
-            "VERIFICATION",
-        )
-    }
-    | {("PRIVATE", "CERT"), ("PRIVATE", "CERTIFICATE")}
-)
+# The ends of words that are written as one: PGPASS, AUTHKEY.
+_ENDS = re.compile(r".(?:PASS|PWD|KEY|TOKEN|AUTH|CREDS?|DSN|JWT)\Z")
+_CERTAIN = frozenset({
+    "AUTHORIZATION", "BEARER", "CONNSTR", "CRED", "CREDS", "DSN", "JWT", "OAUTH", "PAT", "PFX",
+    "PSK",
+})  # fmt: skip
+_DOUBTFUL = frozenset({
+    "AUTH", "CONN", "KEY", "KEYS", "LOGIN", "OTP", "PASS", "PIN", "PW", "PWD", "SAS", "SIGNATURE",
+    "TOKEN", "TOKENS",
+})  # fmt: skip
+# A token or a key after one of these words gives access to something. A model also has tokens and
+# keys.
+_QUALIFIERS = frozenset({
+    "ACCESS", "ACCOUNT", "API", "AUTH", "BEARER", "BOT", "DEPLOY", "ENCRYPTION", "GITHUB",
+    "GITLAB", "HF", "LICENSE", "MASTER", "OAUTH", "PRIVATE", "REFRESH", "SECURITY", "SESSION",
+    "SHARED", "SIGNING", "SLACK", "SSH", "SUBSCRIPTION", "WANDB",
+})  # fmt: skip
+# `code` alone is an error code. A certificate is public, and a key has a name or form of its own.
+_PAIRS = frozenset({
+    ("ACCESS", "CODE"), ("AUTH", "CODE"), ("MFA", "CODE"), ("OTP", "CODE"), ("PASS", "CODE"),
+    ("PIN", "CODE"), ("RECOVERY", "CODE"), ("SECURITY", "CODE"), ("VERIFICATION", "CODE"),
+    ("PRIVATE", "CERT"), ("PRIVATE", "CERTIFICATE"),
+})  # fmt: skip
 _COUNTED = frozenset({"KEYS", "TOKENS"})
-_TYPED = frozenset(
-    {"CODE", "CRED", "CREDS", "LOGIN", "OTP", "PASS", "PASSCODE", "PIN", "PSK", "PW", "PWD"}
-)
+_TYPED = frozenset({
+    "CODE", "CRED", "CREDS", "LOGIN", "OTP", "PASS", "PASSCODE", "PIN", "PSK", "PW", "PWD",
+})  # fmt: skip
 _TYPED_PARTS = re.compile(r"PASSW|PASSPHRASE|PASSCODE|SECRET|CREDENTIAL|HTPASS|.(?:PASS|PWD)\Z")
-_FRIENDS = frozenset(
-    {"BYPASS", "COMPASS", "HOTKEY", "MONKEY", "OLDPWD", "PWD", "SURPASS", "TURKEY", "UNPASS"}
-)
-_ABOUT = frozenset(  # what is said about a key or a password and is none: KeyError, password_length, key_name, token_type
-    {
-        "ERROR",
-        "EXCEPTION",
-        "WARNING",
-        "LENGTH",
-        "LEN",
-        "COUNT",
-        "SIZE",
-        "NAME",
-        "NAMES",
-        "TYPE",
-        "TYPES",
-    }
-)
+# Words that end like the name of a secret, but name none.
+_HARMLESS = frozenset({
+    "BYPASS", "COMPASS", "HOTKEY", "MONKEY", "OLDPWD", "PWD", "SURPASS", "TURKEY", "UNPASS",
+})  # fmt: skip
+# A name that ends with one of these describes a secret and is none: KeyError, password_length.
+_DESCRIPTIONS = frozenset({
+    "COUNT", "ERROR", "EXCEPTION", "LEN", "LENGTH", "NAME", "NAMES", "SIZE", "TYPE", "TYPES",
+    "WARNING",
+})  # fmt: skip
 _KEYS = frozenset({"KEY", "KEYS"})
-_OF_MODELS = _KEYS | {"TOKEN", "TOKENS"}
-_MODEL_WORDS = (
-    frozenset(  # in front of a token of a vocabulary, or a key of a batch, a table or a schedule
-        {
-            "ADDED",
-            "AUDIO",
-            "BATCH",
-            "BEGIN",
-            "BLANK",
-            "BOS",
-            "BOUNDARY",
-            "CACHE",
-            "CAPTION",
-            "CHAT",
-            "CHECKPOINT",
-        }
-        | {
-            "CLASS",
-            "CLS",
-            "COLUMN",
-            "DATA",
-            "DATASET",
-            "DECODER",
-            "DICT",
-            "ENCODER",
-            "END",
-            "EOS",
-            "EOT",
-            "EXTRA",
-        }
-        | {
-            "FEATURE",
-            "FIELD",
-            "FILL",
-            "FIM",
-            "FORCED",
-            "FOREIGN",
-            "GROUP",
-            "IMAGE",
-            "IMG",
-            "INDEX",
-            "INPUT",
-            "JSON",
-        }
-        | {
-            "LABEL",
-            "LABELS",
-            "LOOKUP",
-            "LOSS",
-            "LR",
-            "MASK",
-            "METRIC",
-            "METRICS",
-            "MIDDLE",
-            "MONITOR",
-            "NESTED",
-        }
-        | {
-            "NEWLINE",
-            "OPTIMIZER",
-            "OUTPUT",
-            "PAD",
-            "PADDING",
-            "PARTITION",
-            "PLACEHOLDER",
-            "POSITION",
-            "PREFIX",
-        }
-        | {
-            "PRIMARY",
-            "PROMPT",
-            "QUERY",
-            "ROW",
-            "SAMPLE",
-            "SCHEDULE",
-            "SCHEDULER",
-            "SCORE",
-            "SEP",
-            "SEQ",
-            "SEQUENCE",
-        }
-        | {
-            "SHARD",
-            "SORT",
-            "SOT",
-            "SPACE",
-            "SPECIAL",
-            "SRC",
-            "START",
-            "STATE",
-            "STOP",
-            "SUFFIX",
-            "TARGET",
-            "TEXT",
-        }
-        | {"TGT", "UNK", "VALUE", "VIDEO", "VOCAB", "WEIGHT", "WEIGHTS", "WORD"}
-    )
-)
-_KNOWN = 4096  # a log says the same few names over and over
+_KEYS_AND_TOKENS = _KEYS | {"TOKEN", "TOKENS"}
+# Words before a token of a vocabulary, or before a key of a batch, a table or a schedule.
+_MODEL_WORDS = frozenset({
+    "ADDED", "AUDIO", "BATCH", "BEGIN", "BLANK", "BOS", "BOUNDARY", "CACHE", "CAPTION", "CHAT",
+    "CHECKPOINT", "CLASS", "CLS", "COLUMN", "DATA", "DATASET", "DECODER", "DICT", "ENCODER", "END",
+    "EOS", "EOT", "EXTRA", "FEATURE", "FIELD", "FILL", "FIM", "FORCED", "FOREIGN", "GROUP",
+    "IMAGE", "IMG", "INDEX", "INPUT", "JSON", "LABEL", "LABELS", "LOOKUP", "LOSS", "LR", "MASK",
+    "METRIC", "METRICS", "MIDDLE", "MONITOR", "NESTED", "NEWLINE", "OPTIMIZER", "OUTPUT", "PAD",
+    "PADDING", "PARTITION", "PLACEHOLDER", "POSITION", "PREFIX", "PRIMARY", "PROMPT", "QUERY",
+    "ROW", "SAMPLE", "SCHEDULE", "SCHEDULER", "SCORE", "SEP", "SEQ", "SEQUENCE", "SHARD", "SORT",
+    "SOT", "SPACE", "SPECIAL", "SRC", "START", "STATE", "STOP", "SUFFIX", "TARGET", "TEXT", "TGT",
+    "UNK", "VALUE", "VIDEO", "VOCAB", "WEIGHT", "WEIGHTS", "WORD",
+})  # fmt: skip
+_CACHED_NAMES = 4096  # a log repeats the same few names
 _PLACES = ("FILE", "PATH", "DIR", "SOCK", "HOME", "FOLDER", "ROOT")
 
 
-@lru_cache(_KNOWN)
+@lru_cache(_CACHED_NAMES)
 def is_secret(name: str) -> bool:
-    """Say whether something is called like a secret; rather one too many."""
+    """Return whether a name may be that of a secret; in doubt it is."""
     words = _words(name)
-    return not _is_friend(name, words) and (_is_certain(words) or any(map(_is_doubtful, words)))
-
-
-@lru_cache(_KNOWN)
-def is_certain(name: str) -> bool:
-    """Say whether whatever has this name is a secret: a lone `token`, `key` or `pass` may be a word about models."""
-    words = _words(name)
-    if _is_friend(name, words):
+    if _is_harmless(name, words):
         return False
-    is_qualified = any(
-        before in _QUALIFIERS and _is_doubtful(word) for before, word in pairwise(words)
-    )
-    return is_qualified or _is_certain(words)
+    return _is_certain(words) or any(map(_is_doubtful, words))
 
 
-@lru_cache(_KNOWN)
+@lru_cache(_CACHED_NAMES)
+def is_certain(name: str) -> bool:
+    """Return whether a name is certainly that of a secret.
+
+    `token`, `key` and `pass` alone are not certain: they may be words about models.
+    """
+    words = _words(name)
+    if _is_harmless(name, words):
+        return False
+    for qualifier, word in pairwise(words):
+        if qualifier in _QUALIFIERS and _is_doubtful(word):
+            return True
+    return _is_certain(words)
+
+
+@lru_cache(_CACHED_NAMES)
 def is_counted(name: str) -> bool:
-    """Say whether a name is that of tokens or keys of a model, and of nothing that is doubtful besides: max_tokens."""
-    doubtful = {word for word in _words(name) if _is_doubtful(word)}
+    """Return whether a name counts the tokens or keys of a model, such as max_tokens."""
+    doubtful = _doubtful_words(name)
     return bool(doubtful) and doubtful <= _COUNTED and not is_certain(name)
 
 
-@lru_cache(_KNOWN)
+@lru_cache(_CACHED_NAMES)
 def may_be_of_model(name: str) -> bool:
-    """Say whether a name may be that of a token or a key of a model or of data: it says of no door, and of no password."""
-    doubtful = {word for word in _words(name) if _is_doubtful(word)}
+    """Return whether a name may be that of a token or a key of a model or of data.
+
+    It is not if it is certainly that of a secret, such as a password.
+    """
+    doubtful = _doubtful_words(name)
     if not doubtful or is_certain(name):
         return False
-    return doubtful <= (
-        _KEYS if is_variable(name) else _OF_MODELS
-    )  # a variable with `TOKEN` mostly opens a door
+    if is_variable(name):  # an environment variable with TOKEN mostly gives access to something
+        return doubtful <= _KEYS
+    return doubtful <= _KEYS_AND_TOKENS
 
 
-@lru_cache(_KNOWN)
+@lru_cache(_CACHED_NAMES)
 def is_of_model(name: str) -> bool:
-    """Say whether a name says which token or key of a model or of data it is: pad_token, lr-key, LR_KEY, special_tokens.
+    """Return whether a name names a token or key of a model or of data: pad_token, lr-key, LR_KEY.
 
-    A `key` that says no more counts, too: tools that ask for a secret name the door, as `--api-key` does.
+    A `key` alone is one: tools that ask for a secret also name the service, as in `--api-key`.
     """
     if not may_be_of_model(name):
         return False
@@ -264,25 +118,28 @@ def is_of_model(name: str) -> bool:
     return words in (["KEY"], ["KEYS"]) or not _MODEL_WORDS.isdisjoint(words)
 
 
-@lru_cache(_KNOWN)
+@lru_cache(_CACHED_NAMES)
 def is_token(name: str) -> bool:
-    """Say whether a name ends with `token`, and does not say that it is one of a model: token, raw_token."""
+    """Return whether a name ends with `token` and is not one of a model: token, raw_token."""
     return _words(name)[-1:] == ["TOKEN"] and not is_of_model(name)
 
 
-@lru_cache(_KNOWN)
+@lru_cache(_CACHED_NAMES)
 def is_typed(name: str) -> bool:
-    """Say whether what has this name is made up by people, who also take digits: a password or a PIN, and no token."""
+    """Return whether people choose the value themselves: that of a password or PIN, not a token.
+
+    They also choose short numbers.
+    """
     return any(word in _TYPED or _TYPED_PARTS.search(word) for word in _words(name))
 
 
 def is_variable(name: str) -> bool:
-    """Say whether a name is written like one of the environment: DB_PASS."""
+    """Return whether a name is written like that of an environment variable: DB_PASS."""
     return name.isupper() and "_" in name
 
 
 def is_place(name: str) -> bool:
-    """Say whether a name tells where something lies, which is not what it says: SSH_AUTH_SOCK, NETRC_PASS_FILE."""
+    """Return whether a name is that of a path to something: SSH_AUTH_SOCK, NETRC_PASS_FILE."""
     return name.upper().endswith(_PLACES)
 
 
@@ -290,15 +147,23 @@ def _words(name: str) -> list[str]:
     return [word.upper() for word in _WORD.findall(name[:200])]
 
 
-def _is_friend(name: str, words: list[str]) -> bool:
-    return name.upper() in _FRIENDS or bool(words and words[-1] in _ABOUT)
+def _doubtful_words(name: str) -> set[str]:
+    return {word for word in _words(name) if _is_doubtful(word)}
+
+
+def _is_harmless(name: str, words: list[str]) -> bool:
+    if name.upper() in _HARMLESS:
+        return True
+    return bool(words) and words[-1] in _DESCRIPTIONS
 
 
 def _is_certain(words: list[str]) -> bool:
-    return any(word in _CERTAIN or _PARTS.search(word) for word in words) or not _PAIRS.isdisjoint(
-        pairwise(words)
-    )
+    if any(word in _CERTAIN or _PARTS.search(word) for word in words):
+        return True
+    return not _PAIRS.isdisjoint(pairwise(words))
 
 
 def _is_doubtful(word: str) -> bool:
-    return word in _DOUBTFUL or (word not in _FRIENDS and _ENDS.search(word) is not None)
+    if word in _DOUBTFUL:
+        return True
+    return word not in _HARMLESS and _ENDS.search(word) is not None

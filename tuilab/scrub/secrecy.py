@@ -1,4 +1,7 @@
-"""Whether a name and its value together tell a secret: `max_tokens=512` does not, and `hf_token=words` does."""
+"""Decide whether a name and its value are a secret.
+
+For example, `max_tokens=512` is none, and `hf_token=words` is one.
+"""
 
 import re
 
@@ -14,130 +17,107 @@ from tuilab.scrub.names import (
     may_be_of_model,
 )
 
-_DULL = frozenset(  # what is no secret whatever its name
-    {
-        "true",
-        "false",
-        "none",
-        "null",
-        "yes",
-        "no",
-        "on",
-        "off",
-        "auto",
-        "default",
-        "enable",
-        "enabled",
-        "disable",
-        "disabled",
-    }
-    | {
-        "required",
-        "optional",
-        "always",
-        "never",
-        "unset",
-        "empty",
-        "unknown",
-        "missing",
-        "localhost",
-    }
-    | {
-        "ok",
-        "failed",
-        "failure",
-        "denied",
-        "granted",
-        "expired",
-        "invalid",
-        "rejected",
-        "accepted",
-        "nil",
-        "nan",
-        "inf",
-        "n/a",
-    }
-    | {"str", "int", "bytes"}
-)
+# Values that are no secret whatever their name is.
+_SWITCHES = frozenset({
+    "accepted", "always", "auto", "bytes", "default", "denied", "disable", "disabled", "empty",
+    "enable", "enabled", "expired", "failed", "failure", "false", "granted", "inf", "int",
+    "invalid", "localhost", "missing", "n/a", "nan", "never", "nil", "no", "none", "null", "off",
+    "ok", "on", "optional", "rejected", "required", "str", "true", "unknown", "unset", "yes",
+})  # fmt: skip
 _NUMBER = re.compile(r"[+-]?(?P<whole>[\d_,]{0,30})(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?[kKMGTB%]?")
-_TO_BE_FILLED_IN = re.compile(r"\{\w{1,80}\}")
-_ENDS = "`'\").:;,"  # of a quotation, behind a number
-_BRACKETED = re.compile(
-    r"</?[\w.-]{1,20}>|<\|[\w.-]{1,24}\|>|\[[A-Za-z_]{1,20}\]"
-)  # <pad>, </s>, <|endoftext|>, [CLS]
+_PLACEHOLDER = re.compile(r"\{\w{1,80}\}")
+_ENDS = "`'\").:;,"  # the end of a quotation, after a number
+# <pad>, </s>, <|endoftext|>, [CLS]
+_BRACKETED = re.compile(r"</?[\w.-]{1,20}>|<\|[\w.-]{1,24}\|>|\[[A-Za-z_]{1,20}\]")
 _PLAIN_WORD = re.compile(r"(?:[a-z]+|[A-Z]+|[A-Z][a-z]+)(?:[_.-](?:[a-z]+|[A-Z]+|[A-Z][a-z]+))?")
 _VOWEL = re.compile(r"(?i)[aeiouy]")
-_LONGEST_WORD = 16  # characters
-_ABBREVIATED = 3  # letters: bos, cls, lr
-_FEW_DIGITS = 3  # which nobody takes for a password
-_COUNT_DIGITS = 15  # which nobody takes for a token: so many are counted of them
-_MADE_UP = re.compile(r"[\w.~+/=\\-]{8,200}")
-_FEW_LETTERS = 4
+_MAX_WORD = 16  # characters
+_MAX_ABBREVIATION = 3  # letters: bos, cls, lr
+_FEW_DIGITS = 3  # too few for a password
+_COUNT_DIGITS = 15  # a count has at most this many; a token of digits has more
+_CHOSEN = re.compile(r"[\w.~+/=\\-]{8,200}")
+_MIN_LETTERS = 4  # of a token that people choose
 
 
 def is_harmless(name: str, value: str) -> bool:
-    """Say whether a value is a switch, or a number that no secret of this name is: a log is full of counted tokens."""
-    return value.casefold() in _DULL or _is_number(
-        value, _FEW_DIGITS if is_typed(name) else _COUNT_DIGITS
-    )
+    """Return whether a value is a switch, or a number that cannot be a secret of this name.
+
+    Logs are full of counted tokens.
+    """
+    if value.casefold() in _SWITCHES:
+        return True
+    return _is_number(value, _FEW_DIGITS if is_typed(name) else _COUNT_DIGITS)
 
 
 def is_word_of_model(name: str, value: str) -> bool:
-    """Say whether a value names a token or a key of a model, as in `--pad-token <pad>`, `--special-tokens bos,eos`.
+    """Return whether a value names tokens or keys of a model.
 
-    What stands in brackets is a token of a vocabulary under any such name. A word is one if the name says whose token it is:
+    Examples are `--pad-token <pad>` and `--special-tokens bos,eos`. A word in brackets is a token
+    of a vocabulary under any such name. Another word is one only if the name belongs to a model:
     people do choose `--jupyter-token letmein`.
     """
-    words = [word.strip() for word in value.split(",")]
     if not may_be_of_model(name):
         return False
-    has_model_word = is_of_model(name)
-    return all(
-        _BRACKETED.fullmatch(word) or (has_model_word and _is_plain_word(word)) for word in words
-    )
+    has_model_name = is_of_model(name)
+    for part in value.split(","):
+        word = part.strip()
+        if _BRACKETED.fullmatch(word):
+            continue
+        if not has_model_name or not _is_plain_word(word):
+            return False
+    return True
 
 
 def _is_plain_word(word: str) -> bool:
-    """Say whether a word is one, or two, that people pronounce, or the few letters of an abbreviation."""
-    if len(word) > _LONGEST_WORD or not _PLAIN_WORD.fullmatch(word):
+    """Return whether a word is one or two that people can pronounce, or a short abbreviation."""
+    if len(word) > _MAX_WORD or not _PLAIN_WORD.fullmatch(word):
         return False
-    return all(
-        len(part) <= _ABBREVIATED or _VOWEL.search(part) for part in re.split(r"[_.-]", word)
-    )
+    parts = re.split(r"[_.-]", word)
+    return all(len(part) <= _MAX_ABBREVIATION or _VOWEL.search(part) for part in parts)
 
 
 def is_count(value: str) -> bool:
-    """Say whether a value counts, or is to be filled in: 8192, 128,256, {tokens}, and that with the end of a quotation."""
+    """Return whether a value is a count or a placeholder, such as 8192, 128,256 and {tokens}.
+
+    The end of a quotation may follow.
+    """
     value = value.rstrip(_ENDS)
-    return _TO_BE_FILLED_IN.fullmatch(value) is not None or (
-        value != "" and _is_number(value, _COUNT_DIGITS)
-    )
+    if _PLACEHOLDER.fullmatch(value):
+        return True
+    return value != "" and _is_number(value, _COUNT_DIGITS)
 
 
-def _is_number(value: str, most: int) -> bool:
+def _is_number(value: str, max_digits: int) -> bool:
     number = _NUMBER.fullmatch(value)
-    return number is not None and sum(map(str.isdigit, number["whole"])) <= most
+    return number is not None and sum(map(str.isdigit, number["whole"])) <= max_digits
 
 
 def hides(name: str, value: str) -> bool:
-    """Say whether a text that gives a name this value tells a secret."""
+    """Return whether a value is a secret in a text that assigns it to this name."""
     if not is_secret(name) or is_harmless(name, value) or is_word_of_model(name, value):
         return False
     if is_certain(name) or is_variable(name) or is_opaque(value):
         return True
-    return is_token(name) and _is_made_up(value)
+    return is_token(name) and _is_chosen(value)
 
 
-def _is_made_up(value: str) -> bool:
-    """Say whether a value has letters and digits, as people choose them for a token: no word, and no number with its unit."""
+def _is_chosen(value: str) -> bool:
+    """Return whether a value is a token that people chose: it has letters and digits.
+
+    A word has no digits, and a number with its unit has few letters.
+    """
+    if not _CHOSEN.fullmatch(value):
+        return False
     letters = sum(map(str.isalpha, value))
-    return (
-        bool(_MADE_UP.fullmatch(value)) and letters >= _FEW_LETTERS and any(map(str.isdigit, value))
-    )
+    return letters >= _MIN_LETTERS and any(map(str.isdigit, value))
 
 
 def hides_option(name: str, value: str) -> bool:
-    """Say whether an option with this name was given a secret: whoever types `--token` means one that opens a door."""
+    """Return whether the value of an option is a secret.
+
+    An option that is called `--token` gives access to something, even if its value looks harmless
+    elsewhere.
+    """
     if is_counted(name) and is_count(value):
         return False
     if is_word_of_model(name, value):

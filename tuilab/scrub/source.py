@@ -1,6 +1,7 @@
-"""Takes secrets out of Python source so that it still parses: only inside the quotes of texts, in comments, and in numbers.
+"""Remove secrets from Python source so that it still parses.
 
-What is an expression stays: `RuntimeError("password=" + reason)` holds no secret, however it reads.
+It changes only the inside of quoted texts, comments, and numbers. Expressions stay:
+`RuntimeError("password=" + reason)` holds no secret, although it looks like one.
 """
 
 import ast
@@ -14,40 +15,44 @@ from tuilab.text.display import GONE
 
 Clean = Callable[[str], str]
 
-_SHORTEST = 4  # characters of a part of an f-string that may be a part of a secret
-_SCHEMES = frozenset({"basic", "bearer", "token"})  # words in front of what a header holds
-_FSTRING_START = getattr(
-    tokenize, "FSTRING_START", -1
-)  # from Python 3.12 on an f-string is several tokens
+_MIN_LENGTH = 4  # characters of a part of an f-string that may be a part of a secret
+_SCHEMES = frozenset({"basic", "bearer", "token"})  # words before the secret in a header
+# From Python 3.12 on, an f-string is several tokens.
+_FSTRING_START = getattr(tokenize, "FSTRING_START", -1)
 _FSTRING_END = getattr(tokenize, "FSTRING_END", -1)
 
 
 class _Piece(NamedTuple):
-    """A text, a comment or a number of a source, from where to where it stands."""
+    """The place of a text, a comment or a number in a source."""
 
     begin: int
     end: int
-    kind: int
+    kind: int  # of its token
 
 
 def clean_source(source: str, clean: Clean) -> str | None:
-    """Return Python source without what `clean` takes out of texts; None if it is no Python, or would not parse then."""
-    if source.startswith("\ufeff"):
+    """Return Python source whose texts, comments and numbers `clean` has cleaned.
+
+    None if it does not parse, before or after that.
+    """
+    if source.startswith("\ufeff"):  # a byte order mark
         cleaned_rest = clean_source(source[1:], clean)
         return None if cleaned_rest is None else "\ufeff" + cleaned_rest
     if not _parses(source):
         return None
-    named = named_values(source)
-    kept: list[str] = []
-    at = 0
+    named_places = named_values(source)
+    parts: list[str] = []
+    end = 0
     for piece in _pieces(source):
-        kept.append(source[at : piece.begin])
-        is_named = any(begin <= piece.begin and piece.end <= end for begin, end in named)
-        kept.append(
-            _clean_piece(source[piece.begin : piece.end], piece.kind, clean, is_named=is_named)
+        is_named = any(
+            begin <= piece.begin and piece.end <= named_end for begin, named_end in named_places
         )
-        at = piece.end
-    cleaned = "".join([*kept, source[at:]])
+        text = source[piece.begin : piece.end]
+        parts.append(source[end : piece.begin])
+        parts.append(_clean_piece(text, piece.kind, clean, is_named=is_named))
+        end = piece.end
+    parts.append(source[end:])
+    cleaned = "".join(parts)
     return cleaned if cleaned == source or _parses(cleaned) else None
 
 
@@ -60,26 +65,23 @@ def _parses(source: str) -> bool:
 
 
 def _pieces(source: str) -> Iterator[_Piece]:
-    """Yield the texts, comments and numbers of a source in their order; an f-string is one piece."""
+    """Yield the texts, comments and numbers of a source in order; an f-string is one piece."""
     starts = starts_of_lines(source)
     depth = 0  # of f-strings within each other
-    begin = 0
+    fstring_begin = 0
     for token in tokenize.generate_tokens(io.StringIO(source, newline="").readline):
-        first = starts[token.start[0] - 1] + token.start[1]
-        last = starts[token.end[0] - 1] + token.end[1]
+        begin = starts[token.start[0] - 1] + token.start[1]
+        end = starts[token.end[0] - 1] + token.end[1]
         if token.type == _FSTRING_START:
-            begin = begin if depth else first
+            if depth == 0:
+                fstring_begin = begin
             depth += 1
-            continue
-        if token.type == _FSTRING_END:
+        elif token.type == _FSTRING_END:
             depth -= 1
             if depth == 0:
-                yield _Piece(begin, last, tokenize.STRING)
-            continue
-        if depth:
-            continue
-        if token.type in (tokenize.STRING, tokenize.COMMENT, tokenize.NUMBER):
-            yield _Piece(first, last, token.type)
+                yield _Piece(fstring_begin, end, tokenize.STRING)
+        elif depth == 0 and token.type in (tokenize.STRING, tokenize.COMMENT, tokenize.NUMBER):
+            yield _Piece(begin, end, token.type)
 
 
 def _clean_piece(text: str, kind: int, clean: Clean, *, is_named: bool) -> str:
@@ -88,62 +90,68 @@ def _clean_piece(text: str, kind: int, clean: Clean, *, is_named: bool) -> str:
         is_comment = cleaned.startswith("#") and "\n" not in cleaned and "\r" not in cleaned
         return cleaned if is_comment else f"# {GONE}"
     if kind == tokenize.NUMBER:
-        return GONE if is_named or clean(text) != text else text  # which is a name in brackets
+        # GONE parses in the place of a number: it is a name in brackets
+        return GONE if is_named or clean(text) != text else text
     return _clean_text(text, clean, is_named=is_named)
 
 
-def _quote_of(text: str) -> str:
-    """Return the quote that a text ends with: three, or one."""
-    return text[-3:] if text[-3:] in ('"""', "'''") and len(text) >= 6 else text[-1:]
-
-
 def _clean_text(text: str, clean: Clean, *, is_named: bool) -> str:
-    """Return a text in its quotes without secrets; what an f-string computes stays."""
+    """Return a quoted text without secrets; the expressions of an f-string stay."""
     quote = _quote_of(text)
     opening = text[: text.index(quote) + len(quote)]
     inner = text[len(opening) : -len(quote)]
-    is_computed = "f" in opening.lower()
-    parts = list(_parts_of(inner)) if is_computed else [(inner, False)]
+    parts = [(inner, False)]
+    if "f" in opening.lower():
+        parts = list(_split_fstring(inner))
     has_expressions = any(is_expression for _, is_expression in parts)
-    cleaned = []
+    cleaned_parts = []
     for part, is_expression in parts:
         if is_expression:
-            cleaned.append(part)
+            cleaned_parts.append(part)
         elif is_named and (not has_expressions or _may_be_secret(part)):
-            cleaned.append(GONE)
+            cleaned_parts.append(GONE)
         else:
-            cleaned.append(clean(part))
-    whole = "".join(cleaned)
-    if whole == inner:
+            cleaned_parts.append(clean(part))
+    cleaned = "".join(cleaned_parts)
+    if cleaned == inner:
         return text
-    written = f"{opening}{whole}{quote}"
-    return (
-        written if _parses(f"({written})") else f"{opening}{GONE}{quote}"
-    )  # it was cut within an escape
+    quoted = f"{opening}{cleaned}{quote}"
+    if _parses(f"({quoted})"):
+        return quoted
+    return f"{opening}{GONE}{quote}"  # the cleaned text was cut within an escape
+
+
+def _quote_of(text: str) -> str:
+    """Return the quote that a text ends with: three characters, or one."""
+    is_triple = len(text) >= 6 and text.endswith(('"""', "'''"))
+    return text[-3:] if is_triple else text[-1:]
 
 
 def _may_be_secret(part: str) -> bool:
-    """Return whether what stands between the expressions of an f-string may be a part of a secret."""
+    """Return whether a text between the expressions of an f-string may be a part of a secret."""
     word = part.strip()
-    return len(word) >= _SHORTEST and word.casefold() not in _SCHEMES
+    return len(word) >= _MIN_LENGTH and word.casefold() not in _SCHEMES
 
 
-def _parts_of(inner: str) -> Iterator[tuple[str, bool]]:
-    """Yield the parts of an f-string in their order, each with whether it is an expression in its braces."""
-    at = begin = depth = 0
-    while at < len(inner):
-        if depth == 0 and inner[at : at + 2] in ("{{", "}}"):
-            at += 2
+def _split_fstring(inner: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of an f-string, each with whether it is an expression in its braces."""
+    position = 0
+    begin = 0  # of the part
+    depth = 0  # of braces
+    while position < len(inner):
+        if depth == 0 and inner[position : position + 2] in ("{{", "}}"):  # escaped braces
+            position += 2
             continue
-        if inner[at] == "{":
+        if inner[position] == "{":
             if depth == 0:
-                yield inner[begin:at], False
-                begin = at
+                yield inner[begin:position], False
+                begin = position
             depth += 1
-        elif inner[at] == "}" and depth:
+        elif inner[position] == "}" and depth:
             depth -= 1
             if depth == 0:
-                yield inner[begin : at + 1], True
-                begin = at + 1
-        at += 1
-    yield inner[begin:], bool(depth)
+                yield inner[begin : position + 1], True
+                begin = position + 1
+        position += 1
+    is_unfinished = depth > 0
+    yield inner[begin:], is_unfinished

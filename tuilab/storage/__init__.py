@@ -1,1 +1,1 @@
-"""Files that tuilab keeps: where they lie, and how they are opened, replaced and removed."""
+"""Choose, open, replace and remove the files that tuilab keeps."""

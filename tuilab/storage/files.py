@@ -1,7 +1,8 @@
-"""How files are opened, read and replaced, where somebody else may have put something in their place.
+"""Open, read and replace files safely, even if another user put something else in their place.
 
-Only regular files are read, and in bounded amounts. What we keep ourselves (settings, caches) is read with `read_small`, which
-says in one way why it is of no use; whoever asks says what is done then. What is replaced is replaced at once.
+Only regular files are read, and never more than a limit. tuilab's own small files (settings,
+caches) are read with `read_small`. It reports with one exception why a file is unusable, and the
+caller decides what follows. A file is replaced in one step.
 """
 
 import errno
@@ -16,23 +17,22 @@ from zlib import crc32
 
 T = TypeVar("T")
 
-_HIGH = 960  # most code that closes "every" descriptor stops at 256; what is opened gets the lowest free number
+# Most code that closes "every" descriptor stops at 256, and a new one gets the lowest free number.
+_HIGH = 960
 
 
 class Fault(Enum):
-    """What can be the matter with a small file of ours."""
+    """Why a small file of tuilab cannot be used."""
 
     ABSENT = auto()
     CLOSED = auto()  # no permission, or no regular file: a folder, a FIFO, a link
-    LARGE = auto()  # more than we ever write
-    BROKEN = auto()  # cut, garbled, or values of another kind
-    FOREIGN = (
-        auto()
-    )  # written by a newer or an older tuilab, which reads and writes it in another way
+    LARGE = auto()  # larger than any that tuilab writes
+    BROKEN = auto()  # cut, garbled, or with values of another type
+    FOREIGN = auto()  # written by a newer or older tuilab in another format
 
 
 class Unusable(Exception):
-    """A small file of ours is of no use: `fault` says why to us, the text to a person."""
+    """A small file of tuilab cannot be used: `fault` is for code, the text for people."""
 
     def __init__(self, fault: Fault, why: str) -> None:
         super().__init__(why)
@@ -40,37 +40,42 @@ class Unusable(Exception):
 
 
 def open_regular(path: str | os.PathLike[str], *, may_be_link: bool = False) -> int:
-    """Open a regular file for reading, and nothing else: no FIFO that blocks, no link that leads away."""
-    return open_seen(path, may_be_link=may_be_link)[0]
+    """Open a regular file for reading, and nothing else: no FIFO that blocks, and no link."""
+    return open_with_status(path, may_be_link=may_be_link)[0]
 
 
-def open_seen(
+def open_with_status(
     path: str | os.PathLike[str], *, may_be_link: bool = False
 ) -> tuple[int, os.stat_result]:
-    """Open a regular file in the same way, and return also what it is.
+    """Open a regular file for reading, and return its descriptor and status.
 
-    It is looked at first: to open a FIFO lets who writes there go on, and to open a device may do something.
+    The status is read first: to open a FIFO unblocks its writer, and to open a device may start
+    something.
     """
     mode = os.stat(path, follow_symlinks=may_be_link).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
         raise OSError(errno.EINVAL, "it is not a regular file")
-    fd = os.open(
-        path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if may_be_link else os.O_NOFOLLOW)
-    )
-    seen = os.fstat(fd)
-    if not stat.S_ISREG(seen.st_mode):
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    if not may_be_link:
+        flags |= os.O_NOFOLLOW
+    fd = os.open(path, flags)
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):  # it was replaced meanwhile
         os.close(fd)
         raise OSError(errno.EINVAL, "it is not a regular file")
-    return fd, seen
+    return fd, status
 
 
 def read_regular(
     path: str | os.PathLike[str], limit: int, *, may_be_link: bool = False, is_ours: bool = False
 ) -> bytes:
-    """Return what is in a regular file of at most `limit` bytes; with `is_ours` only of one that no other can have written."""
-    fd, seen = open_seen(path, may_be_link=may_be_link)
+    """Return the content of a regular file of at most `limit` bytes.
+
+    With `is_ours` a file that another user may have written is an OSError.
+    """
+    fd, status = open_with_status(path, may_be_link=may_be_link)
     with open(fd, "rb") as file:
-        if is_ours and not can_only_be_ours(seen):
+        if is_ours and not can_only_be_ours(status):
             raise OSError(errno.EPERM, "another user may have written it")
         data = file.read(limit + 1)
     if len(data) > limit:
@@ -85,149 +90,165 @@ def read_small(
     *,
     may_be_link: bool = False,
 ) -> T:
-    """Return what a small file of ours says, or raise Unusable; `decode` raises ValueError for what we never wrote."""
+    """Return the decoded content of a small file of tuilab, or raise Unusable.
+
+    `decode` raises ValueError for content that tuilab never writes.
+    """
     try:
         return decode(read_regular(path, limit, may_be_link=may_be_link))
     except OSError as problem:
-        fault = {errno.ENOENT: Fault.ABSENT, errno.EFBIG: Fault.LARGE}.get(
-            problem.errno or 0, Fault.CLOSED
-        )
+        fault = Fault.CLOSED
+        if problem.errno == errno.ENOENT:
+            fault = Fault.ABSENT
+        elif problem.errno == errno.EFBIG:
+            fault = Fault.LARGE
         raise Unusable(fault, problem.strerror or str(problem)) from problem
     except (ValueError, RecursionError) as problem:
         raise Unusable(Fault.BROKEN, str(problem)) from problem
 
 
 def json_as(kind: type[T]) -> Callable[[bytes], T]:
-    """Return what decodes JSON into values of this kind; for who may take the time to load msgspec."""
+    """Return a function that decodes JSON into values of this type.
+
+    It loads msgspec, which takes too long for `tuilab list`.
+    """
     import msgspec
 
     def decode(data: bytes) -> T:
         try:
             return msgspec.json.decode(data, type=kind)
-        except msgspec.MsgspecError as problem:  # no ValueError in older ones
+        except msgspec.MsgspecError as problem:  # in older versions, it is no ValueError
             raise ValueError(str(problem)) from problem
 
     return decode
 
 
 def sealed(body: bytes) -> bytes:
-    """Return what a cache holds, behind its checksum, as in a journal: crc32-hex SP body."""
+    """Return the content of a cache with its checksum, as in a journal: crc32-hex SP body."""
     return b"%08x %b" % (crc32(body), body)
 
 
 def unsealed(data: bytes) -> bytes:
-    """Return what was sealed; ValueError where it is damaged."""
+    """Return the content that was sealed; ValueError if it is damaged."""
     if int(data[:8], 16) != crc32(data[9:]):
         raise ValueError("it is damaged")
     return data[9:]
 
 
 def replace(path: str | os.PathLike[str], data: bytes | Iterable[bytes], mode: int = 0o600) -> None:
-    """Put a new file in the place of whatever has that name, at once: who reads sees the old one or the new one, whole.
+    """Replace a file in one step: readers see either the whole old file or the whole new one.
 
-    A link is replaced, never followed: what it leads to may be anybody's. Who means the file behind it gives that one's path.
+    A link is replaced, never followed: its target may belong to another user. To replace the
+    target, give its path.
     """
-    with _unfinished(path, mode) as (file, hidden):
-        file.writelines([data] if isinstance(data, bytes) else data)
-        _name(file, hidden)
-        os.replace(hidden, path)
+    chunks = [data] if isinstance(data, bytes) else data
+    with _unfinished(path, mode) as (file, hidden_path):
+        file.writelines(chunks)
+        _finish(file, hidden_path)
+        os.replace(hidden_path, path)
 
 
 @contextmanager
 def new_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Write a file where none is; it is there when all of it is, and nothing is there until then."""
-    _want_none(path)
-    with _unfinished(path, 0o600) as (file, hidden):
+    """Write a file that does not exist yet; it appears when it is complete."""
+    _refuse_existing(path)
+    with _unfinished(path, 0o600) as (file, hidden_path):
         yield file
-        _name(file, path)
-        if os.path.lexists(hidden):
-            _want_none(path)
-            os.rename(hidden, path)
+        _finish(file, path)
+        if os.path.lexists(hidden_path):
+            _refuse_existing(path)
+            os.rename(hidden_path, path)
 
 
-def _want_none(path: str | os.PathLike[str]) -> None:
+def _refuse_existing(path: str | os.PathLike[str]) -> None:
     if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
 
 
 @contextmanager
 def _unfinished(path: str | os.PathLike[str], mode: int) -> Iterator[tuple[BinaryIO, str]]:
-    """Give a new file beside a path to write into, and a hidden name; what has that in the end is removed.
+    """Yield a new file in the folder of a path, and a hidden path, which is removed at the end.
 
-    The file has no name yet, so that nothing is left of it however we end; where that cannot be, it has the hidden one.
+    The file has no name yet, so that it disappears even if the process is killed. If the file
+    system cannot do that, the file has the hidden path.
     """
     folder = os.path.dirname(path) or "."
-    hidden = os.path.join(folder, f".tuilab-{os.urandom(8).hex()}")  # nobody can have put one there
+    hidden_path = os.path.join(folder, f".tuilab-{os.urandom(8).hex()}")  # cannot be guessed
     try:
-        os.stat("/proc/self/fd")  # which names a file that has none
+        os.stat("/proc/self/fd")  # needed to give the file a name later
         fd = os.open(folder, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, mode)
     except OSError:
-        fd = os.open(
-            hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode
-        )
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(hidden_path, flags, mode)
     try:
         with open(fd, "wb") as file:
-            yield file, hidden
+            yield file, hidden_path
     finally:
         with suppress(OSError):
-            os.unlink(hidden)
+            os.unlink(hidden_path)
 
 
-def _name(file: BinaryIO, path: str | os.PathLike[str]) -> None:
-    """Give a file a name if it has none, when all of it is written."""
+def _finish(file: BinaryIO, path: str | os.PathLike[str]) -> None:
+    """Give a file, now that it is complete, this name if it has none."""
     file.flush()
     fd = file.fileno()
     if os.fstat(fd).st_nlink == 0:
-        os.link(
-            f"/proc/self/fd/{fd}", path, src_dir_fd=fd
-        )  # with the descriptor of anything: else the link is not followed
+        # without a descriptor as `src_dir_fd`, Python would not follow the link in /proc
+        os.link(f"/proc/self/fd/{fd}", path, src_dir_fd=fd)
 
 
 @contextmanager
 def locked(folder: str | os.PathLike[str], patience_s: float) -> Iterator[bool]:
-    """Have the lock of a folder in a `with` block, if nobody has it for so long; a disk without locks is taken to be ours."""
+    """Hold the lock of a folder in a `with` block; yield whether it was free within this time.
+
+    On a file system without locks, it counts as free.
+    """
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        yield _is_locked(fd, time.monotonic() + patience_s)
+        yield _lock(fd, time.monotonic() + patience_s)
     finally:
         os.close(fd)
 
 
-def _is_locked(fd: int, until: float) -> bool:
-    import fcntl  # `tuilab list` locks nothing
+def _lock(fd: int, deadline: float) -> bool:
+    import fcntl  # imported here: `tuilab list` locks nothing
 
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
         except BlockingIOError:
-            if time.monotonic() >= until:
+            if time.monotonic() >= deadline:
                 return False
             time.sleep(0.02)
-        except OSError:
-            return True
-        else:
+        except OSError:  # this file system has no locks
             return True
 
 
-def can_only_be_ours(seen: os.stat_result) -> bool:
-    """Return whether nobody but this user (and root) can have written a file, or put one into a folder."""
-    return seen.st_uid == os.geteuid() and not seen.st_mode & 0o022
+def can_only_be_ours(status: os.stat_result) -> bool:
+    """Return whether only this user (and root) can have written a file or filled a folder."""
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
-def identity(seen: os.stat_result) -> tuple[int, int]:
-    """Return what tells a file from every other that is open."""
-    return seen.st_dev, seen.st_ino
+def identity(status: os.stat_result) -> tuple[int, int]:
+    """Return the numbers that identify a file among all that exist."""
+    return status.st_dev, status.st_ino
 
 
-def set_apart(fd: int, least: int = _HIGH) -> int:
-    """Move a descriptor to a high number, which code that closes or opens others does not meet; where that fails it stays."""
+def move_to_high_fd(fd: int, lowest: int = _HIGH) -> int:
+    """Move a descriptor to a high number, and return it.
+
+    Code that closes or opens other descriptors does not meet it there. If that fails, it stays.
+    """
     import fcntl
     import resource
 
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        apart = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, min(least, soft // 2 + least - _HIGH))
-    except OSError:  # few may be open
+        high_fd = fcntl.fcntl(
+            fd, fcntl.F_DUPFD_CLOEXEC, min(lowest, soft_limit // 2 + lowest - _HIGH)
+        )
+    except OSError:  # the limit of open files is too low
         return fd
     os.close(fd)
-    return apart
+    return high_fd

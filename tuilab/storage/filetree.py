@@ -1,7 +1,7 @@
-"""All that lies below a folder, however deep and however long its paths: how large it is, and how it is removed.
+"""Walk, measure and remove a folder, however deep it is and however long its paths are.
 
-Each step goes from one open folder to the next and back, never by a path; two descriptors are open at a time, whatever the
-depth, and no link is followed.
+The walk steps from one open folder into the next and back, and never uses a path. At most two
+descriptors are open at a time, whatever the depth, and no link is followed.
 """
 
 import errno
@@ -12,30 +12,32 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from tuilab.storage.files import identity
+
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_COUNTED = 100_000  # entries below a folder that are looked at for its size
-_PATIENCE_S = 1.0
+_MAX_COUNTED = 100_000  # entries of a folder whose size is measured
+_PATIENCE_S = 1.0  # for the same
 _NO_LIMIT = 1 << 40
 
 
 class FolderEntry(NamedTuple):
-    """Something below a folder, by its name in the open folder that holds it."""
+    """A file or folder, by its name in an open folder."""
 
-    parent: int
+    parent_fd: int
     name: str
     is_folder: bool
 
 
 def size(folder: str | os.PathLike[str], but: str = "") -> int | None:
-    """Return the bytes of all files below a folder, but for those of one name.
+    """Return the bytes of all files in a folder, except those with one name.
 
-    None where they cannot be counted to the end, or not in a moment.
+    None if some cannot be read, or if it takes too long.
     """
-    until = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _PATIENCE_S
     total = 0
     try:
-        for entry in walk(folder, most=_COUNTED):
-            if time.monotonic() > until:
+        for entry in walk(folder, most=_MAX_COUNTED):
+            if time.monotonic() > deadline:
                 return None
             if not entry.is_folder and entry.name != but:
                 total += _size_of(entry)
@@ -46,79 +48,92 @@ def size(folder: str | os.PathLike[str], but: str = "") -> int | None:
 
 def _size_of(file: FolderEntry) -> int:
     try:
-        return os.stat(file.name, dir_fd=file.parent, follow_symlinks=False).st_size
-    except FileNotFoundError:  # a run that goes on may remove a file
+        return os.stat(file.name, dir_fd=file.parent_fd, follow_symlinks=False).st_size
+    except FileNotFoundError:  # a run that is running may remove a file
         return 0
 
 
 def remove(folder: Path, last: str = "") -> None:
-    """Remove a folder and all below it; what is called `last` goes last, so that it is there while anything is."""
-    for parent, name, is_folder in walk(folder, last):
-        if is_folder:
-            os.rmdir(name, dir_fd=parent)
+    """Remove a folder and everything in it; folders named `last` go after all others.
+
+    So a folder with this name exists as long as anything does.
+    """
+    for entry in walk(folder, last):
+        if entry.is_folder:
+            os.rmdir(entry.name, dir_fd=entry.parent_fd)
         else:
-            os.unlink(name, dir_fd=parent)
+            os.unlink(entry.name, dir_fd=entry.parent_fd)
     os.rmdir(folder)
 
 
 def walk(
     folder: str | os.PathLike[str], last: str = "", most: int = _NO_LIMIT
 ) -> Iterator[FolderEntry]:
-    """Yield everything below a folder, a folder after all that is in it; OSError where that are more than `most` entries."""
-    here = os.open(folder, _OPEN)
-    way: list[
-        tuple[tuple[int, int], list[str]]
-    ] = []  # from the top to above here: who each is, and its folders still to come
+    """Yield everything in a folder, a folder after its content.
+
+    OSError if these are more than `most` entries. Folders named `last` come after all others.
+    """
+    fd = os.open(folder, _OPEN)
+    # The folders above the open one, from the top: the identity of each, and the names of its
+    # folders that are still to be walked. The last name is the folder that the walk is in.
+    above: list[tuple[tuple[int, int], list[str]]] = []
     try:
-        files, rest = _list(here, last, most)
-        most -= len(files) + len(rest)
-        yield from (FolderEntry(here, name, False) for name in files)
+        files, folders = _list(fd, last, most)
+        most -= len(files) + len(folders)
+        for name in files:
+            yield FolderEntry(fd, name, is_folder=False)
         while True:
-            while rest:
-                there = os.open(rest[-1], _OPEN, dir_fd=here)
+            while folders:
+                inner_fd = os.open(folders[-1], _OPEN, dir_fd=fd)
                 try:
-                    files, folders = _list(there, last, most)
-                    most -= len(files) + len(folders)
-                    yield from (FolderEntry(there, name, False) for name in files)
-                    if folders:  # only then it is gone into, and has to be left again
-                        way.append((_identity(here), rest))
-                        here, there, rest = there, here, folders
+                    files, inner_folders = _list(inner_fd, last, most)
+                    most -= len(files) + len(inner_folders)
+                    for name in files:
+                        yield FolderEntry(inner_fd, name, is_folder=False)
+                    if inner_folders:  # only such a folder is entered, and left again later
+                        above.append((_identity(fd), folders))
+                        folders = inner_folders
+                        fd, inner_fd = inner_fd, fd  # closes the outer one below
                         continue
                 finally:
-                    os.close(there)
-                yield FolderEntry(here, rest.pop(), True)
-            if not way:
+                    os.close(inner_fd)
+                yield FolderEntry(fd, folders.pop(), is_folder=True)
+            if not above:
                 return
-            here = _step(here, "..")
-            above, rest = way.pop()
-            if _identity(here) != above:
+            fd = _step_up(fd)
+            outer_identity, folders = above.pop()
+            if _identity(fd) != outer_identity:
                 raise OSError(errno.ESTALE, "it was moved meanwhile")
-            yield FolderEntry(here, rest.pop(), True)
+            yield FolderEntry(fd, folders.pop(), is_folder=True)
     finally:
-        os.close(here)
+        os.close(fd)
 
 
-def _list(here: int, last: str, most: int) -> tuple[list[str], list[str]]:
-    """Return the names of the files and of the folders in an open folder; the folder that is to go last comes first."""
-    with os.scandir(here) as entries:
-        found = [
-            (entry.name, entry.is_dir(follow_symlinks=False)) for entry in islice(entries, most + 1)
-        ]
-    if len(found) > most:
+def _list(fd: int, last: str, most: int) -> tuple[list[str], list[str]]:
+    """Return the names of the files and of the folders in an open folder.
+
+    The walk takes folders from the end of the list, so the one named `last` comes first.
+    """
+    files = []
+    folders = []
+    with os.scandir(fd) as entries:
+        for entry in islice(entries, most + 1):
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            else:
+                files.append(entry.name)
+    if len(files) + len(folders) > most:
         raise OSError(errno.EFBIG, "there is too much in it")
-    folders = [name for name, is_folder in found if is_folder]
-    return [name for name, is_folder in found if not is_folder], sorted(
-        folders, key=lambda name: name != last
-    )
+    folders.sort(key=lambda name: name != last)
+    return files, folders
 
 
-def _step(here: int, name: str) -> int:
-    """Go from an open folder into another."""
-    there = os.open(name, _OPEN, dir_fd=here)
-    os.close(here)
-    return there
+def _step_up(fd: int) -> int:
+    """Open the folder above an open folder, close that one, and return the new descriptor."""
+    outer_fd = os.open("..", _OPEN, dir_fd=fd)
+    os.close(fd)
+    return outer_fd
 
 
-def _identity(here: int) -> tuple[int, int]:
-    seen = os.fstat(here)
-    return seen.st_dev, seen.st_ino
+def _identity(fd: int) -> tuple[int, int]:
+    return identity(os.fstat(fd))

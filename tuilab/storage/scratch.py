@@ -1,4 +1,7 @@
-"""A folder for what is not whole yet: it goes when we are done, when somebody ends us, and at the latest next time."""
+"""Make a folder for unfinished files.
+
+It is removed at the end, also if a signal ends the process, and at the latest by the next process.
+"""
 
 import fcntl
 import os
@@ -15,72 +18,81 @@ _PREFIX = ".tuilab-scratch-"
 
 
 @contextmanager
-def scratch(beside: Path, mode: int = 0o700) -> Iterator[Path]:
-    """Make a hidden folder below `beside` and yield it; what is moved out of it stays."""
-    _remove_abandoned(beside)
+def scratch(parent: Path, mode: int = 0o700) -> Iterator[Path]:
+    """Make a hidden folder in `parent` and yield it; files that are moved out of it stay."""
+    _remove_abandoned(parent)
     with _ending_in_order():
-        folder, held = _make(beside, mode)
+        folder, lock_fd = _make(parent, mode)
         try:
             yield folder
         finally:
             with suppress(OSError):
                 filetree.remove(folder)
-            os.close(held)
+            os.close(lock_fd)
 
 
-def _make(beside: Path, mode: int) -> tuple[Path, int]:
-    """Make a folder and hold it; until it is held, another process may take it for one that was left."""
+def _make(parent: Path, mode: int) -> tuple[Path, int]:
+    """Make a folder and lock it; return it with the descriptor of the lock.
+
+    Until it is locked, another process may take it for an abandoned one and remove it.
+    """
     while True:
-        folder = beside / f"{_PREFIX}{os.urandom(8).hex()}"
+        folder = parent / f"{_PREFIX}{os.urandom(8).hex()}"
         folder.mkdir(mode)
-        held = _open(folder)
+        lock_fd = _open(folder)
         with suppress(OSError):  # not every file system has locks
-            fcntl.flock(held, fcntl.LOCK_EX)
+            fcntl.flock(lock_fd, fcntl.LOCK_EX)
         if folder.is_dir():
-            return folder, held
-        os.close(held)
+            return folder, lock_fd
+        os.close(lock_fd)
 
 
-def _remove_abandoned(beside: Path) -> None:
-    """Remove what was left by a process that is gone: nobody holds it."""
-    for folder in beside.glob(f"{_PREFIX}*"):
+def _remove_abandoned(parent: Path) -> None:
+    """Remove the folders that no process holds the lock of: theirs was killed."""
+    for folder in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            held = _open(folder)
+            lock_fd = _open(folder)
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 filetree.remove(folder)
             finally:
-                os.close(held)
+                os.close(lock_fd)
 
 
 def _open(folder: Path) -> int:
     return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
-class _Ended(BaseException):
-    """Somebody ends this process."""
+class _EndedBySignal(BaseException):
+    """A signal ends this process."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 @contextmanager
 def _ending_in_order() -> Iterator[None]:
-    """Within, SIGTERM and SIGHUP end this process when all is cleared away; where others see to them, these do."""
-    both = (
-        (signal.SIGTERM, signal.SIGHUP)
-        if threading.current_thread() is threading.main_thread()
-        else ()
-    )
-    mine = [number for number in both if signal.getsignal(number) is signal.SIG_DFL]
-    for number in mine:
+    """Within the block, let SIGTERM and SIGHUP end this process only after it is cleaned up.
+
+    Signals with handlers of their own, and other threads than the main one, are left alone.
+    """
+    handled = []
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                handled.append(number)
+    for number in handled:
         signal.signal(number, _end)
     try:
         yield
-    except _Ended as ended:
-        signal.signal(ended.args[0], signal.SIG_DFL)
-        signal.raise_signal(ended.args[0])
+    except _EndedBySignal as ending:
+        signal.signal(ending.number, signal.SIG_DFL)
+        signal.raise_signal(ending.number)
     finally:
-        for number in mine:
+        for number in handled:
             signal.signal(number, signal.SIG_DFL)
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    raise _Ended(number)
+    raise _EndedBySignal(number)

@@ -1,8 +1,10 @@
-"""What is kept for people in small files of ours: notes, scores, calibrations, choices, places in the queue.
+"""Read and write the small files that hold data of users.
 
-They would miss it. So what of it cannot be read is told when a command ends, and set aside before something else is written
-in its place. A newer tuilab may add fields, which an older one passes over and keeps; one that writes in another way says so
-with a higher `format`, and an older one leaves that as it is. What does not say is of format 1.
+They are notes, scores, calibrations, choices, and places in the queue, which users would miss. So
+a file that cannot be read is reported when a command ends, and kept under another name before it
+is replaced. A newer tuilab may add fields, which an older one ignores and keeps. If it writes in
+another way, it stores a higher `format`, and an older tuilab leaves that file unchanged. A file
+without `format` has format 1.
 """
 
 import errno
@@ -18,42 +20,51 @@ from tuilab.storage.files import Fault, Unusable, read_small, replace
 from tuilab.text.display import plural, show
 
 FORMAT = 1
-_TOLD = 5  # files, one by one
-_problems: dict[str, str] = {}  # by path
+_MAX_SENTENCES = 5  # about single files; the others are counted
+_complaints: dict[str, str] = {}  # the reason of each, by path
 
 PathLike = str | os.PathLike[str]
 T = TypeVar("T")
 
 
 def fields_of(data: bytes) -> dict[str, Any]:
-    """Return a JSON object as its fields; ValueError where there is none, Unusable where a newer tuilab wrote it."""
-    found = json.loads(data)
-    if not isinstance(found, dict):
+    """Return the fields of a JSON object.
+
+    ValueError if it is no JSON object, Unusable if a newer tuilab wrote it.
+    """
+    fields = json.loads(data)
+    if not isinstance(fields, dict):
         raise ValueError("its content is not a table of fields")
-    version = found.get("format", FORMAT)
+    version = fields.get("format", FORMAT)
     if isinstance(version, int) and version > FORMAT:
         raise Unusable(
             Fault.FOREIGN,
             f"it was written by a newer tuilab (format {show(version, 20)}); upgrade tuilab",
         )
-    return found
+    return fields
 
 
 def struct_of(kind: type[T]) -> Callable[[bytes], T]:
-    """Return what decodes a JSON object into a struct; for who may take the time to load msgspec."""
+    """Return a function that decodes a JSON object into a struct.
+
+    It loads msgspec, which takes too long for `tuilab list`.
+    """
     import msgspec
 
     def decode(data: bytes) -> T:
         try:
             return msgspec.convert(fields_of(data), kind)
-        except msgspec.MsgspecError as problem:  # no ValueError in older ones
+        except msgspec.MsgspecError as problem:  # in older versions, it is no ValueError
             raise ValueError(str(problem)) from problem
 
     return decode
 
 
 def read(path: PathLike, decode: Callable[[bytes], T], limit: int) -> T | None:
-    """Return what a file says; None where there is none, or where it is of no use, which is told."""
+    """Return the decoded content of a file; None if there is none.
+
+    If the file is unusable, return None and note a complaint.
+    """
     try:
         return read_small(path, decode, limit)
     except Unusable as problem:
@@ -63,39 +74,44 @@ def read(path: PathLike, decode: Callable[[bytes], T], limit: int) -> T | None:
 
 
 def read_lines(path: PathLike, take: Callable[[dict[str, Any]], object], limit: int) -> None:
-    """Hand on the fields of each line of a file; a line of no use takes no other with it, and is told.
+    """Call `take` with the fields of each line of a file.
 
-    `take` raises ValueError or TypeError for fields that we never wrote.
+    `take` raises ValueError or TypeError for fields that tuilab never writes. Such a line does not
+    affect others, and leads to a complaint.
     """
-    bad, newer = 0, ""
-    for line in filter(None, read(path, bytes.splitlines, limit) or []):
+    bad_count = 0
+    newer_format = ""
+    for line in read(path, bytes.splitlines, limit) or []:
+        if not line:
+            continue
         try:
             take(fields_of(line))
         except Unusable as problem:
-            newer = str(problem)
+            newer_format = str(problem)
         except (ValueError, TypeError, RecursionError):
-            bad += 1
-    if bad or newer:
-        complain(path, newer or f"{plural(bad, 'line')} of it cannot be read")
+            bad_count += 1
+    if newer_format:
+        complain(path, newer_format)
+    elif bad_count:
+        complain(path, f"{plural(bad_count, 'line')} of it cannot be read")
 
 
 def append_line(path: PathLike, fields: Mapping[str, Any], limit: int) -> None:
-    """Add a line at the end of a file in one write, so that two at once lose nothing; behind a torn line it begins anew.
+    """Add a line at the end of a file in one write, so that two processes lose nothing.
 
-    OSError where it cannot be added, EFBIG where there is no room; no link is followed.
+    After an unfinished line, the new one starts on a line of its own. OSError if the line cannot
+    be added, with EFBIG if the file would be too large; no link is followed.
     """
-    fd = os.open(
-        path,
-        os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK,
-        0o600,
-    )
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    fd = os.open(path, flags, 0o600)
     try:
-        seen = os.fstat(fd)
-        if not stat.S_ISREG(seen.st_mode):
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, f"{os.path.basename(path)} is not a regular file")
-        is_torn = seen.st_size and os.pread(fd, 1, seen.st_size - 1) != b"\n"
-        line = b"\n" * bool(is_torn) + json.dumps(fields).encode() + b"\n"
-        if seen.st_size + len(line) > limit:
+        line = json.dumps(fields).encode() + b"\n"
+        if status.st_size and os.pread(fd, 1, status.st_size - 1) != b"\n":
+            line = b"\n" + line
+        if status.st_size + len(line) > limit:
             raise OSError(errno.EFBIG, f"the file has reached its limit of {limit // 1024} KiB")
         if os.write(fd, line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -106,45 +122,52 @@ def append_line(path: PathLike, fields: Mapping[str, Any], limit: int) -> None:
 def update(
     path: PathLike, changes: Mapping[str, Any], limit: int, *, indent: int | None = None
 ) -> None:
-    """Write these fields of a file, and leave what else it holds; what is of no use there is set aside.
+    """Write some fields of a file, and keep its other fields; an unusable file is set aside.
 
-    CannotRecord where a newer tuilab keeps it in another way.
+    CannotRecord if a newer tuilab stores it in another way.
     """
+    fields: dict[str, Any] = {}
     try:
-        known = read_small(path, fields_of, limit)
+        fields = read_small(path, fields_of, limit)
     except Unusable as problem:
         if problem.fault is Fault.FOREIGN:
             raise CannotRecord(f"cannot write {show(path)}: {problem}") from problem
         if problem.fault is not Fault.ABSENT:
             _set_aside(path, problem)
-        known = {}
-    replace(path, json.dumps({**known, **changes}, indent=indent).encode())
+    fields.update(changes)
+    replace(path, json.dumps(fields, indent=indent).encode())
 
 
-def _set_aside(path: PathLike, why: Unusable) -> None:
-    aside = f"{os.fspath(path)}.unusable-{time.strftime('%Y%m%dT%H%M%S')}"
-    os.rename(path, aside)
-    complain(path, f"{why}; it is set aside as {os.path.basename(aside)}")
+def _set_aside(path: PathLike, reason: Unusable) -> None:
+    new_path = f"{os.fspath(path)}.unusable-{time.strftime('%Y%m%dT%H%M%S')}"
+    os.rename(path, new_path)
+    complain(path, f"{reason}; it is set aside as {os.path.basename(new_path)}")
 
 
-def complain(path: PathLike, why: object) -> None:
+def complain(path: PathLike, reason: object) -> None:
     """Note that a file, or part of it, cannot be used."""
-    _problems[os.fspath(path)] = str(why)
+    _complaints[os.fspath(path)] = str(reason)
 
 
 def complaint_about(path: PathLike) -> str:
-    """Return the sentence for one file, which is told by whoever asks, and not at the end; nothing where it can be used."""
-    why = _problems.pop(os.fspath(path), "")
-    return _sentence(os.fspath(path), why) if why else ""
+    """Return the complaint about one file, which is then not reported at the end.
+
+    Empty if the file can be used.
+    """
+    reason = _complaints.pop(os.fspath(path), "")
+    return _sentence(os.fspath(path), reason) if reason else ""
 
 
 def complaints() -> list[str]:
-    """Return a sentence for each file that was met and cannot be used, once."""
-    found = [_sentence(path, why) for path, why in list(_problems.items())[:_TOLD]]
-    more = len(_problems) - len(found)
-    _problems.clear()
-    return [*found, *([f"{plural(more, 'more file')} cannot be used"] if more > 0 else [])]
+    """Return a sentence for each file that cannot be used, and forget the complaints."""
+    first = list(_complaints.items())[:_MAX_SENTENCES]
+    sentences = [_sentence(path, reason) for path, reason in first]
+    more = len(_complaints) - len(first)
+    if more:
+        sentences.append(f"{plural(more, 'more file')} cannot be used")
+    _complaints.clear()
+    return sentences
 
 
-def _sentence(path: str, why: str) -> str:
-    return f"{show(path)} cannot be used: {show(why, 300)}"
+def _sentence(path: str, reason: str) -> str:
+    return f"{show(path)} cannot be used: {show(reason, 300)}"

@@ -1,78 +1,94 @@
-"""Breaks text into lines of a width in cells: a character of Chinese takes two, and a line may end behind any of them.
+"""Break text into lines of a width in cells.
 
-No line ends between a number and its unit.
+A Chinese character takes two cells, and a line may end after any of them. No line ends between a
+number and its unit.
 """
 
 import os
 import sys
 from functools import lru_cache
 
-_ANY = 1_000_000
-_COLUMNS = 80  # of a terminal that does not tell
+_NO_LIMIT = 1_000_000  # cells
+_DEFAULT_COLUMNS = 80  # of a terminal that does not report its width
 _NOT_FIRST = "、，。；：！？）」』】》〉”’…,.;:!?)]}%"  # a line does not begin with these
-_UNIT = r"(?<=\d) (?=(?:%|°C|[nµm]?s|min|h|[KMGTPE]i?B|[kB]B?|[kMG]?Hz|[mk]?W)(?!\w))"  # compiled where a line is wrapped
-TIE = "\xa0"  # a blank at which no line ends
 _NOT_LAST = "（「『【《〈“‘([{"  # and does not end with these
+# The blank between a number and its unit. Compiled on first use.
+_UNIT = r"(?<=\d) (?=(?:%|°C|[nµm]?s|min|h|[KMGTPE]i?B|[kB]B?|[kMG]?Hz|[mk]?W)(?!\w))"
+TIE = "\xa0"  # a blank at which no line ends
 
 
 def terminal_width() -> int:
-    """Return how wide the terminal is, as shutil does, which takes longer to load than `tuilab --help` may take."""
-    given = os.environ.get("COLUMNS", "")
-    if given.isascii() and given.isdigit() and int(given) > 0:
-        return int(given)
+    """Return the width of the terminal in cells.
+
+    It is the same as that of shutil, which takes longer to load than `tuilab --help` may take.
+    """
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns) > 0:
+        return int(columns)
+    if not sys.__stdout__:
+        return _DEFAULT_COLUMNS
     try:
-        return (
-            os.get_terminal_size(sys.__stdout__.fileno()).columns or _COLUMNS
-            if sys.__stdout__
-            else _COLUMNS
-        )
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _DEFAULT_COLUMNS
     except (OSError, ValueError):
-        return _COLUMNS
+        return _DEFAULT_COLUMNS
 
 
 def cell_width(text: str) -> int:
-    """Return how many cells of a terminal a text takes."""
+    """Return the number of cells of a terminal that a text takes."""
     return len(text) if text.isascii() else sum(map(_cells_of, text))
 
 
 def wrap(text: str, width: int, *, hang: str = "", keeps_words: bool = False) -> list[str]:
-    """Return the lines of a paragraph, those after the first behind `hang`; with `keeps_words` a long word is not cut."""
+    """Return the lines of a paragraph; `hang` is before all lines but the first.
+
+    With `keeps_words` a long word is not cut.
+    """
     if text.isascii():
-        if len(text) <= width and " ".join(text.split()) == text:
-            return [text] if text else []
-        import textwrap  # most lines do not need it
-
-        is_free = not keeps_words
-        plain = textwrap.wrap(
-            tied(text),
-            width,
-            subsequent_indent=hang,
-            break_long_words=is_free,
-            break_on_hyphens=is_free,
-        )
-        return [line.replace(TIE, " ") for line in plain]
-    joined = flow(text) if "\n" in text else text
-    lines = spans(joined, width, len(hang), keeps_words=keeps_words)
-    first, *rest = [joined[start:end].rstrip() for start, end in lines] or [""]
-    return [first, *(hang + line for line in rest)] if first else []
+        return _wrap_ascii(text, width, hang, keeps_words)
+    if "\n" in text:
+        text = flow(text)
+    lines: list[str] = []
+    for start, end in spans(text, width, len(hang), keeps_words=keeps_words):
+        line = text[start:end].rstrip()
+        lines.append(hang + line if lines else line)
+    return lines
 
 
-def hung(line: str, width: int) -> list[str]:
-    """Return a line, which may begin with blanks, as lines of a width; those after the first begin two cells further in."""
-    inner = line.lstrip(" ")
-    indent = line[: len(line) - len(inner)]
-    return [indent + part for part in wrap(inner, max(width - len(indent), 20), hang="  ")] or [""]
+def _wrap_ascii(text: str, width: int, hang: str, keeps_words: bool) -> list[str]:
+    if len(text) <= width and " ".join(text.split()) == text:
+        return [text] if text else []
+    import textwrap  # imported here: most lines do not need it
+
+    lines = textwrap.wrap(
+        tie_units(text),
+        width,
+        subsequent_indent=hang,
+        break_long_words=not keeps_words,
+        break_on_hyphens=not keeps_words,
+    )
+    return [line.replace(TIE, " ") for line in lines]
 
 
-def tied(text: str) -> str:
-    """Return a text with a blank between each number and its unit at which no line ends."""
-    import re  # is not needed for lines that are short
+def wrap_indented(line: str, width: int) -> list[str]:
+    """Return a line, which may begin with blanks, as lines of a width.
+
+    The lines after the first are indented by two more cells.
+    """
+    text = line.lstrip(" ")
+    indent = line[: len(line) - len(text)]
+    lines = wrap(text, max(width - len(indent), 20), hang="  ")
+    return [indent + part for part in lines] or [""]
+
+
+def tie_units(text: str) -> str:
+    """Return a text with `TIE` between each number and its unit, so that no line ends there."""
+    import re  # imported here: short lines do not need it
 
     return re.sub(_UNIT, TIE, text)
 
 
 def has_units(text: str) -> bool:
-    """Say whether a number stands before its unit in a text."""
+    """Return whether a text has a number with a unit."""
     import re
 
     return re.search(_UNIT, text) is not None
@@ -81,74 +97,91 @@ def has_units(text: str) -> bool:
 def spans(
     text: str, width: int, hang: int = 0, *, keeps_words: bool = False
 ) -> list[tuple[int, int]]:
-    """Return where the lines of a text begin and end; those after the first have `hang` cells less."""
-    found: list[tuple[int, int]] = []
-    start = at = used = 0  # of the line; cells that it has
-    for piece in _pieces(tied(text), _ANY if keeps_words else max(width - hang, 2)):
-        if used + cell_width(piece) > width and text[start:at].strip():
-            found.append((start, at))
-            start, used = at, hang
-        if found and start == at:
-            blanks = len(piece) - len(
-                piece.lstrip(" ")
-            )  # are not shown, however many a line would begin with
-            start, used = at + blanks, used - blanks
-        at += len(piece)
-        used += cell_width(piece)
-    return [*found, (start, at)] if text[start:at].strip() else found
+    """Return the begin and end of each line of a text.
+
+    All lines but the first have `hang` cells less.
+    """
+    lines: list[tuple[int, int]] = []
+    start = 0  # of the line
+    end = 0
+    cells = 0  # of the line so far
+    for piece in _pieces(tie_units(text), _NO_LIMIT if keeps_words else max(width - hang, 2)):
+        if cells + cell_width(piece) > width and text[start:end].strip():
+            lines.append((start, end))
+            start = end
+            cells = hang
+        if lines and start == end:
+            # blanks at the beginning of a line are not shown, however many there are
+            blanks = len(piece) - len(piece.lstrip(" "))
+            start += blanks
+            cells -= blanks
+        end += len(piece)
+        cells += cell_width(piece)
+    if text[start:end].strip():
+        lines.append((start, end))
+    return lines
 
 
 def flow(text: str) -> str:
-    """Return the lines of a paragraph as one; between wide characters no blank stands where a line ended, but in Korean."""
+    """Return the lines of a paragraph as one.
+
+    No blank replaces a line end between wide characters, except in Korean.
+    """
     if text.isascii():
         return " ".join(text.split())
     joined = ""
-    for line in (" ".join(words) for words in map(str.split, text.splitlines()) if words):
-        joined += line if not joined or _needs_no_blank(joined[-1], line[0]) else f" {line}"
+    for line in text.splitlines():
+        words = " ".join(line.split())
+        if not words:
+            continue
+        if joined and not _needs_no_blank(joined[-1], words[0]):
+            joined += " "
+        joined += words
     return joined
 
 
 def _needs_no_blank(before: str, character: str) -> bool:
-    if _is_korean(before) or _is_korean(character):
+    if _is_korean(before) or _is_korean(character) or _cells_of(before) != 2:
         return False
-    return _cells_of(before) == 2 and (
-        _cells_of(character) == 2 or before in _NOT_FIRST or before in _NOT_LAST
-    )
+    return _cells_of(character) == 2 or before in _NOT_FIRST or before in _NOT_LAST
 
 
 def _is_korean(character: str) -> bool:
     return "\uac00" <= character <= "\ud7a3"
 
 
-def _pieces(text: str, most: int) -> list[str]:
-    """Return what is not divided, of `most` cells at most: a word with the blank before it, a wide character with its marks."""
+def _pieces(text: str, max_cells: int) -> list[str]:
+    """Return the pieces of a text in which no line ends, of at most `max_cells` cells.
+
+    A piece is a word with the blank before it, or a wide character with its marks.
+    """
     pieces: list[str] = []
     for character in text:
         last = pieces[-1] if pieces else ""
-        if last and _stays(last[-1], character) and cell_width(last) + _cells_of(character) <= most:
+        is_attached = last and _is_unbreakable(last[-1], character)
+        if is_attached and cell_width(last) + _cells_of(character) <= max_cells:
             pieces[-1] += character
         else:
             pieces.append(character)
     return pieces
 
 
-def _stays(before: str, character: str) -> bool:
-    """Say whether no line may end between two characters."""
+def _is_unbreakable(before: str, character: str) -> bool:
+    """Return whether no line may end between two characters."""
     if character == " ":
         return False
     if not _cells_of(character):
         return True
-    is_word = _cells_of(before) < 2 and _cells_of(character) < 2
-    return is_word or before == " " or character in _NOT_FIRST or before in _NOT_LAST
+    if _cells_of(before) < 2 and _cells_of(character) < 2:  # both are in a word
+        return True
+    return before == " " or character in _NOT_FIRST or before in _NOT_LAST
 
 
 @lru_cache(maxsize=4096)
 def _cells_of(character: str) -> int:
-    import unicodedata  # is not needed for ASCII
+    import unicodedata  # imported here: ASCII does not need it
 
-    if unicodedata.category(character) in (
-        "Mn",
-        "Me",
-    ):  # accents, and the vowels that Thai sets above and below
+    # accents, and the vowels of Thai that are above or below a consonant
+    if unicodedata.category(character) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

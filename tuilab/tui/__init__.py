@@ -83,7 +83,7 @@ def start(
         code = app.run()
     finally:
         guardian.dismiss()
-    if first_process.takes_all_along():
+    if first_process.is_container_main():
         from tuilab.tui.goodbye import stop_all
 
         stop_all(desk)

@@ -344,7 +344,7 @@ class TuilabApp(TerminalApp[int]):
 
     def action_leave(self) -> None:
         """Leave; where that ends what runs, after a question."""
-        running = self.desk.going_on() if first_process.takes_all_along() else []
+        running = self.desk.going_on() if first_process.is_container_main() else []
         if running:
             from tuilab.tui.widgets.question import ConfirmDialog
 

@@ -22,7 +22,7 @@ from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.runs.command_line import hint
 from tuilab.text.display import show as to_text
-from tuilab.text.wrapping import hung
+from tuilab.text.wrapping import wrap_indented
 
 _UNBOUNDED = 10_000  # columns, without a terminal
 
@@ -72,7 +72,7 @@ def command(
     width = max(shutil.get_terminal_size((_UNBOUNDED, 24)).columns, 30)
     lines = []
     for line in calibration.describe_saved():
-        lines += hung(line, width)
+        lines += wrap_indented(line, width)
     click.echo("\n".join(lines))
 
 

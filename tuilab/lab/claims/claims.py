@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Set
 from pathlib import Path
 from typing import Any
 
-from tuilab.catalogue.scenario import Stated, Value
-from tuilab.catalogue.source import read_stated
+from tuilab.catalogue.scenario import StatedClaim, Value
+from tuilab.catalogue.source import read_stated_claims
 from tuilab.catalogue.stated_claims import why_unknown
 from tuilab.lab.arguments import checked, words
 from tuilab.lab.claims.claimed import (
@@ -41,7 +41,9 @@ class Claims:
         self._once = once
         self._measure_cores = measure_cores
         self._params = params  # the values of this run, by name
-        self._stated: dict[str, Stated] | None = None  # bullets by key, read at the first claim
+        self._stated: dict[str, StatedClaim] | None = (
+            None  # bullets by key, read at the first claim
+        )
         self._keys: set[str] = set()
         self._awaited: dict[str, events.ClaimDeclared] = {}  # by claim: the arms must still race
 
@@ -124,7 +126,9 @@ class Claims:
             raise ValueError("key takes the key of a bullet, not an empty text")
         if self._stated is None:
             self._stated = {
-                claim.key: claim for claim in reversed(read_stated(self._source)) if claim.key
+                claim.key: claim
+                for claim in reversed(read_stated_claims(self._source))
+                if claim.key
             }
         if key not in self._stated:
             raise ValueError(why_unknown(key, list(self._stated.values())))

@@ -15,7 +15,7 @@ from tuilab.record.journal.lines import (
     decode_records,
     parse,
 )
-from tuilab.storage.files import identity, open_seen
+from tuilab.storage.files import identity, open_with_status
 
 _CHUNK = 64 * 1024  # bytes; the records of a larger chunk do not fit the processor's cache
 _BARREN_LIMIT = 64 * 1024 * 1024  # after so many bytes without a record, reading stops
@@ -32,7 +32,7 @@ class Reader:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
         self.stream = os.path.basename(self._path).removesuffix(".jsonl")
-        self._fd, stat = open_seen(path)
+        self._fd, stat = open_with_status(path)
         self._file = identity(stat)
         self.bytes_seen = stat.st_size
         self._offset = 0  # of the first byte that is not yet turned into items
@@ -91,7 +91,7 @@ class Reader:
         """Return the state of the open file; open it first if it is closed."""
         if self.is_open:
             return os.fstat(self._fd)
-        self._fd, stat = open_seen(self._path)
+        self._fd, stat = open_with_status(self._path)
         os.lseek(self._fd, self._offset, os.SEEK_SET)
         return stat
 

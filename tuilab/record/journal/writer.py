@@ -17,7 +17,7 @@ from zlib import crc32
 from tuilab.record.encoding import LINE_LIMIT, encode_anything, refusal
 from tuilab.record.events import Event
 from tuilab.record.journal.lines import last_number
-from tuilab.storage.files import identity, open_regular, set_apart
+from tuilab.storage.files import identity, move_to_high_fd, open_regular
 
 # After the other high descriptors of tuilab: a crash report goes to a number, whatever file has it.
 _APART = 980
@@ -44,7 +44,7 @@ class Writer:
         self._path = path
         self._ahead_ns = ahead_ns
         self._hide = hide  # removes secrets from a record
-        self._fd = set_apart(os.open(path, flags, 0o600), _APART)
+        self._fd = move_to_high_fd(os.open(path, flags, 0o600), _APART)
         self._file = identity(os.fstat(self._fd))
         # The end of the last record. A file that is shorter is another one.
         self._position = os.lseek(self._fd, 0, os.SEEK_END)
@@ -195,7 +195,7 @@ class Writer:
                 os.close(fd)
                 raise OSError(errno.ESTALE, "the file of the stream was replaced")
             # The old number is not closed: it may belong to another file by now.
-            self._fd = set_apart(fd, _APART)
+            self._fd = move_to_high_fd(fd, _APART)
         self._position = os.lseek(self._fd, 0, os.SEEK_END)
 
     def _is_open(self) -> bool:

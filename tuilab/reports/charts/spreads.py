@@ -9,7 +9,7 @@ from tuilab.drawings.spreads import MeasuredSpread, base_of, spread_axis
 from tuilab.record.blocks import Measure, NoiseFloor
 from tuilab.record.finding_words import noise_words
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
-from tuilab.text.display import told_apart
+from tuilab.text.display import distinct_labels
 from tuilab.text.words import format_number
 
 _TIME = Measure()
@@ -73,7 +73,7 @@ def draw_spreads(
             frame.left + min(max(axis.share(value), 0.0), 1.0) * (frame.right - frame.left), 1
         )
 
-    labels = told_apart([one.label for one in known], _NAME_WIDTH)
+    labels = distinct_labels([one.label for one in known], _NAME_WIDTH)
     rows = []
     for at, one in enumerate(known):
         places = (

@@ -6,7 +6,7 @@ from tuilab.drawings.glyphs import Style
 from tuilab.reports.sweeps.panels import chart
 from tuilab.reports.sweeps.swept import Along, Swept
 from tuilab.text.display import show
-from tuilab.text.wrapping import cell_width, hung, wrap
+from tuilab.text.wrapping import cell_width, wrap, wrap_indented
 
 _LEAST = 24  # cells beside a verdict
 
@@ -33,7 +33,11 @@ def render(found: Swept, style: Style, width: int, *, has_chart: bool) -> str:
             "\n".join(
                 [
                     "without a result:",
-                    *(line for words in found.missing for line in hung(f"  {words}", width)),
+                    *(
+                        line
+                        for words in found.missing
+                        for line in wrap_indented(f"  {words}", width)
+                    ),
                 ]
             )
         )
@@ -94,14 +98,22 @@ def table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
         [row[0], *(f"  {name}  {cell}" for name, cell in zip(names[1:], row[1:], strict=True))]
         for row in rest
     ]
-    return [part for block in stacked for line in block for part in hung(line, width)] + note
+    return [
+        part for block in stacked for line in block for part in wrap_indented(line, width)
+    ] + note
 
 
 def _claim(claim: Along, style: Style, width: int) -> list[str]:
     """Return a claim with a line a point; one that holds throughout, and was counted alike, in short."""
     heading = wrap(show(claim.text), width - 2) or [""]
-    holds = [style.bold(line) for words in claim.holds for line in hung(f"  {words}", width)]
-    about = [style.dim(line) for line in hung(f"  {claim.about}", width)] if claim.about else []
+    holds = [
+        style.bold(line) for words in claim.holds for line in wrap_indented(f"  {words}", width)
+    ]
+    about = (
+        [style.dim(line) for line in wrap_indented(f"  {claim.about}", width)]
+        if claim.about
+        else []
+    )
     is_alike = len({one.found for one in claim.told}) == 1
     if (
         len(claim.told) > 1

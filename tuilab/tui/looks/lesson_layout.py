@@ -7,7 +7,7 @@ from textual.content import Content
 
 from tuilab.catalogue.lesson import blocks
 from tuilab.catalogue.stated_claims import key_of
-from tuilab.text.wrapping import TIE, spans, tied
+from tuilab.text.wrapping import TIE, spans, tie_units
 
 _WIDEST = 88  # columns that are pleasant to read
 _SPAN = re.compile(
@@ -73,7 +73,7 @@ def hang(sign: Content, text: Content, width: int) -> list[Content]:
 def wrap_lines(text: Content, width: int) -> list[Content]:
     """Return a text in lines of a width; where wide characters or units are in it, it is broken as those are read."""
     width = max(width, 1)  # a terminal may be narrower than what stands around the text
-    if tied(text.plain).isascii():
+    if tie_units(text.plain).isascii():
         return text.wrap(width)
     return [
         _untied(line[start:end])

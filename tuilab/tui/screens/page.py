@@ -125,7 +125,7 @@ class Page(TerminalScreen[None]):
     @property
     def fate(self) -> str:
         """What happens to a run when the screens are left."""
-        return "ends with this container" if first_process.takes_all_along() else "continues"
+        return "ends with this container" if first_process.is_container_main() else "continues"
 
     def action_copy_text(self) -> None:
         """Copy what is selected; what has no text in it is nothing."""

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuilab.catalogue.params import (
+    default_overrides,
     has_gpus,
     parse,
     parse_duration,
     parse_prediction,
     spell,
-    stand_ins,
 )
 from tuilab.catalogue.scenario import Param, Scenario, Value
 from tuilab.defaults import REPEATS
@@ -104,7 +104,7 @@ class Draft:
 
     def standard(self, param: Param) -> Value:
         """Return the value of a field that nobody touched."""
-        return stand_ins([param], is_quick=self.is_quick).get(param.name, param.default)
+        return default_overrides([param], is_quick=self.is_quick).get(param.name, param.default)
 
     @property
     def given(self) -> dict[str, Value]:

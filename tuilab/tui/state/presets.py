@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tuilab.catalogue.params import has_gpus, option_of, parse, stand_ins
+from tuilab.catalogue.params import default_overrides, has_gpus, option_of, parse
 from tuilab.catalogue.scenario import Param, Scenario
 from tuilab.catalogue.stated_claims import changes_of
 from tuilab.errors import UsageError
@@ -87,7 +87,9 @@ def of_run(run: PastRun, scenario: Scenario) -> Preset | None:
 def _device_of(run: "RunStarted", scenario: Scenario) -> dict[str, str]:
     """Return the device of a run, where the user has set another one for good since."""
     return {
-        name: str(run.params[name]) for name in stand_ins(scenario.params) if name in run.params
+        name: str(run.params[name])
+        for name in default_overrides(scenario.params)
+        if name in run.params
     }
 
 

@@ -20,7 +20,7 @@ from tuilab.runs.entry import RunEntry
 from tuilab.runs.representative import TAG
 from tuilab.runs.store import short_id
 from tuilab.text.display import plural
-from tuilab.text.words import exactly
+from tuilab.text.words import format_time
 from tuilab.tui.looks.lesson_layout import together
 from tuilab.tui.looks.marks import mark, state_words, tally, to_content
 from tuilab.tui.looks.times import ago, lasting
@@ -58,7 +58,7 @@ def run_rows(entries: Sequence[RunEntry], baselines: Container[str], now_s: floa
     rows = []
     has_names = len({entry.name for entry in entries}) > 1  # else the heading has the one
     for name, entry in zip(numbers(len(entries)), entries, strict=True):
-        past, at = ago(entry.started_s, now_s), exactly(entry.started_s)
+        past, at = ago(entry.started_s, now_s), format_time(entry.started_s)
         when = at if at.startswith(past) else f"{past}, {at}"
         counts = tally(verdict for _, verdict in entry.claims)
         told = Content.styled(TAG if entry.run in baselines else "", "$text-accent")

@@ -9,7 +9,7 @@ from tuilab.runs.entry import RunEntry, changed_words
 from tuilab.runs.notes import Notes
 from tuilab.runs.store import short_id
 from tuilab.text.display import show
-from tuilab.text.words import exactly, size
+from tuilab.text.words import format_time, size
 from tuilab.tui.looks.lesson_layout import wrap_lines
 from tuilab.tui.looks.marks import mark, to_content, verdict_words
 from tuilab.tui.widgets.history.runline import noted
@@ -17,7 +17,7 @@ from tuilab.tui.widgets.history.runline import noted
 
 def details(entry: RunEntry, notes: Notes, width: int, *, is_long: bool) -> list[Content]:
     """Return more about the run that the cursor is on: its title, its facts, how it ended, and what was noted, whole."""
-    facts = [exactly(entry.started_s), short_id(entry.run)]
+    facts = [format_time(entry.started_s), short_id(entry.run)]
     facts += [size(entry.bytes_total)] if entry.bytes_total is not None else []
     facts += [f"on {show(gpu, 120)}" for gpu in entry.gpus]
     params, written = (
@@ -56,6 +56,6 @@ def details(entry: RunEntry, notes: Notes, width: int, *, is_long: bool) -> list
 def _written(notes: Notes) -> list[Content]:
     """Return the newest notes, each with the time when it was written."""
     return [
-        Content.assemble((f"{exactly(when)}  ", "dim"), to_content(f"“{text}”", None, "italic"))
+        Content.assemble((f"{format_time(when)}  ", "dim"), to_content(f"“{text}”", None, "italic"))
         for when, text in notes.texts[:-4:-1]
     ]

@@ -10,7 +10,7 @@ from tuilab.runs.notes import Notes
 from tuilab.runs.representative import TAG
 from tuilab.runs.store import short_id
 from tuilab.text.display import shorten, show
-from tuilab.text.words import exactly, size
+from tuilab.text.words import format_time, size
 from tuilab.tui.looks.marks import mark, state_words, tally, to_content
 from tuilab.tui.looks.times import ago, lasting
 
@@ -83,7 +83,7 @@ def line(
 
 def named(entries: Sequence[RunEntry]) -> list[str]:
     """Return a line for each run that something is about to be done to."""
-    return [f"{short_id(e.run)}  {exactly(e.started_s)}  {e.name}  {e.state}" for e in entries]
+    return [f"{short_id(e.run)}  {format_time(e.started_s)}  {e.name}  {e.state}" for e in entries]
 
 
 def on_gpus(entry: RunEntry) -> Content:
@@ -122,7 +122,7 @@ def _cell(entry: RunEntry, notes: Notes, column: Column, now_s: float) -> Conten
         case "when":
             return Content(ago(entry.started_s, now_s))
         case "exactly":
-            return Content.styled(exactly(entry.started_s), "dim")
+            return Content.styled(format_time(entry.started_s), "dim")
         case "name":
             has_topic = column.width >= _WITH_TOPIC or own_words(
                 entry

@@ -11,7 +11,7 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.search import matching
 from tuilab.record.verdicts import FAILED, QUEUED, RUNNING, Verdict
 from tuilab.runs.representative import ScenarioStatus
-from tuilab.text.display import show, told_apart
+from tuilab.text.display import distinct_labels, show
 from tuilab.tui.looks.marks import mark, state_words, tally, to_content
 from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.lines import PickList
@@ -200,7 +200,7 @@ class Catalogue(PickList):
         )
         longest = max((len(scenario.id) for scenario in lessons), default=0)
         commands = (row.scenario for row in self._rows if isinstance(row.scenario, OwnCommand))
-        told = told_apart(map(_words_of, commands), max(width - _MARKED, 1))
+        told = distinct_labels(map(_words_of, commands), max(width - _MARKED, 1))
         return [self._draw_row(row, width, min(longest, 30), told) for row in self._rows]
 
     def _draw_row(

@@ -6,7 +6,7 @@ from typing import ClassVar
 from textual.content import Content
 
 from tuilab.catalogue import stated_claims
-from tuilab.catalogue.scenario import Scenario, Stated
+from tuilab.catalogue.scenario import Scenario, StatedClaim
 from tuilab.catalogue.stated_claims import match
 from tuilab.catalogue.translation import translated
 from tuilab.record.states import RunState
@@ -173,7 +173,7 @@ def _answer(last: PastRun, width: int) -> Iterator[Content]:
     yield from wrap_lines(to_content(said, 200, "bold"), width) if said else ()
 
 
-def _claim(bullet: str, scenario: Scenario) -> Stated | None:
+def _claim(bullet: str, scenario: Scenario) -> StatedClaim | None:
     claim = stated_claims.stated(bullet)
     return match(claim.key or claim.text, scenario.claims)
 
@@ -190,7 +190,7 @@ def _when(last: PastRun, width: int) -> Iterator[Content]:
     yield from wrap_lines(to_content(words, 500, "$text-muted"), width)
 
 
-def _found(claim: Stated | None, last: PastRun | None) -> tuple[Content, Content]:
+def _found(claim: StatedClaim | None, last: PastRun | None) -> tuple[Content, Content]:
     """Return the mark in the place of a bullet, and what was measured when it was anything but supported."""
     verdict = verdict_on(claim, last) if last else None
     if verdict is None:
