@@ -270,6 +270,9 @@ def test_a_line_that_never_ends_is_dropped_in_bounded_memory(path: Path) -> None
         b'{"n":0,"t":1}',
         b'{"n":"a","t":1,"k":"x"}',
         b"[]",
+        b'{"n":0,"t":1,"k":"logged","s":0,"v":{"loss":1.0},"x":"nan"}',
+        b'{"n":0,"t":1,"k":"logged","s":0,"v":{"loss":1.0},"x":"-inf"}',
+        b'{"n":0,"t":1,"k":"span_shown","lane":"a","began":0,"ended":"inf"}',
     ],
 )
 def test_hostile_json_with_a_right_checksum_is_no_record(path: Path, body: bytes) -> None:

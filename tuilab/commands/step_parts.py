@@ -99,10 +99,10 @@ def steady(steps: Collection[Step]) -> list[Step]:
 def first_usual(times: Sequence[float]) -> int:
     """Return the index of the first step that is not much longer than the median."""
     usual = median(times)
-    first = 0
-    while times[first] >= _LONG * usual:
-        first += 1
-    return first
+    for index, time in enumerate(times):
+        if time < _LONG * usual:
+            return index
+    return 0  # for example if all times are 0
 
 
 def shares_of(steps: Collection[Step], lacks: Collection[str] = ()) -> dict[str, float]:

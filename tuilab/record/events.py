@@ -6,6 +6,7 @@ Readers skip kinds that they do not know.
 """
 
 import math
+import sys
 from typing import Annotated, Any, Literal, TypeGuard, get_args
 
 import msgspec
@@ -30,6 +31,7 @@ Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 Word = Annotated[str, msgspec.Meta(pattern=r"^(?a:[\w .+-]{1,60})\Z")]
 
 
@@ -214,7 +216,7 @@ class Logged(Event, gc=False):
     v: dict[str, float]
     a: str = ""  # arm
     at: Count = 0  # time of the call, if the values were still on a GPU and were written later
-    x: float | None = None  # place on the axis if it is no whole number; `s` then counts the points
+    x: Finite | None = None  # place on the axis if it is no whole number: `s` counts the points
 
     @property
     def logged_at(self) -> int:
@@ -414,8 +416,8 @@ class SpanShown(Event):
     """A part of a lane, for example one task of a process; the spans of an arm are one picture."""
 
     lane: str
-    began: float
-    ended: float
+    began: Finite
+    ended: Finite
     name: str = ""  # of the task
     arm: str = ""
     unit: str = "s"  # of `began` and `ended`: seconds on any clock, or steps and the like
