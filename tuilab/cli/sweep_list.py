@@ -9,7 +9,7 @@ from tuilab.reports.sweeps.points import settings_of
 from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint, short
 from tuilab.runs.run_name import RunName
-from tuilab.runs.sweeps import Begun
+from tuilab.runs.sweeps import RecordedSweep
 from tuilab.text.display import plural, shorten, show
 from tuilab.text.wrapping import terminal_width, wrap
 
@@ -38,7 +38,7 @@ def print_sweeps(root: Path, *, as_json: bool) -> None:
     )
 
 
-def _lines(begun: Begun, style: Style, width: int) -> list[str]:
+def _lines(begun: RecordedSweep, style: Style, width: int) -> list[str]:
     began = RunName(begun.entries[0].run).started
     what = f"{_name(begun)}: {shorten('; '.join(settings_of(begun.sweep)), 200)}"
     first, *rest = wrap(
@@ -61,7 +61,7 @@ def _end(shown: int, total: int, root: Path) -> str:
     )
 
 
-def _name(begun: Begun) -> str:
+def _name(begun: RecordedSweep) -> str:
     """Return what a sweep runs: a scenario, or a command of the user's as it was typed, with names in braces."""
     words = begun.sweep.argv
     return shorten(
@@ -69,7 +69,7 @@ def _name(begun: Begun) -> str:
     )
 
 
-def _fields(begun: Begun) -> dict[str, object]:
+def _fields(begun: RecordedSweep) -> dict[str, object]:
     return {
         "sweep": begun.sweep.id,
         "name": _name(begun),

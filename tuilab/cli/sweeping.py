@@ -79,7 +79,7 @@ def follow(reference: str, root: Path, outcome: Outcome) -> ExitCode:
     """Follow the points of a sweep that go on, one after another, and tell the result of all; an interrupt leaves them."""
     found = sweeps.find(reference, root)
     outcome.is_silent, outcome.left = True, found.sweep.id
-    if found.going_on and not outcome.is_quiet:
+    if found.unfinished and not outcome.is_quiet:
         print(
             f"{found.sweep.id}: {sweeps.describe_counts(found.counts)}", file=sys.stderr, flush=True
         )
@@ -92,15 +92,15 @@ def follow(reference: str, root: Path, outcome: Outcome) -> ExitCode:
     return tell_result(found.sweep.id, root, outcome)
 
 
-def _going_on(begun: sweeps.Begun) -> Iterator[RunEntry]:
+def _going_on(begun: sweeps.RecordedSweep) -> Iterator[RunEntry]:
     """Yield the points that go on; where a front begins one behind the other, the next one is waited for a moment."""
     seen, until = set[str](), 0.0
     while True:
-        if new := [entry for entry in begun.going_on if entry.run not in seen]:
+        if new := [entry for entry in begun.unfinished if entry.run not in seen]:
             seen |= {entry.run for entry in new}
             yield from new
             until = time.monotonic() + _NEXT_S
-        elif not begun.counts[sweeps.LEFT] or time.monotonic() > until:
+        elif not begun.counts[sweeps.NOT_BEGUN] or time.monotonic() > until:
             return
         else:
             time.sleep(_LOOK_S)

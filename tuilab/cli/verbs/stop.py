@@ -48,10 +48,11 @@ def _stop_sweep(reference: str, root: "Path", *, at_once: bool, as_json: bool) -
     from tuilab.text.display import plural
 
     found = sweeps.find(reference, root)
-    front = found.front
+    front = found.client
     is_ended = front is not None and launch.interrupt(front, found.source)
     done = [
-        (root / one.run, _stop(root / one.run, at_once=at_once)) for one in reversed(found.going_on)
+        (root / one.run, _stop(root / one.run, at_once=at_once))
+        for one in reversed(found.unfinished)
     ]
     if as_json:
         runs = [{**store.fields(run_dir), "done": words} for run_dir, words in done]
@@ -65,7 +66,7 @@ def _stop_sweep(reference: str, root: "Path", *, at_once: bool, as_json: bool) -
         "\n".join(told)
         or f"{found.sweep.id} has no running points: {sweeps.describe_counts(found.counts)}"
     )
-    if done and not is_ended and (left := found.counts[sweeps.LEFT]):
+    if done and not is_ended and (left := found.counts[sweeps.NOT_BEGUN]):
         click.echo(
             f"{plural(left, 'point')} not started: if its `tuilab sweep` is still running, stop that with Ctrl-C",
             err=True,

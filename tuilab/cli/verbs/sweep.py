@@ -189,17 +189,17 @@ def _resumed(given: dict[str, Any], root: Path) -> "list[RunOrder]":
             "--resume continues a sweep with its own scenario and values; drop the name and --set"
         )
     found = sweeps.find(given["resume"], root)
-    if found.front:
+    if found.client:
         steps = " or ".join(hint(root, verb, found.sweep.id) for verb in ("attach", "stop"))
         raise UsageError(
             f"{found.sweep.id} is still running: another `tuilab sweep` starts its points; {steps}"
         )
-    with sweeps.as_begun(found):
+    with sweeps.in_start_folder(found):
         ctx = command.make_context("sweep", found.sweep.argv[1:])
         orders = _orders(ctx, ctx.params, root)
     options.continue_on_engine(given, ctx.params)
     sweep_orders = [order.sweep for order in orders if order.sweep]
     return [
         replace(orders[at], sweep=replace(sweep_orders[at], id=found.sweep.id))
-        for at in sweeps.missing(found, sweep_orders)
+        for at in sweeps.missing_points(found, sweep_orders)
     ]
