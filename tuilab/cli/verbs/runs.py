@@ -127,13 +127,13 @@ def command(
     )
     if asked.problem:
         raise UsageError(f"{asked.problem}; filters are: {HINT}")
-    if idle := next((word for word in words if not parse(word, 0.0).asked), ""):
+    if idle := next((word for word in words if not parse(word, 0.0).terms), ""):
         raise UsageError(f"{show(idle, 60)} is an incomplete filter; filters are: {HINT}")
     wanted = RunSelection(scenario, states, since, verdicts, tags, asked)
     rows = [*islice(_chosen(found, wanted), limit + 1)]
-    if asked.odd and not rows:
+    if asked.unknown_key and not rows:
         click.echo(
-            f"tuilab: {show(asked.odd, 60)} is not a known filter and was searched for as text; filters are: {HINT}",
+            f"tuilab: {show(asked.unknown_key, 60)} is not a known filter and was searched for as text; filters are: {HINT}",
             err=True,
         )
     is_more, rows = len(rows) > limit, rows[:limit]
