@@ -179,7 +179,9 @@ def _next(orders: Sequence[RunOrder], number: int) -> list[int]:
 def _tell_others(order: RunOrder) -> None:
     """Say who else times something on the device of a run that starts without waiting for it."""
     others = [
-        one for one in queue.running(Path(order.root)) if queue.share(one.devices, order.devices)
+        one
+        for one in queue.running(Path(order.root))
+        if queue.may_share_device(one.devices, order.devices)
     ]
     if others:
         names = ", ".join(f"{show(one.name)} {store.short_id(one.run)}" for one in others)

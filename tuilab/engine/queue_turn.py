@@ -72,7 +72,7 @@ def why_not(run_dir: Path) -> str:
         return "the queue is paused"
     every = queue.tickets(root)
     own = next((one for one in every if one.run == run_dir.name), None)
-    before = queue.ahead(own, every) if own else []
+    before = queue.tickets_ahead(own, every) if own else []
     return (
         f"behind {', '.join(f'{one.name} {store.short_id(one.run)}' for one in before)}"
         if before
@@ -89,7 +89,7 @@ def where_it_waits(run_dir: Path) -> str:
     )
     if own is None:
         return ""
-    ahead = queue.ahead(own, [*standing.running, *standing.waiting])
+    ahead = queue.tickets_ahead(own, [*standing.running, *standing.waiting])
     before = [f"{show(one.name, 60)} {store.short_id(one.run)}" for one in ahead]
     more = [f"{len(before) - _NAMED} more"] if len(before) > _NAMED else []
     behind = f", behind {', '.join([*before[:_NAMED], *more])}" if before else ""
