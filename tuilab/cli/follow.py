@@ -72,7 +72,7 @@ class Outcome:
             width = _terminal_width()
             style = style_of(self.result or sys.stdout)
             trust = calibration.describe_trust(watch.summary)
-            before = earlier_verdicts.record_earlier_verdicts(watch.run_dir, watch.summary)
+            before = earlier_verdicts.describe_earlier_verdicts(watch.run_dir, watch.summary)
             has_chart = self.has_chart
             shown = render(
                 watch.summary,

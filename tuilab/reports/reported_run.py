@@ -19,7 +19,7 @@ from tuilab.runs import earlier_verdicts, notes, store
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import Index
 from tuilab.runs.notes import Notes
-from tuilab.runs.redaction import Private
+from tuilab.runs.redaction import Redactor
 from tuilab.text.display import plural, show
 
 
@@ -39,7 +39,7 @@ class ReportedRun:
         default_factory=dict
     )  # by claim: how often it was judged on this box before
     path: str = ""  # of its folder, as it may be handed on
-    private: Private | None = None  # what takes out what is private; None: that is kept
+    private: Redactor | None = None  # what takes out what is private; None: that is kept
     of_sweep: RunEntry | None = (
         None  # what lists know of it, where what is told is its sweep: its point, whatever can be read
     )
@@ -80,7 +80,7 @@ def read_subject(
     run_dir: Path, cache: Index | None = None, *, keeps_private: bool = False
 ) -> ReportedRun:
     """Read a run as it is now, without what nobody should hand on unless that is asked for."""
-    private = None if keeps_private else Private()
+    private = None if keeps_private else Redactor()
     watch = Watch(run_dir, private.item if private else None)
     watch.catch_up()
     found = _subject_of(watch, watch.state(), private, cache)
@@ -108,7 +108,7 @@ def read_each(
 
 
 def _subject_of(
-    watch: Watch, state: str, private: Private | None, cache: Index | None
+    watch: Watch, state: str, private: Redactor | None, cache: Index | None
 ) -> ReportedRun:
     run_dir, summary = watch.run_dir, watch.summary
     run = summary.run
@@ -134,7 +134,7 @@ def _subject_of(
             [(when, handed_on(text, notes.FILE)) for when, text in noted.texts],
             handed_on(noted.tags, notes.FILE),
         ),
-        earlier_verdicts.record_earlier_verdicts(run_dir, summary, cache),
+        earlier_verdicts.describe_earlier_verdicts(run_dir, summary, cache),
         handed_on(str(run_dir), "path"),
         private,
     )

@@ -15,7 +15,7 @@ from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import options
 from tuilab.runs import lesson_score
-from tuilab.runs.lesson_score import Learned
+from tuilab.runs.lesson_score import LearnedLesson
 from tuilab.text.display import show
 from tuilab.text.wrapping import flow, wrap
 
@@ -57,7 +57,7 @@ def command(
 
 def render(
     lessons: Sequence[Scenario],
-    learned: dict[str, Learned],
+    learned: dict[str, LearnedLesson],
     upcoming: Scenario | None,
     folders: str = "",
     width: int = 100,
@@ -71,7 +71,7 @@ def render(
     return "\n".join([*lines, "", *_next(upcoming, folders, width)])
 
 
-def _told(one: Learned) -> str:
+def _told(one: LearnedLesson) -> str:
     if one.nearness is None:
         return "done, without a prediction"
     return f"{one.nearness:5}  you predicted {one.predicted:.6g}, measured {one.measured:.6g}"
@@ -98,7 +98,7 @@ def _command(lesson: Scenario, folders: str) -> str:
 
 
 def fields(
-    lessons: Sequence[Scenario], learned: dict[str, Learned], upcoming: Scenario | None
+    lessons: Sequence[Scenario], learned: dict[str, LearnedLesson], upcoming: Scenario | None
 ) -> dict[str, object]:
     """Return the score for `--json`."""
     done = [

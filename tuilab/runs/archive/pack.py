@@ -32,7 +32,7 @@ from tuilab.record.secrets import clean_bytes
 from tuilab.record.states import RunState
 from tuilab.runs import notes
 from tuilab.runs.archive.names import MOST_BYTES, MOST_FILES, names
-from tuilab.runs.redaction import Private
+from tuilab.runs.redaction import Redactor
 from tuilab.storage.files import new_file, open_regular
 from tuilab.text.display import plural, show
 from tuilab.text.words import size
@@ -51,7 +51,7 @@ class Packed:
     """What became of a run in an archive: how many files, what was taken out of them, and which could not be read."""
 
     files: int = 0
-    secrets: Private = field(default_factory=Private)
+    secrets: Redactor = field(default_factory=Redactor)
     unread: list[str] = field(default_factory=list)
     source_sha256: str = ""  # of the source as it is in the archive
     is_source_whole: bool = True  # nothing of it was taken out or replaced
@@ -109,7 +109,7 @@ def _refuse_what_none_unpacks(run_dir: Path) -> None:
 
 
 def _pack(
-    run_dir: Path, into: BinaryIO | gzip.GzipFile, secrets: Private | None, packed: Packed
+    run_dir: Path, into: BinaryIO | gzip.GzipFile, secrets: Redactor | None, packed: Packed
 ) -> None:
     with tarfile.open(fileobj=into, mode="w|", format=tarfile.GNU_FORMAT) as archive:
         for name in names(run_dir):
@@ -142,7 +142,7 @@ def _digest(file: IO[bytes]) -> str:
     return hashlib.sha256(file.read(SOURCE_LIMIT)).hexdigest()
 
 
-def _taken_out(run_dir: Path, packed: Packed, secrets: Private | None) -> TakenOut | None:
+def _taken_out(run_dir: Path, packed: Packed, secrets: Redactor | None) -> TakenOut | None:
     """Return what is not in the archive, now or since the run was packed before."""
     before = taken_out.taken_out(run_dir)
     if not secrets or (packed.is_source_whole and not secrets.places):
@@ -159,7 +159,7 @@ def _add(archive: tarfile.TarFile, name: str, file: IO[bytes], modified: int) ->
     archive.addfile(about, file)  # as long as it is now: a run that goes on writes on
 
 
-def _clean(name: str, file: BinaryIO, secrets: Private | None) -> IO[bytes]:
+def _clean(name: str, file: BinaryIO, secrets: Redactor | None) -> IO[bytes]:
     """Return a file as it may be handed on; what a scenario saved is not looked into."""
     folder, _, short = name.rpartition("/")
     if secrets is None or folder == "artifacts":
@@ -183,7 +183,7 @@ def _clean(name: str, file: BinaryIO, secrets: Private | None) -> IO[bytes]:
     return clean
 
 
-def _source(file: BinaryIO, secrets: Private) -> Iterator[bytes]:
+def _source(file: BinaryIO, secrets: Redactor) -> Iterator[bytes]:
     """Yield a source as one text if it is no longer than one that runs; else, and if it is no UTF-8, in pieces."""
     data = file.read(SOURCE_LIMIT + 1)
     try:
@@ -197,7 +197,7 @@ def _source(file: BinaryIO, secrets: Private) -> Iterator[bytes]:
         yield secrets.source(text).encode()
 
 
-def _lines(file: BinaryIO, secrets: Private, short: str) -> Iterator[bytes]:
+def _lines(file: BinaryIO, secrets: Redactor, short: str) -> Iterator[bytes]:
     """Yield the lines of a stream, or notes; after so many that are neither, where no view reads on, the rest is a text."""
     clean_line, place = (_note, short) if short == notes.FILE else (_record, "journal")
     barren = 0
@@ -208,7 +208,7 @@ def _lines(file: BinaryIO, secrets: Private, short: str) -> Iterator[bytes]:
     yield from _texts(file, secrets, place)
 
 
-def _record(line: bytes, secrets: Private) -> bytes | None:
+def _record(line: bytes, secrets: Redactor) -> bytes | None:
     """Return a line of a stream: as it is where it holds nothing private, nothing where it is no record."""
     item = parse(line.rstrip(b"\n")) if line.endswith(b"\n") else ""
     if isinstance(item, str):
@@ -223,7 +223,7 @@ def _record(line: bytes, secrets: Private) -> bytes | None:
     return b"%08x %b\n" % (crc32(body), body)
 
 
-def _note(line: bytes, secrets: Private) -> bytes | None:
+def _note(line: bytes, secrets: Redactor) -> bytes | None:
     try:
         plain = json.loads(line)
     except (ValueError, RecursionError):
@@ -232,7 +232,7 @@ def _note(line: bytes, secrets: Private) -> bytes | None:
     return line if clean == plain else json.dumps(clean).encode() + b"\n"
 
 
-def _texts(file: BinaryIO, secrets: Private, place: str) -> Iterator[bytes]:
+def _texts(file: BinaryIO, secrets: Redactor, place: str) -> Iterator[bytes]:
     """Yield a text in pieces of whole lines."""
     yield from (
         _text(piece, secrets, place)
@@ -240,5 +240,5 @@ def _texts(file: BinaryIO, secrets: Private, place: str) -> Iterator[bytes]:
     )
 
 
-def _text(data: bytes, secrets: Private, place: str) -> bytes:
+def _text(data: bytes, secrets: Redactor, place: str) -> bytes:
     return data if data.isspace() else clean_bytes(data, partial(secrets.of, place=place))

@@ -13,7 +13,7 @@ from tuilab.cli import completion, options
 from tuilab.runs import read_entry, store
 from tuilab.runs.archive import pack
 from tuilab.runs.archive.names import left_out
-from tuilab.runs.redaction import words_of
+from tuilab.runs.redaction import describe_redactions
 from tuilab.text.display import join_first, plural, show
 from tuilab.text.words import size
 
@@ -58,7 +58,9 @@ def command(
         f"{show(path)}: {store.short_id(run_dir.name)}, {plural(packed.files, 'file')}, {size(path.stat().st_size)}"
     )
     if packed.secrets.places:
-        click.echo(f"{words_of(packed.secrets.places)}; --keep-private keeps them", err=True)
+        click.echo(
+            f"{describe_redactions(packed.secrets.places)}; --keep-private keeps them", err=True
+        )
     for names, why in ((odd, "that cannot be packed"), (packed.unread, "that cannot be read")):
         if names:
             click.echo(

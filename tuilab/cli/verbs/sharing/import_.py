@@ -14,7 +14,7 @@ from tuilab.record.origin.taken_out import taken_out
 from tuilab.runs import store
 from tuilab.runs.archive import unpack
 from tuilab.runs.command_line import hint
-from tuilab.runs.redaction import words_of_packed
+from tuilab.runs.redaction import describe_packed_redactions
 from tuilab.text.display import join_first, plural
 
 
@@ -42,7 +42,9 @@ def command(files: Sequence[Path], as_json: bool, root: str | None) -> None:
         name = store.short_id(found.run_dir.name)
         click.echo(f"{name}  {found.run_dir}  see it: {hint(found.run_dir.parent, 'attach', name)}")
         if (out := taken_out(found.run_dir)) is not None:
-            click.echo(f"{name}: before it was packed: {words_of_packed(out.places)}", err=True)
+            click.echo(
+                f"{name}: before it was packed: {describe_packed_redactions(out.places)}", err=True
+            )
         if found.damage:
             click.echo(f"{name}: {found.damage}", err=True)
         if found.left_out:
