@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tuilab.runs.archive.names import is_of_a_run, names
+from tuilab.runs.archive.names import is_run_file, list_run_files
 from tuilab.storage.files import open_regular
 
 _PORTION = 4 << 20  # bytes that are handed over at a time
@@ -29,7 +29,7 @@ def beyond(run_dir: Path, known: Mapping[str, int]) -> tuple[list[FilePiece], bo
     """Return what the files of a run have beyond the bytes that are known of each, and whether that is all."""
     pieces: list[FilePiece] = []
     room = _PORTION
-    for name in names(run_dir):
+    for name in list_run_files(run_dir):
         at = known.get(name, 0)
         pieces += (
             [FilePiece(name, 0, b"")] if name not in known else []
@@ -43,7 +43,7 @@ def beyond(run_dir: Path, known: Mapping[str, int]) -> tuple[list[FilePiece], bo
 
 def write(run_dir: Path, piece: FilePiece) -> None:
     """Put a piece in its place in a file of the run; one that is called like no file of a run is left out."""
-    if not is_of_a_run(piece.name):
+    if not is_run_file(piece.name):
         return
     flags = (
         os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | (0 if piece.at else os.O_TRUNC)

@@ -9,7 +9,7 @@ from tuilab.fleet.file_pieces import FilePiece, digest, write
 from tuilab.record.origin import carried
 from tuilab.record.origin.carried import Carrier
 from tuilab.runs import store
-from tuilab.runs.archive.names import FOLDERS, MOST_BYTES, MOST_FILES, is_of_a_run
+from tuilab.runs.archive.names import FOLDERS, MOST_BYTES, MOST_FILES, is_run_file
 from tuilab.text.words import size
 
 _FAULT = "fault-"  # begin the names of what is removed where nothing crashed
@@ -41,7 +41,7 @@ class Mirror:
                 raise CannotRecord(
                     f"{self.run_dir.name} has more than {most}, the limit for a run on another node; it is stopped"
                 )
-            if is_of_a_run(piece.name) and piece.at == self.known.get(piece.name, 0):
+            if is_run_file(piece.name) and piece.at == self.known.get(piece.name, 0):
                 try:
                     write(self.run_dir, piece)
                 except OSError as problem:
@@ -57,7 +57,7 @@ class Mirror:
         ]:
             (self.run_dir / name).unlink(missing_ok=True)  # was there while its worker lived
             del self.known[name]
-        found = {name: digests.get(name) for name in {*self.known, *filter(is_of_a_run, digests)}}
+        found = {name: digests.get(name) for name in {*self.known, *filter(is_run_file, digests)}}
         wrong = [name for name, there in found.items() if digest(self.run_dir / name) != there]
         for name in wrong:
             self.known.pop(name, None)

@@ -12,7 +12,7 @@ import click
 from tuilab.cli import completion, options
 from tuilab.runs import read_entry, store
 from tuilab.runs.archive import pack
-from tuilab.runs.archive.names import left_out
+from tuilab.runs.archive.names import list_left_out
 from tuilab.runs.redaction import describe_redactions
 from tuilab.text.display import join_first, plural, show
 from tuilab.text.words import size
@@ -39,7 +39,7 @@ def command(
     run_dir = store.find_among(run, options.roots(roots))
     path = output or Path(f"{run_dir.name}.tgz")
     packed = pack.pack(run_dir, path, keeps_private=keep_private)
-    odd = left_out(run_dir)
+    odd = list_left_out(run_dir)
     if as_json:
         about = {
             "run": run_dir.name,

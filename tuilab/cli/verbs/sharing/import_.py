@@ -55,7 +55,7 @@ def command(files: Sequence[Path], as_json: bool, root: str | None) -> None:
             )
 
 
-def _fields(found: unpack.Unpacked) -> dict[str, object]:
+def _fields(found: unpack.UnpackedRun) -> dict[str, object]:
     out = taken_out(found.run_dir)
     about = {**store.fields(found.run_dir), "damage": found.damage or None}
     return {**about, "left_out": found.left_out, "taken_out": out.places if out else {}}
