@@ -20,7 +20,7 @@ from tuilab.reports.step_times import (
 )
 from tuilab.runs.comparing.call_times import times_of_processes
 from tuilab.runs.comparing.claim_pairs import Shift
-from tuilab.runs.comparing.comparison import Comparison, regressions, slower, verdict_words
+from tuilab.runs.comparing.comparison import Comparison, regressions, slowdowns, verdict_words
 from tuilab.runs.comparing.differences import facts_of
 from tuilab.text.display import plural, show
 
@@ -83,7 +83,7 @@ def stopped_by(gate: Gate, looks: Sequence[ReportedRun], result: Comparison) -> 
         worse = _slower_steps(gate, looks)
     elif gate.kind == "slower":
         _check_times(looks)
-        worse = slower(result, gate.share)
+        worse = slowdowns(result, gate.share)
     elif gate.kind == "difference":
         pairs = [pair for pair in result.claims if verdict_words(pair) or None in pair.sides]
         worse = [
