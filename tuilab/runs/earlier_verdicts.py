@@ -23,8 +23,8 @@ from tuilab.runs.index import Index
 from tuilab.runs.run_name import RunName
 from tuilab.text.display import show
 
-# Runs that are read at a time because the index does not have them yet. The index keeps them, so that
-# the next call reads the next ones.
+# Runs that are read at a time because the index does not have them yet. The index keeps them, so
+# that the next call reads the next ones.
 MOST_READ = 5
 _LISTED = 5  # verdicts that are listed; more are counted
 
@@ -58,7 +58,7 @@ def describe_earlier_verdicts(
 def describe_verdicts(
     verdicts: Sequence[str], *, is_all: bool = True, where: str = "this machine"
 ) -> str:
-    """Return which run of a claim this is: `3rd run of this claim on this machine; the others: ...`.
+    """Return which run of a claim this is, as `3rd run of this claim on this machine; ...`.
 
     `verdicts` are those of the earlier runs. `is_all`: there are no more earlier runs.
     """

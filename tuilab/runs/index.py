@@ -48,7 +48,10 @@ class Index:
 
     @cached_property
     def kept(self) -> Mapping[str, bytes]:
-        """The rows of the file by run, not decoded. Two threads that ask first may each read the file."""
+        """The rows of the file by run, not decoded.
+
+        Two threads that ask at the same time may each read the file.
+        """
         return _read_rows(self.root)
 
     def entry(self, run: str) -> RunEntry:
@@ -156,7 +159,7 @@ class Index:
 
 
 def _read_rows(root: str) -> dict[str, bytes]:
-    """Return the rows of the file by run, not decoded; none if there is no file or it is damaged."""
+    """Return the rows of the file by run, not decoded; none if it is missing or damaged."""
     with suppress(Unusable):
         return read_small(f"{root}/{FILE}", _split, _LIMIT)
     return {}

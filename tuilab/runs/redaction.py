@@ -51,7 +51,7 @@ class Redactor:
         self._plain: set[tuple[str, ...]] = set()
 
     def of(self, value: Any, place: str) -> Any:
-        """Return plain data without its private parts; `place` is its kind of record or its file."""
+        """Return plain data without its private parts; `place` is its kind of record or file."""
         cleaned = self._scrub(value)
         if removed := str(cleaned).count(GONE) - str(value).count(GONE):
             name = _PLACES.get(place, show(place, 40).replace("_", " "))

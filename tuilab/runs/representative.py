@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tuilab.record.events import RunStarted
 
 TAG = "baseline"
-# Runs of a scenario among which its representative is searched, newest first. A point of a sweep with
-# other values does not count.
+# Runs of a scenario among which its representative is searched, newest first. A point of a sweep
+# with other values does not count.
 _MAX_CANDIDATES = 100
 _MAX_EARLIER = 300  # earlier runs of a scenario among which a comparable one is searched
 # A run that cannot be read may have succeeded.
@@ -151,7 +151,10 @@ def representative_runs(index: Index) -> dict[str, str]:
 
 
 def runs_to_report(index: Index) -> list[str]:
-    """Return the run that represents each scenario, in the order of the catalogue; other runs come last."""
+    """Return the run that represents each scenario, in the order of the catalogue.
+
+    Runs of scenarios that the catalogue does not have come last.
+    """
     # imported here: `tuilab list` has its own list of scenarios
     from tuilab.catalogue import catalog
 

@@ -1,4 +1,4 @@
-"""The sweeps among the runs of a folder, the results of their points, and the points without one."""
+"""The sweeps among the runs of a folder: the states of their points, and the missing points."""
 
 import contextlib
 import os

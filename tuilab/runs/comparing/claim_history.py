@@ -110,7 +110,7 @@ def _scenario(summary: RunSummary) -> str:
 
 
 def _find_claim(summary: RunSummary, reference: str) -> Claim | None:
-    """Return the claim with a key, else the only one that contains a text; None if there is none."""
+    """Return the claim with a key, else the only one that contains a text; None if none does."""
     claims = summary.claims.values()
     matches = [claim for claim in claims if claim.claim_id == reference]
     if not matches:
