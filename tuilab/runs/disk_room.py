@@ -28,7 +28,7 @@ class DiskRoom:
         self._checked_at_s = -_PERIOD_S
 
     def is_full(self) -> bool:
-        """Return whether the disk was full at the last check, and start a new check if it is due."""
+        """Return whether the disk was full at the last check, and start a check if one is due."""
         now_s = time.monotonic()
         if not self._is_checking and now_s - self._checked_at_s >= _PERIOD_S:
             self._is_checking = True
