@@ -276,7 +276,7 @@ def _open(uuid: str, root: Path) -> GpuObservation:
     found = open_gpus(root)
     if isinstance(found, str):
         raise NotKnown(found)
-    by_uuid = {gpu.uuid: gpu for gpu in found.found}
+    by_uuid = {gpu.uuid: gpu for gpu in found.available}
     if name := nvml_uuid(uuid, by_uuid):
         return GpuObservation(found, by_uuid[name])
     raise NotKnown("NVML does not know the GPU that torch uses")

@@ -20,9 +20,9 @@ from tuilab.doctor import (
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Calibration
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu.is_present import is_gpu_there, mend_driver
+from tuilab.probes.gpu.is_present import describe_driver_fix, is_gpu_there
 from tuilab.probes.gpu.nvml import Gpu, GpuLost, Gpus, open_gpus, throttle_names
-from tuilab.probes.gpu.tenants import Other
+from tuilab.probes.gpu.tenants import GpuProcess
 from tuilab.record.gpus.raced_gpu import nvml_uuid
 from tuilab.text.display import plural
 from tuilab.text.words import size
@@ -69,7 +69,7 @@ def cuda(box: Box) -> DoctorFinding:
     if int(wanted.split(".")[0]) > int(newest.split(".")[0]):
         return failed(
             f"torch needs CUDA {wanted}, but the driver supports only {newest}",
-            mend_driver(wanted),
+            describe_driver_fix(wanted),
         )
     return passed(f"torch is built for CUDA {wanted}, the driver supports {newest}")
 
@@ -82,7 +82,7 @@ def devices(box: Box) -> DoctorFinding:
             lost,
             "find the cause with `nvidia-smi -q`; reset the GPU (sudo nvidia-smi --gpu-reset) or reboot",
         )
-    return passed("; ".join(f"{gpu.label} {gpu.name}" for gpu in gpus.found))
+    return passed("; ".join(f"{gpu.label} {gpu.name}" for gpu in gpus.available))
 
 
 def mig(box: Box) -> DoctorFinding:
@@ -112,12 +112,12 @@ def others(box: Box) -> DoctorFinding:
     return _beside(silent, warn("; ".join(words), OTHER_GPU))
 
 
-def in_words(found: Sequence[Other]) -> str:
+def in_words(found: Sequence[GpuProcess]) -> str:
     """Return how many processes compute on a GPU, and the memory that they have."""
     return f"{plural(len(found), 'process', 'processes')}, {memory_of(found)}"
 
 
-def memory_of(found: Sequence[Other]) -> str:
+def memory_of(found: Sequence[GpuProcess]) -> str:
     """Return the memory that processes have, as far as the driver tells it."""
     known = [one.bytes_used for one in found if one.bytes_used is not None]
     return size(sum(known)) if known else "memory n/a"
@@ -156,7 +156,7 @@ def memory_errors(box: Box) -> DoctorFinding:
 def calibrated(box: Box) -> DoctorFinding:
     """Which of them were calibrated, and when: each has luck of its own."""
     known = calibration_file.load_gpus()
-    days = {gpu.label: _day(known, gpu) for gpu in _open().found}
+    days = {gpu.label: _day(known, gpu) for gpu in _open().available}
     found = "; ".join(f"{label}: {day or 'never'}" for label, day in days.items())
     step = "run `tuilab calibrate --device cuda:N` (5 minutes)"
     if not any(days.values()):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tuilab.engine.gpus.raced import Raced
 from tuilab.probes.gpu.meters import METERS
 from tuilab.probes.gpu.nvml import PROCESSES, SHARE, Gpu, GpuLost, Gpus
-from tuilab.probes.gpu.tenants import Other
+from tuilab.probes.gpu.tenants import GpuProcess
 from tuilab.record.events import GpuShared, Tenant, Unavailable, XidReported
 from tuilab.record.gpus.raced_gpu import nvml_uuid
 from tuilab.record.journal.writer import Writer
@@ -80,7 +80,7 @@ class GpuSchedule:
     def answer(self, question: GpuContext) -> GpuAnswers:
         """Return what the GPU of the race says now, and what the others have said since this was called last."""
         self._question = question
-        known = {gpu.uuid: gpu for gpu in self._gpus.found}
+        known = {gpu.uuid: gpu for gpu in self._gpus.available}
         raced = nvml_uuid(question.raced.uuid, known) if question.raced.uuid else ""
         if raced != self._raced:
             self._raced, self._raced_due_s, self._began_s = raced, 0.0, -math.inf
@@ -132,7 +132,7 @@ class GpuSchedule:
         if self._waiting or now_s < self._began_s + max(pause_s, self._cost_of_round_s / GPU_SHARE):
             return
         self._began_s, self._cost_of_round_s = now_s, 0.0
-        for gpu in self._gpus.found:
+        for gpu in self._gpus.available:
             if (
                 self._raced and gpu.uuid != self._raced
             ):  # one question at a time: the next of the race waits for no more
@@ -145,7 +145,7 @@ class GpuSchedule:
             self._seldom_due_s = now_s + SELDOM_S
 
     def _ask(self, gpu: Gpu, names: Collection[str]) -> None:
-        if gpu not in self._gpus.found:  # it was lost meanwhile
+        if gpu not in self._gpus.available:  # it was lost meanwhile
             return
         asked_ns = self._clock_ns()
         raced = self._question.raced
@@ -159,7 +159,7 @@ class GpuSchedule:
         if "foreign_processes" in reading.values and (
             gpu.uuid == self._raced or "memory_tree_bytes" in reading.values
         ):
-            self._tell_tenants(gpu, self._gpus.others[gpu.uuid])
+            self._tell_tenants(gpu, self._gpus.foreign_processes[gpu.uuid])
         if reading.values:
             self._late.readings.setdefault(gpu.uuid, {}).update(reading.values)
             self._late.asked.setdefault(gpu.uuid, asked_ns)
@@ -172,7 +172,7 @@ class GpuSchedule:
         if (why := self._gpus.errors.deaf.get(whole)) and not gpu.slice:
             self._explain(gpu, {"xid": why})
 
-    def _tell_tenants(self, gpu: Gpu, others: Sequence[Other]) -> None:
+    def _tell_tenants(self, gpu: Gpu, others: Sequence[GpuProcess]) -> None:
         """Record who else is on a GPU of the run, if those are others than before; seldom if it is their memory alone."""
         tenants = [Tenant(one.pid, one.user, one.why, one.bytes_used) for one in others]
         before = self._tenants.get(gpu.uuid, [])

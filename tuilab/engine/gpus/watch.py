@@ -66,7 +66,7 @@ class GpuWatch:
         else:
             self._introduce(gpus)
             rounds = GpuSchedule(gpus, self._journal)
-            while gpus.found:
+            while gpus.available:
                 self._turn(rounds)
         self._is_off = True
 
@@ -80,7 +80,7 @@ class GpuWatch:
             self._answers.put(rounds.answer(question))
 
     def _introduce(self, gpus: Gpus) -> None:
-        for gpu in gpus.found:
+        for gpu in gpus.available:
             limits = gpus.settings(gpu, _LIMITS)
             found = GpuFound(
                 gpu.uuid, gpu.index, gpu.name, gpu.bytes_total, gpu.slice, *map(limits.get, _LIMITS)
