@@ -19,7 +19,7 @@ pytest_plugins = ["tests.fakes.nvml"]
 DRIVE = """
 import json, os, sys
 from pathlib import Path
-from tuilab.engine.gpus.schedule import Question, Rounds
+from tuilab.engine.gpus.schedule import GpuContext, GpuSchedule
 from tuilab.engine.gpus.raced import Raced
 from tuilab.probes.gpu.nvml import open_gpus
 from tuilab.record.events import GpuShared
@@ -43,13 +43,13 @@ def cost():
 
 gpus = open_gpus(Path(os.environ["BOX"]))
 log.unlink(missing_ok=True)
-rounds = Rounds(gpus, Journal(), lambda: round((tick / 2 + cost()) * 1e9), cost)
+rounds = GpuSchedule(gpus, Journal(), lambda: round((tick / 2 + cost()) * 1e9), cost)
 told = []
 for tick in range(2 * seconds):
     if late and tick == 6:
         with open(os.environ["TUILAB_FAKE_NVML"], "a") as switches:
             switches.write(late)
-    answer = rounds.answer(Question({os.getpid()}, Raced(uuid if tick else "", is_going_on)))
+    answer = rounds.answer(GpuContext({os.getpid()}, Raced(uuid if tick else "", is_going_on)))
     told.append([answer.readings, answer.asked])
     for _ in range(40):
         if rounds.is_more:
@@ -298,7 +298,7 @@ def test_in_a_container_no_process_on_a_gpu_has_a_user(nvml: "FakeNvml") -> None
     nvml.set_namespace("pid:[4026532000]")
     script = (
         "import os, pathlib\nfrom tuilab.probes.gpu.nvml import open_gpus\n"
-        "gpus = open_gpus(pathlib.Path(os.environ['BOX']))\nprint([tuple(one) for one in gpus.tenants(gpus.found[0])])"
+        "gpus = open_gpus(pathlib.Path(os.environ['BOX']))\nprint([tuple(one) for one in gpus.tenants(gpus.available[0])])"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
