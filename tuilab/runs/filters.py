@@ -186,8 +186,8 @@ def words_of(entry: RunEntry, notes: Notes) -> str:
 def _has(term: FilterTerm, entry: RunEntry, notes: Notes, words: Callable[[], str]) -> bool:
     match term.key:
         case "verdict":
-            wanted = {verdict for word, verdict in VERDICTS.items() if word.startswith(term.value)}
-            return any(verdict in wanted for _, verdict in entry.claims)
+            chosen = {verdict for word, verdict in VERDICTS.items() if word.startswith(term.value)}
+            return any(verdict in chosen for _, verdict in entry.claims)
         case "state":
             return entry.state.startswith(term.value)
         case "tag":

@@ -34,7 +34,7 @@ _NOT_TESTABLE, _STOPPED, _OTHER_PARAMETERS, _QUICK, _WITH_DEFAULTS = range(1, 6)
 
 
 class ScenarioStatus(NamedTuple):
-    """What lists show of a scenario."""
+    """The status of a scenario, for lists."""
 
     verdict: str = ""  # of the run that represents it; or FAILED, running, queued
     differs_by: str = ""  # how that run differs from a usual one: `quick`, `rows=5`, `stopped`

@@ -14,15 +14,13 @@ def describe_choices(gpus: Gpus, environ: Mapping[str, str]) -> dict[str, Any]:
 
     If the numbers are not known, they are all whole GPUs, with the reason.
     """
-    rows = []
-    no_numbers = ""
     try:
-        for number, gpu in enumerate(cuda_numbers(gpus.available, environ)):
-            rows.append(_row(gpus, gpu, f"cuda:{number}"))
+        numbered = cuda_numbers(gpus.available, environ)
     except NotKnown as problem:
-        no_numbers = str(problem)
         rows = [_row(gpus, gpu, gpu.label) for gpu in gpus.whole]
-    return {"listed": rows, "no_numbers": no_numbers}
+        return {"listed": rows, "no_numbers": str(problem)}
+    rows = [_row(gpus, gpu, f"cuda:{number}") for number, gpu in enumerate(numbered)]
+    return {"listed": rows, "no_numbers": ""}
 
 
 def _row(gpus: Gpus, gpu: Gpu, label: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Say whether this machine has a GPU, from its files, and how to fix a GPU that torch cannot use.
+"""Find out from files whether this machine has a GPU, and describe how to fix one for torch.
 
 The driver is not asked, so that nothing can hang.
 """

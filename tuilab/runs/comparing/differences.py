@@ -93,7 +93,9 @@ def _find_late(
 
     Some runs have not recorded a whole part of the machine, and the others have the same value.
     """
-    parts = {part for summary in summaries for part in summary.environment}
+    parts: set[str] = set()
+    for summary in summaries:
+        parts |= summary.environment.keys()
     incomplete = []  # the positions of runs without some part
     for position, summary in enumerate(summaries):
         if parts - summary.environment.keys():
