@@ -24,9 +24,9 @@ from tuilab.errors import TuilabError
 from tuilab.judging.integrity import examine
 from tuilab.record import presence
 from tuilab.runs import past_runs, read_entry
-from tuilab.runs.archive.names import left_out
+from tuilab.runs.archive.names import list_left_out
 from tuilab.runs.archive.pack import pack
-from tuilab.runs.archive.unpack import Refused, unpack
+from tuilab.runs.archive.unpack import RefusedArchive, unpack
 from tuilab.runs.index import Index
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -137,7 +137,7 @@ def test_a_hostile_archive_leaves_nothing_behind(
     path = archive_of(tmp_path / "run.tgz", *members)
     root = tmp_path / "runs"
 
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RefusedArchive) as refusal:
         unpack(path, root)
     assert os.listdir(root) == [] and sorted(os.listdir(tmp_path)) == ["run.tgz", "runs"]
     assert str(refusal.value).isprintable()
@@ -149,7 +149,7 @@ def test_a_bomb_ends_before_it_fills_the_disk(tmp_path: Path) -> None:
         for _ in range(20):
             file.write(bytes(1 << 20))
 
-    with pytest.raises(Refused, match=r"holds more than 10 MiB"):
+    with pytest.raises(RefusedArchive, match=r"holds more than 10 MiB"):
         unpack(tmp_path / "bomb.tgz", tmp_path / "runs", most_bytes=10 << 20)
     assert os.listdir(tmp_path / "runs") == []
 
@@ -169,7 +169,7 @@ def test_files_and_headers_without_end_are_refused(tmp_path: Path) -> None:
         (tmp_path / "headers.tgz", "without end"),
         (tmp_path / "header.tgz", "a header of"),
     ):
-        with pytest.raises(Refused, match=words):
+        with pytest.raises(RefusedArchive, match=words):
             unpack(path, tmp_path / "runs", most_files=20)
 
 
@@ -193,7 +193,7 @@ def test_a_run_that_claims_to_go_on_here_is_refused(tmp_path: Path) -> None:
     pack(make_run(tmp_path / "one", is_over=False, host=os.uname().nodename), tmp_path / "here.tgz")
     pack(make_run(tmp_path / "two", is_over=False, host="elsewhere"), tmp_path / "elsewhere.tgz")
 
-    with pytest.raises(Refused, match="an unfinished run of this machine"):
+    with pytest.raises(RefusedArchive, match="an unfinished run of this machine"):
         unpack(tmp_path / "here.tgz", tmp_path / "runs")
     assert unpack(tmp_path / "elsewhere.tgz", tmp_path / "runs").run_dir.name == RUN
 
@@ -280,7 +280,7 @@ def test_a_run_of_this_boot_without_an_end_is_refused_under_whatever_name_it_ran
     stream.write_text("".join(f"{crc32(body.encode()):08x} {body}\n" for body in bodies))
     pack(run_dir, tmp_path / "run.tgz")
 
-    with pytest.raises(Refused, match="an unfinished run of this machine"):
+    with pytest.raises(RefusedArchive, match="an unfinished run of this machine"):
         unpack(tmp_path / "run.tgz", tmp_path / "runs")
 
 
@@ -289,7 +289,7 @@ def test_a_run_under_another_name_is_refused(tmp_path: Path) -> None:
     run_dir.rename(run_dir.with_name(RUN[:-1] + "4"))
     pack(run_dir.with_name(RUN[:-1] + "4"), tmp_path / "run.tgz")
 
-    with pytest.raises(Refused, match="its record"):
+    with pytest.raises(RefusedArchive, match="its record"):
         unpack(tmp_path / "run.tgz", tmp_path / "runs")
 
 
@@ -393,7 +393,7 @@ def test_a_folder_behind_a_link_is_not_packed(tmp_path: Path) -> None:
     pack(run_dir, tmp_path / "run.tgz")
     with tarfile.open(tmp_path / "run.tgz") as made:
         assert not [name for name in made.getnames() if name.endswith("key")]
-    assert left_out(run_dir) == ["artifacts"]
+    assert list_left_out(run_dir) == ["artifacts"]
 
 
 @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ def test_a_name_that_no_artifact_can_have_is_not_unpacked(tmp_path: Path, name: 
 
     try:
         found = unpack(path, tmp_path / "runs")
-    except Refused:
+    except RefusedArchive:
         assert os.listdir(tmp_path / "runs") == []
     else:
         assert os.listdir(found.run_dir / "artifacts") == []
@@ -449,7 +449,7 @@ def test_a_run_of_another_name_is_refused_wherever_its_record_says_so(tmp_path: 
     pack(run_dir, tmp_path / "run.tgz")
 
     with pytest.raises(
-        Refused,
+        RefusedArchive,
         match=f"the archive calls the run {RUN}, its record 20270115T080000000Z-other-abc123: not",
     ):
         unpack(tmp_path / "run.tgz", tmp_path / "two")
@@ -466,7 +466,7 @@ def test_an_archive_that_is_not_as_it_was_packed_is_refused(tmp_path: Path) -> N
         "longer": data + gzip.compress(b"x" * 2_000_000),
     }.items():
         (tmp_path / name).write_bytes(odd)
-        with pytest.raises(Refused):
+        with pytest.raises(RefusedArchive):
             unpack(tmp_path / name, tmp_path / "b")
 
     assert unpack(tmp_path / "whole.tar.gz", tmp_path / "b").run_dir.name == RUN

@@ -20,7 +20,7 @@ from tuilab.record.secrets import Clean, clean_bytes
 from tuilab.runs.archive import pack as packing
 from tuilab.runs.archive import unpack as unpacking
 from tuilab.runs.archive.pack import pack
-from tuilab.runs.archive.unpack import Refused, unpack
+from tuilab.runs.archive.unpack import RefusedArchive, unpack
 from tuilab.storage.files import new_file, replace
 from tuilab.storage.scratch import scratch
 
@@ -240,5 +240,5 @@ def test_what_stands_where_scratch_is_made_and_is_no_folder_of_ours_stays(tmp_pa
 def test_an_archive_with_names_without_end_is_refused(tmp_path: Path) -> None:
     path = archive_of(tmp_path / "x.tgz", (member(f"{RUN}/{'x' * 5000}"), b"x"))
 
-    with pytest.raises(Refused, match="a header of 50"):
+    with pytest.raises(RefusedArchive, match="a header of 50"):
         unpack(path, tmp_path / "runs")

@@ -11,7 +11,7 @@ from tuilab.errors import BoxLacks
 from tuilab.lab.device.choose_device import ChosenDevice, choose
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu.free_memory import free_bytes
-from tuilab.probes.gpu.is_present import driver_for, gpu_names, is_gpu_there, what_to_do
+from tuilab.probes.gpu.is_present import describe_fix, driver_for, gpu_names, is_gpu_there
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
@@ -333,7 +333,7 @@ def test_a_build_wants_a_driver(cuda: str, driver: str) -> None:
     ],
 )
 def test_a_gpu_that_a_build_has_no_kernels_for_is_too_old_or_too_new(cuda: str, step: str) -> None:
-    assert step in what_to_do(NO_KERNELS, cuda)
+    assert step in describe_fix(NO_KERNELS, cuda)
 
 
 def test_an_nvml_that_does_not_answer_costs_seconds_and_not_the_run(

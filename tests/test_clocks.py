@@ -20,7 +20,7 @@ from tuilab.reports.formats.trace import trace
 from tuilab.reports.reported_run import ReportedRun, read_subject
 from tuilab.reports.result import document, results_of
 from tuilab.reports.result_text import render as render_result
-from tuilab.runs.comparing.comparison import compare, slower
+from tuilab.runs.comparing.comparison import compare, slowdowns
 
 Tuilab = Callable[..., CompletedProcess[str]]
 MS = 1_000_000
@@ -212,7 +212,7 @@ def test_slower_compares_times_on_the_judged_clock(tmp_path: Path) -> None:
     runs = [two_process_run(tmp_path, "aaaaaa", 1.0), two_process_run(tmp_path, "bbbbbb", 2.0)]
     found = compare([run.summary for run in runs])
 
-    assert slower(found, 0.1) == ["run 2: a call of index takes 2.54 ms of CPU time (x2 [2, 2])"]
+    assert slowdowns(found, 0.1) == ["run 2: a call of index takes 2.54 ms of CPU time (x2 [2, 2])"]
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])

@@ -230,7 +230,7 @@ def test_recorded_runs_are_compared_with_their_times_and_curves() -> None:
 
 def test_a_number_that_a_run_has_not_says_why() -> None:
     timed = summary(events.MemoryMeasured(name="forward", arm="a", values={"peak_bytes": 1024.0}))
-    found = comparison.compare([timed, summary(), RunSummary(), summary()], going_on={3})
+    found = comparison.compare([timed, summary(), RunSummary(), summary()], running={3})
 
     (cells,) = number_tables(found)[0].rows
 

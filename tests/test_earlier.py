@@ -21,7 +21,7 @@ SAID = "2nd run of this claim on this machine; the other: SUPPORTED"
 
 
 def told(run_dir: Path) -> dict[str, str]:
-    return earlier_verdicts.record_earlier_verdicts(run_dir, read_run(run_dir))
+    return earlier_verdicts.describe_earlier_verdicts(run_dir, read_run(run_dir))
 
 
 def test_the_first_run_of_a_claim_says_nothing_and_each_other_one_counts_those_before_it(
@@ -98,10 +98,10 @@ def test_the_result_of_a_run_and_its_report_tell_it_beside_the_verdict(root: Pat
 def test_many_verdicts_are_counted(root: Path) -> None:
     verdicts = ["INCONCLUSIVE"] * 2 + ["REFUTED"] + ["SUPPORTED"] * 7
 
-    assert earlier_verdicts.in_words(verdicts) == (
+    assert earlier_verdicts.describe_verdicts(verdicts) == (
         "11th run of this claim on this machine; the others: 7 SUPPORTED, 2 INCONCLUSIVE, 1 REFUTED"
     )
-    assert earlier_verdicts.in_words(["REFUTED"], is_all=False).startswith(
+    assert earlier_verdicts.describe_verdicts(["REFUTED"], is_all=False).startswith(
         "at least the 2nd run of this claim on this machine; the other:"
     )
 
@@ -111,7 +111,9 @@ def test_many_verdicts_are_counted(root: Path) -> None:
     [(2, "2nd"), (3, "3rd"), (4, "4th"), (12, "12th"), (21, "21st"), (113, "113th")],
 )
 def test_a_number_is_told_as_people_say_it(number: int, word: str) -> None:
-    assert earlier_verdicts.in_words(["REFUTED"] * (number - 1)).startswith(f"{word} run of")
+    assert earlier_verdicts.describe_verdicts(["REFUTED"] * (number - 1)).startswith(
+        f"{word} run of"
+    )
 
 
 def test_what_was_looked_up_is_kept_for_the_next_one(root: Path) -> None:

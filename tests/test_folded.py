@@ -16,7 +16,7 @@ from tuilab.record.journal.reader import Reader
 from tuilab.record.live_run import Watch, read_run
 from tuilab.record.summary import RunSummary
 from tuilab.runs import read_entry
-from tuilab.runs.archive.names import left_out, names
+from tuilab.runs.archive.names import list_left_out, list_run_files
 from tuilab.storage.files import sealed, unsealed
 
 RUN = "20260101T000000000Z-tour-abcdef"
@@ -185,7 +185,7 @@ def test_what_has_to_be_true_goes_by_the_journal(
 
 
 def test_no_archive_has_it(run_dir: Path) -> None:
-    assert saved_summary.FILE not in [*names(run_dir), *left_out(run_dir)]
+    assert saved_summary.FILE not in [*list_run_files(run_dir), *list_left_out(run_dir)]
 
 
 def test_that_a_run_was_deleted_is_told_of_one_that_was_not_read(run_dir: Path) -> None:

@@ -24,8 +24,8 @@ LIST = """
 import json, os
 from pathlib import Path
 from tuilab.probes.gpu.nvml import open_gpus
-from tuilab.probes.gpu.gpu_choices import listed
-print(json.dumps(listed(open_gpus(Path(os.environ["BOX"])), os.environ)))
+from tuilab.probes.gpu.gpu_choices import describe_choices
+print(json.dumps(describe_choices(open_gpus(Path(os.environ["BOX"])), os.environ)))
 """
 TWO = [Gpu("GPU-ab1", 0, "H100", 80), Gpu("GPU-ac2", 1, "H100", 80)]
 MIXED = [Gpu("GPU-ab1", 0, "T4", 16), Gpu("GPU-ac2", 1, "H100", 80)]

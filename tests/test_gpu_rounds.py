@@ -298,7 +298,7 @@ def test_in_a_container_no_process_on_a_gpu_has_a_user(nvml: "FakeNvml") -> None
     nvml.set_namespace("pid:[4026532000]")
     script = (
         "import os, pathlib\nfrom tuilab.probes.gpu.nvml import open_gpus\n"
-        "gpus = open_gpus(pathlib.Path(os.environ['BOX']))\nprint([tuple(one) for one in gpus.tenants(gpus.found[0])])"
+        "gpus = open_gpus(pathlib.Path(os.environ['BOX']))\nprint([tuple(one) for one in gpus.tenants(gpus.available[0])])"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -120,7 +120,7 @@ def on(root: Path, number: int, verdict: str = "SUPPORTED", **gpu: Any) -> Path:
 
 
 def told(run_dir: Path) -> dict[str, str]:
-    return earlier_verdicts.record_earlier_verdicts(run_dir, read_run(run_dir))
+    return earlier_verdicts.describe_earlier_verdicts(run_dir, read_run(run_dir))
 
 
 def test_runs_on_another_gpu_and_on_the_cpu_are_not_counted(root: Path) -> None:

@@ -182,9 +182,9 @@ def test_sweep_stop_interrupts_only_a_front_that_we_recorded(
     if change == "owner":
         give_away(run_dir)
     found = sweeps.find("sweep-abcdef", root)
-    assert found.front
+    assert found.client
 
-    is_interrupted = launch.interrupt(found.front, found.source)
+    is_interrupted = launch.interrupt(found.client, found.source)
 
     assert is_interrupted == (change == "nothing")
     if is_interrupted:
@@ -198,7 +198,10 @@ def test_sweep_resume_runs_no_command_that_another_user_wrote(root: Path) -> Non
     give_away(run_dir)
     found = sweeps.find("sweep-abcdef", root)
 
-    with pytest.raises(UsageError, match="another user may have written"), sweeps.as_begun(found):
+    with (
+        pytest.raises(UsageError, match="another user may have written"),
+        sweeps.in_start_folder(found),
+    ):
         pytest.fail("its command would be run")
 
 

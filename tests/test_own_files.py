@@ -47,7 +47,7 @@ from tuilab.record.states import RunState
 from tuilab.runs import notes, queue, redaction
 from tuilab.runs.archive.pack import pack
 from tuilab.runs.index import FILE as INDEX
-from tuilab.runs.lesson_score import Learned
+from tuilab.runs.lesson_score import LearnedLesson
 from tuilab.runs.queue import Ticket
 from tuilab.storage import places, user_data
 from tuilab.tui.looks.sgr import uncoloured
@@ -84,7 +84,7 @@ def ticket() -> Ticket:
 
 
 def note_lesson() -> None:
-    user_data.append_line(places.score_file(), vars(Learned("mul", "a", 1.0, 2.0)), 1 << 20)
+    user_data.append_line(places.score_file(), vars(LearnedLesson("mul", "a", 1.0, 2.0)), 1 << 20)
 
 
 def ask_doctor() -> str:
@@ -93,7 +93,7 @@ def ask_doctor() -> str:
 
 def ask_taken_out() -> str:
     found = taken_out.taken_out(Path("runs", RUN))
-    return redaction.words_of(found.places) if found else ""
+    return redaction.describe_redactions(found.places) if found else ""
 
 
 def ask_supervisor() -> object:
@@ -223,7 +223,9 @@ def make_all(folder: Path) -> None:
     queue.pause(Path("runs"))
     calibration_file.save({"over 6 processes": Trials(9, 0, 9, 9)}, process_sd=0.01)
     Path("state/tuilab").mkdir(parents=True)
-    user_data.append_line(places.score_file(), vars(Learned("good", OTHER, 1.0, 2.0)), 1 << 20)
+    user_data.append_line(
+        places.score_file(), vars(LearnedLesson("good", OTHER, 1.0, 2.0)), 1 << 20
+    )
     settings.save(Settings(theme="nord"))
     Path("config/tuilab").mkdir(parents=True)
     Path("config/tuilab/config.toml").write_text("fps = 1\n")

@@ -16,7 +16,7 @@ from tuilab.record.events import ImageShown, Logged, MemoryMeasured, TextShown
 from tuilab.record.journal.lines import Item
 from tuilab.record.origin.taken_out import taken_out
 from tuilab.runs.archive.unpack import unpack
-from tuilab.runs.redaction import Private
+from tuilab.runs.redaction import Redactor
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -185,14 +185,14 @@ ORDINARY: list[Item] = [
 
 @pytest.mark.parametrize("record", ORDINARY, ids=lambda record: type(record).__name__)
 def test_what_holds_no_secret_stays_itself(record: Item) -> None:
-    private = Private()
+    private = Redactor()
 
     assert private.item(record) is record
     assert private.places == {}
 
 
 def test_equal_words_stay_equal_and_numbers_stay() -> None:
-    private = Private()
+    private = Redactor()
     token = TOKENS["GitHub"]
 
     first, second = (

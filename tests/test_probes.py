@@ -33,19 +33,19 @@ gpus = open_gpus(Path(os.environ.get("BOX", "/")))
 if isinstance(gpus, str):
     print(json.dumps(gpus))
 else:
-    said = {"found": {gpu.uuid: [gpu.index, gpu.name, gpu.bytes_total] for gpu in gpus.found}, "unusable": gpus.unusable}
-    said["labels"] = {gpu.uuid: gpu.label for gpu in gpus.found}
-    said["xids"] = {gpu.uuid: gpus.errors.next(gpu.uuid) for gpu in gpus.found}
+    said = {"found": {gpu.uuid: [gpu.index, gpu.name, gpu.bytes_total] for gpu in gpus.available}, "unusable": gpus.unusable}
+    said["labels"] = {gpu.uuid: gpu.label for gpu in gpus.available}
+    said["xids"] = {gpu.uuid: gpus.errors.next(gpu.uuid) for gpu in gpus.available}
     said["deaf"] = gpus.errors.deaf
     said["facts"], said["lost"] = gpus.facts(), {}
-    for gpu in list(gpus.found):
+    for gpu in list(gpus.available):
         try:
             gpus.read(gpu, [SHARE])  # what was before that is not told
             said[gpu.uuid], said["missing"] = gpus.read(gpu, (*METERS, PROCESSES, SHARE), {os.getpid()})
             said.setdefault("why", {})[gpu.uuid] = said["missing"]
         except GpuLost as lost:
             said["lost"][gpu.uuid] = str(lost)
-    said["left"] = [gpu.uuid for gpu in gpus.found]
+    said["left"] = [gpu.uuid for gpu in gpus.available]
     print(json.dumps(said))
 """
 OWN_PID = """

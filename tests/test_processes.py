@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tuilab.probes import processes
-from tuilab.probes.processes import Busy, look_at, why_hidden
+from tuilab.probes.processes import BusyProcesses, inspect_process, why_hidden
 
 HOSTILE = "\x1b[31mevil\x07"
 
@@ -25,7 +25,7 @@ def put(
 
 def test_a_process_has_a_user_an_age_and_a_command(tmp_path: Path) -> None:
     put(tmp_path, 7, ["python", "train.py"])
-    found = look_at(7, tmp_path)
+    found = inspect_process(7, tmp_path)
 
     assert (found.user, found.command, found.why) == (
         pwd.getpwuid(os.getuid()).pw_name,
@@ -36,7 +36,7 @@ def test_a_process_has_a_user_an_age_and_a_command(tmp_path: Path) -> None:
 
 
 def test_the_age_of_a_process_is_since_it_started() -> None:
-    found = look_at(os.getpid())
+    found = inspect_process(os.getpid())
 
     assert found.age_s is not None and 0 <= found.age_s < 86400
     assert "python" in found.command
@@ -44,7 +44,7 @@ def test_the_age_of_a_process_is_since_it_started() -> None:
 
 def test_a_command_has_no_secrets_and_steers_no_terminal(tmp_path: Path) -> None:
     put(tmp_path, 7, ["serve", "--api-key", "s3cretS3cretS3cret", HOSTILE])
-    command = look_at(7, tmp_path).command
+    command = inspect_process(7, tmp_path).command
 
     assert "s3cret" not in command
     assert "\x1b" not in command and "\x07" not in command
@@ -56,13 +56,13 @@ def test_a_process_without_a_command_is_called_by_its_name_whatever_that_holds(
     put(tmp_path, 7, [], name=f"a) (b{HOSTILE}")
 
     assert (
-        look_at(7, tmp_path).command.startswith("[a) (b")
-        and "\x1b" not in look_at(7, tmp_path).command
+        inspect_process(7, tmp_path).command.startswith("[a) (b")
+        and "\x1b" not in inspect_process(7, tmp_path).command
     )
 
 
 def test_of_a_process_that_is_gone_there_is_a_reason(tmp_path: Path) -> None:
-    found = look_at(7, tmp_path)
+    found = inspect_process(7, tmp_path)
 
     assert (found.user, found.age_s, found.command) == ("", None, "")
     assert found.why == "its process is not visible from here"
@@ -81,7 +81,7 @@ def test_of_a_process_that_may_not_be_read_there_is_a_reason(
     monkeypatch.setattr(processes, "_read", deny)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
-    assert look_at(7, tmp_path).why == "processes of other users are hidden (hidepid=1)"
+    assert inspect_process(7, tmp_path).why == "processes of other users are hidden (hidepid=1)"
 
 
 def container(root: Path, *, is_one: bool) -> None:
@@ -120,7 +120,7 @@ def test_the_busiest_come_first_and_our_own_are_left_out(tmp_path: Path) -> None
     ticks = os.sysconf("SC_CLK_TCK")
     for pid in (1, 2, 3, 4):
         put(tmp_path, pid, [f"job{pid}"], cpu_ticks=50)
-    busy = Busy(tmp_path, lambda: next(now))
+    busy = BusyProcesses(tmp_path, lambda: next(now))
     first = busy.read()
     for pid, seconds in ((2, 1), (3, 4), (4, 2)):
         put(tmp_path, pid, [f"job{pid}"], cpu_ticks=50 + seconds * ticks)

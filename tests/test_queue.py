@@ -327,7 +327,7 @@ def ticket(
     ],
 )
 def test_devices_are_shared(some: list[str], others: list[str], expected: bool) -> None:
-    assert queue.share(some, others) == queue.share(others, some) == expected
+    assert queue.may_share_device(some, others) == queue.may_share_device(others, some) == expected
 
 
 def test_one_waits_for_those_before_it_on_its_device_that_live() -> None:
@@ -350,7 +350,7 @@ def test_one_waits_for_those_before_it_on_its_device_that_live() -> None:
         ),
     ]
 
-    assert [one.run for one in queue.ahead(own, every)] == ["running", "before"]
+    assert [one.run for one in queue.tickets_ahead(own, every)] == ["running", "before"]
 
 
 def test_what_stands_in_the_place_of_a_ticket_counts_for_nothing(tmp_path: Path) -> None:

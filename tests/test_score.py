@@ -15,7 +15,7 @@ from tuilab.judging.prediction import Nearness, find_answer, rate_prediction
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.runs import lesson_score
-from tuilab.runs.lesson_score import Learned
+from tuilab.runs.lesson_score import LearnedLesson
 from tuilab.storage import places
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -207,7 +207,7 @@ def test_lines_that_cannot_be_read_are_passed_over(kept: Path) -> None:
     )
     kept.write_bytes(lines.encode("latin-1"))
 
-    assert lesson_score.read() == {"four": Learned("four", "r", 4, 4)}
+    assert lesson_score.read() == {"four": LearnedLesson("four", "r", 4, 4)}
 
 
 def test_the_deletion_of_runs_leaves_the_score(tuilab: Tuilab, lesson: str, kept: Path) -> None:

@@ -371,7 +371,7 @@ def test_what_goes_on_is_not_started_again(
 ) -> None:
     queued = tuilab("sweep", probe, "--set", "rows=8,80", "--detach")
     assert len(queued.stdout.split()) == 2 and "sweep-" in queued.stderr
-    until(lambda: len(sweeps.members(root)) == 2)
+    until(lambda: len(sweeps.list_points(root)) == 2)
 
     done = tuilab("sweep", "--resume", "last")
 

@@ -18,7 +18,7 @@ from tuilab.judging.calibration_file import Trials
 from tuilab.record import presence
 from tuilab.record.events import StateChanged
 from tuilab.runs import lesson_score, notes, queue
-from tuilab.runs.lesson_score import Learned
+from tuilab.runs.lesson_score import LearnedLesson
 from tuilab.runs.queue import Ticket
 from tuilab.storage import places, user_data
 from tuilab.tui.state import settings
@@ -90,10 +90,12 @@ def test_a_note_and_a_lesson_of_a_newer_tuilab_are_read_as_far_as_they_are_known
         tmp_path / notes.FILE, {"wall_s": 1.0, "text": "hm", "tags": ["good"], "by": "ann"}, 1000
     )
     os.makedirs(os.path.dirname(places.score_file()))
-    user_data.append_line(places.score_file(), {**vars(Learned("mul", "a")), "mood": "new"}, 1000)
+    user_data.append_line(
+        places.score_file(), {**vars(LearnedLesson("mul", "a")), "mood": "new"}, 1000
+    )
 
     assert notes.read(tmp_path) == notes.Notes([(1.0, "hm")], ["good"])
-    assert lesson_score.read() == {"mul": Learned("mul", "a")}
+    assert lesson_score.read() == {"mul": LearnedLesson("mul", "a")}
     assert user_data.complaints() == []
 
 

@@ -62,7 +62,7 @@ def free_on(gpu: "Cuda") -> int:
 
 def computing(gpus: Gpus) -> set[int]:
     """Return the pids of all that compute on a GPU."""
-    return {one.pid for gpu in gpus.found for one in gpus.tenants(gpu)}
+    return {one.pid for gpu in gpus.available for one in gpus.tenants(gpu)}
 
 
 @contextmanager

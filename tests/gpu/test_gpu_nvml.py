@@ -40,25 +40,25 @@ lab.race(one=lambda: a @ a, two=lambda: a + a, seconds=6)
 def watched(gpus: Gpus, gpu: "Cuda") -> Gpu:
     """NVML's view of the GPU."""
     torch.zeros(1, device="cuda")
-    known = {one.uuid: one for one in gpus.found}
+    known = {one.uuid: one for one in gpus.available}
     return known[nvml_uuid(gpu.uuid, known)]
 
 
 def test_torch_and_nvml_have_one_name_for_a_gpu(gpus: Gpus, gpu: "Cuda", page: "Page") -> None:
     page.note("nvml", "torch's name", gpu.uuid)
-    page.note("nvml", "NVML's names", [one.uuid for one in gpus.found])
+    page.note("nvml", "NVML's names", [one.uuid for one in gpus.available])
 
-    assert nvml_uuid(gpu.uuid, [one.uuid for one in gpus.found])
+    assert nvml_uuid(gpu.uuid, [one.uuid for one in gpus.available])
 
 
 def test_cudas_numbers_are_told_without_cuda(gpus: Gpus) -> None:
     try:
-        told = cuda_numbers(gpus.found, os.environ)
+        told = cuda_numbers(gpus.available, os.environ)
     except NotKnown as problem:
         pytest.skip(str(problem))
     torchs = [devices.gpu(number).uuid for number in range(torch_gpus.count())]
 
-    assert [nvml_uuid(uuid, [one.uuid for one in gpus.found]) for uuid in torchs] == [
+    assert [nvml_uuid(uuid, [one.uuid for one in gpus.available]) for uuid in torchs] == [
         one.uuid for one in told
     ]
 
@@ -159,7 +159,7 @@ def test_the_sampler_watches_the_gpu_of_the_race(
 
 
 def test_a_slice_of_a_gpu_is_one_to_run_on(tuilab: Tuilab, gpus: Gpus) -> None:
-    slices = [one for one in gpus.found if one.slice]
+    slices = [one for one in gpus.available if one.slice]
     if not slices:
         pytest.skip("no GPU here is cut into slices (MIG)")
     environment = {"CUDA_VISIBLE_DEVICES": slices[0].uuid}

@@ -65,7 +65,7 @@ def test_a_driver_that_breaks_costs_nothing_but_its_answers(
     nvml.set("gpus=1", f"mode={mode}")
     for name, value in nvml.environment.items():
         monkeypatch.setenv(name, value)
-    asked = own_process.Apart()
+    asked = own_process.NvmlProcess()
     while not isinstance(said := asked.next(patience_s), str):
         pass
     asked.close()
@@ -272,7 +272,7 @@ async def test_answers_of_a_driver_do_not_steer_the_terminal(
     def fail() -> None:
         raise OSError(11, "no process")  # else the real driver would answer meanwhile
 
-    monkeypatch.setattr("tuilab.tui.screens.box.Apart", fail)
+    monkeypatch.setattr("tuilab.tui.screens.box.NvmlProcess", fail)
     gpus = [{"uuid": "u", "index": 0, "name": HOSTILE, "bytes_total": None}]
     async with opened(root, "b", size=(140, 60)) as pilot:
         page = pilot.app.screen

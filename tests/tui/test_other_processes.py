@@ -6,7 +6,7 @@ import pytest
 
 from tests.tui.made_up import HOSTILE, identity, make_run, started
 from tests.tui.screens import UNSAFE, app_on, open_run, opened, settle, text
-from tuilab.probes.processes import Busy, Process
+from tuilab.probes.processes import BusyProcesses, Process
 from tuilab.record import events
 from tuilab.record.finding_words import company_words
 from tuilab.record.live_run import read_run
@@ -74,7 +74,9 @@ def test_whose_processes_keep_cores_busy_is_added_up_by_user() -> None:
 def test_cores_are_looked_at_for_a_run_of_this_box_that_goes_on(
     monkeypatch: pytest.MonkeyPatch, is_alive: bool, words: str
 ) -> None:
-    monkeypatch.setattr(Busy, "read", lambda self, ours: [Process(1, "bob", 1.0, "job", "", 2.0)])
+    monkeypatch.setattr(
+        BusyProcesses, "read", lambda self, ours: [Process(1, "bob", 1.0, "job", "", 2.0)]
+    )
 
     assert OtherProcesses().describe(identity(is_alive=is_alive)) == words
 
@@ -83,7 +85,7 @@ def test_a_look_that_takes_long_is_not_taken_again_soon(monkeypatch: pytest.Monk
     looks = []
     spent = iter([0.0, 1000.0, 2000.0])
     monkeypatch.setattr("tuilab.tui.state.other_processes.time.thread_time", lambda: next(spent))
-    monkeypatch.setattr(Busy, "read", lambda self, ours: looks.append(1))
+    monkeypatch.setattr(BusyProcesses, "read", lambda self, ours: looks.append(1))
     others = OtherProcesses()
     for _ in range(5):
         others.describe(identity(is_alive=True))

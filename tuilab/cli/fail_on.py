@@ -20,7 +20,7 @@ from tuilab.reports.step_times import (
 )
 from tuilab.runs.comparing.call_times import times_of_processes
 from tuilab.runs.comparing.claim_pairs import Shift
-from tuilab.runs.comparing.comparison import Comparison, regressions, slower, verdict_words
+from tuilab.runs.comparing.comparison import Comparison, regressions, slowdowns, verdict_words
 from tuilab.runs.comparing.differences import facts_of
 from tuilab.text.display import plural, show
 
@@ -75,7 +75,7 @@ def find_failures(gate: Gate, runs: Sequence[ReportedRun], comparison: Compariso
         sentences += _find_slower_steps(gate, runs)
     elif gate.kind == "slower":
         _check_call_times(runs)
-        sentences += slower(comparison, gate.share)
+        sentences += slowdowns(comparison, gate.share)
     elif gate.kind == "difference":
         sentences += _find_differences(comparison)
     else:

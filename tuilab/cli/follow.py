@@ -80,7 +80,7 @@ class ResultPrinter:
             terminal_width(),
             has_chart=self.has_chart,
             trust=calibration.describe_trust(watch.summary),
-            before=earlier_verdicts.record_earlier_verdicts(watch.run_dir, watch.summary),
+            before=earlier_verdicts.describe_earlier_verdicts(watch.run_dir, watch.summary),
         )
         print_result(style.fit(text), self.stream)
 
@@ -195,7 +195,7 @@ def _warn_of_other_runs(order: RunOrder) -> None:
     """Print which runs already use the device of a run that starts without waiting for them."""
     names = []
     for run in queue.running(Path(order.root)):
-        if queue.share(run.devices, order.devices):
+        if queue.may_share_device(run.devices, order.devices):
             names.append(f"{show(run.name)} {store.short_id(run.run)}")
     if names:
         step = hint(Path(order.root), "queue")

@@ -9,7 +9,7 @@ from tuilab.reports.sweeps.points import settings_of
 from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint, short
 from tuilab.runs.run_name import RunName
-from tuilab.runs.sweeps import Begun
+from tuilab.runs.sweeps import RecordedSweep
 from tuilab.text.display import plural, shorten, show
 from tuilab.text.wrapping import terminal_width, wrap
 
@@ -33,7 +33,7 @@ def print_sweeps(root: Path, *, as_json: bool) -> None:
     print(style.fit("\n".join(lines)))
 
 
-def _lines(begun: Begun, style: Style, width: int) -> list[str]:
+def _lines(begun: RecordedSweep, style: Style, width: int) -> list[str]:
     sweep_id = begun.sweep.id
     started = RunName(begun.entries[0].run).started
     counts = sweeps.describe_counts(begun.counts)
@@ -51,7 +51,7 @@ def _describe_count(shown: int, total: int, root: Path) -> str:
     return count if shown == total else f"the newest {shown} of {count}"
 
 
-def _name_of(begun: Begun) -> str:
+def _name_of(begun: RecordedSweep) -> str:
     """Return what a sweep runs: a scenario, or a command with the names of settings in braces."""
     words = begun.sweep.argv
     if "--" in words:
@@ -61,7 +61,7 @@ def _name_of(begun: Begun) -> str:
     return shorten(show(name), 80)
 
 
-def _describe(begun: Begun) -> dict[str, object]:
+def _describe(begun: RecordedSweep) -> dict[str, object]:
     """Return a sweep for `--json`."""
     return {
         "sweep": begun.sweep.id,

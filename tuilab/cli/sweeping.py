@@ -99,7 +99,7 @@ def follow_sweep(reference: str, root: Path, printer: ResultPrinter) -> ExitCode
     begun = sweeps.find(reference, root)
     printer.is_silent = True
     printer.followed_name = begun.sweep.id
-    if begun.going_on and not printer.is_quiet:
+    if begun.unfinished and not printer.is_quiet:
         print_progress(f"{begun.sweep.id}: {sweeps.describe_counts(begun.counts)}")
     for entry in _wait_for_points(begun):
         printer.label = point_words(entry.point, varied_in(begun.sweep))
@@ -110,7 +110,7 @@ def follow_sweep(reference: str, root: Path, printer: ResultPrinter) -> ExitCode
     return print_sweep_result(begun.sweep.id, root, printer)
 
 
-def _wait_for_points(begun: sweeps.Begun) -> Iterator[RunEntry]:
+def _wait_for_points(begun: sweeps.RecordedSweep) -> Iterator[RunEntry]:
     """Yield each point that is running or queued.
 
     If another process starts the points one after another, this waits a moment for the next one.
@@ -118,12 +118,12 @@ def _wait_for_points(begun: sweeps.Begun) -> Iterator[RunEntry]:
     yielded: set[str] = set()
     wait_until_s = 0.0
     while True:
-        new_entries = [entry for entry in begun.going_on if entry.run not in yielded]
+        new_entries = [entry for entry in begun.unfinished if entry.run not in yielded]
         if new_entries:
             yielded |= {entry.run for entry in new_entries}
             yield from new_entries
             wait_until_s = time.monotonic() + _NEXT_POINT_S
-        elif not begun.counts[sweeps.LEFT] or time.monotonic() > wait_until_s:
+        elif not begun.counts[sweeps.NOT_BEGUN] or time.monotonic() > wait_until_s:
             return
         else:
             time.sleep(_POLL_S)
@@ -148,9 +148,13 @@ def _point_line(printer: ResultPrinter, style: Style) -> str:
 
 def _finish(sweep_id: str, root: Path, printer: ResultPrinter) -> ExitCode:
     code = exit_code_of_runs(printer.codes)
-    if not printer.finished:  # no point could start, and the reason was printed
+    if not printer.finished and not _has_points(sweep_id, root):  # the reason was printed
         return code
     return print_sweep_result(sweep_id, root, printer, code)
+
+
+def _has_points(sweep_id: str, root: Path) -> bool:
+    return any(entry.sweep == sweep_id for entry in sweeps.list_points(root))
 
 
 # ---- the result of a sweep

@@ -26,7 +26,7 @@ from tuilab.doctor import (
 from tuilab.doctor.ask_all import tell
 from tuilab.doctor.facts import torch_build
 from tuilab.errors import BoxLacks
-from tuilab.probes.gpu.is_present import what_to_do
+from tuilab.probes.gpu.is_present import describe_fix
 
 if TYPE_CHECKING:
     from tuilab.lab.device.cuda import Cuda
@@ -54,7 +54,7 @@ def architecture(gpu: "Cuda") -> DoctorFinding:
     how = kernels_for(name, built_for)
     if how == "machine code":
         return passed(message)
-    step = what_to_do("no kernel image", torch_build().removeprefix("CUDA "))
+    step = describe_fix("no kernel image", torch_build().removeprefix("CUDA "))
     if not how:
         return failed(f"{message}, and has no kernels for this GPU", step)
     return warn(f"{message}; each kernel is {how} at its first use", step)

@@ -293,7 +293,7 @@ def _open(uuid: str, root: Path) -> GpuObservation:
     gpus_of_machine = open_gpus(root)
     if isinstance(gpus_of_machine, str):
         raise NotKnown(gpus_of_machine)
-    by_uuid = {gpu.uuid: gpu for gpu in gpus_of_machine.found}
+    by_uuid = {gpu.uuid: gpu for gpu in gpus_of_machine.available}
     if name := nvml_uuid(uuid, by_uuid):
         return GpuObservation(gpus_of_machine, by_uuid[name])
     raise NotKnown("NVML does not know the GPU that torch uses")

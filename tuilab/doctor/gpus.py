@@ -20,9 +20,9 @@ from tuilab.doctor import (
 from tuilab.judging import calibration_file
 from tuilab.judging.calibration_file import Calibration
 from tuilab.probes import NotKnown
-from tuilab.probes.gpu.is_present import is_gpu_there, mend_driver
+from tuilab.probes.gpu.is_present import describe_driver_fix, is_gpu_there
 from tuilab.probes.gpu.nvml import Gpu, GpuLost, Gpus, open_gpus, throttle_names
-from tuilab.probes.gpu.tenants import Other
+from tuilab.probes.gpu.tenants import GpuProcess
 from tuilab.record.gpus.raced_gpu import nvml_uuid
 from tuilab.text.display import plural
 from tuilab.text.words import size
@@ -70,7 +70,7 @@ def cuda(box: Box) -> DoctorFinding:
     if int(needed.split(".")[0]) > int(newest.split(".")[0]):
         return failed(
             f"torch needs CUDA {needed}, but the driver supports only {newest}",
-            mend_driver(needed),
+            describe_driver_fix(needed),
         )
     return passed(f"torch is built for CUDA {needed}, the driver supports {newest}")
 
@@ -84,7 +84,7 @@ def devices(box: Box) -> DoctorFinding:
             "find the cause with `nvidia-smi -q`; reset the GPU (sudo nvidia-smi --gpu-reset) or"
             " reboot",
         )
-    return passed("; ".join(f"{gpu.label} {gpu.name}" for gpu in gpus.found))
+    return passed("; ".join(f"{gpu.label} {gpu.name}" for gpu in gpus.available))
 
 
 def mig(box: Box) -> DoctorFinding:
@@ -114,12 +114,12 @@ def others(box: Box) -> DoctorFinding:
     return _beside(unanswered, warn("; ".join(words), OTHER_GPU))
 
 
-def in_words(tenants: Sequence[Other]) -> str:
+def in_words(tenants: Sequence[GpuProcess]) -> str:
     """Return the number of processes on a GPU, and their memory."""
     return f"{plural(len(tenants), 'process', 'processes')}, {memory_of(tenants)}"
 
 
-def memory_of(tenants: Sequence[Other]) -> str:
+def memory_of(tenants: Sequence[GpuProcess]) -> str:
     """Return the memory of processes, as far as the driver reports it."""
     used_bytes = [one.bytes_used for one in tenants if one.bytes_used is not None]
     return size(sum(used_bytes)) if used_bytes else "memory n/a"
@@ -159,7 +159,7 @@ def memory_errors(box: Box) -> DoctorFinding:
 def calibrated(box: Box) -> DoctorFinding:
     """Report when each GPU was calibrated: the noise of times differs between GPUs."""
     calibrations = calibration_file.load_gpus()
-    days = {gpu.label: _day(calibrations, gpu) for gpu in _open().found}
+    days = {gpu.label: _day(calibrations, gpu) for gpu in _open().available}
     message = "; ".join(f"{label}: {day or 'never'}" for label, day in days.items())
     step = "run `tuilab calibrate --device cuda:N` (5 minutes)"
     if not any(days.values()):

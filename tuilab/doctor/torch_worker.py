@@ -17,7 +17,7 @@ from tuilab.doctor import Box, DoctorFinding, failed, passed, unknown, warn
 from tuilab.doctor.storage import REMOTE, mounted
 from tuilab.probes import NotKnown
 from tuilab.probes.cpu import cpu_facts
-from tuilab.probes.gpu.is_present import is_gpu_there, what_to_do
+from tuilab.probes.gpu.is_present import describe_fix, is_gpu_there
 from tuilab.text.display import plural, show
 
 _RUNTIMES = {
@@ -209,7 +209,7 @@ def cuda(box: Box) -> DoctorFinding:
     judge = warn if torch.version.cuda is None else failed
     return judge(
         f"{reason}; `auto` uses the CPU, and the result says so",
-        what_to_do(reason, torch.version.cuda or ""),
+        describe_fix(reason, torch.version.cuda or ""),
     )
 
 

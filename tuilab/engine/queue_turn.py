@@ -78,7 +78,7 @@ def why_not(run_dir: Path) -> str:
     own_tickets = [ticket for ticket in tickets if ticket.run == run_dir.name]
     if not own_tickets:
         return ""
-    ahead = queue.ahead(own_tickets[0], tickets)
+    ahead = queue.tickets_ahead(own_tickets[0], tickets)
     if not ahead:
         return ""
     names = [f"{ticket.name} {store.short_id(ticket.run)}" for ticket in ahead]
@@ -94,9 +94,9 @@ def where_it_waits(run_dir: Path) -> str:
     return ""
 
 
-def _describe_place(place: int, own: queue.Ticket, standing: queue.Standing) -> str:
+def _describe_place(place: int, own: queue.Ticket, standing: queue.QueueState) -> str:
     sentence = f"place {place} of {len(standing.waiting)}"
-    ahead = queue.ahead(own, [*standing.running, *standing.waiting])
+    ahead = queue.tickets_ahead(own, [*standing.running, *standing.waiting])
     if ahead:
         names = [f"{show(ticket.name, 60)} {store.short_id(ticket.run)}" for ticket in ahead]
         if len(names) > _MOST_NAMED:

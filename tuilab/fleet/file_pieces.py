@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tuilab.runs.archive.names import is_of_a_run, names
+from tuilab.runs.archive.names import is_run_file, list_run_files
 from tuilab.storage.files import open_regular
 
 _PORTION = 4 << 20  # bytes of one answer
@@ -29,7 +29,7 @@ def beyond(run_dir: Path, sizes: Mapping[str, int]) -> tuple[list[FilePiece], bo
     """Return what the files of a run have beyond these sizes, and whether that is all."""
     pieces: list[FilePiece] = []
     room = _PORTION
-    for name in names(run_dir):
+    for name in list_run_files(run_dir):
         offset = sizes.get(name, 0)
         if name not in sizes:
             pieces.append(FilePiece(name, 0, b""))  # the file may be empty
@@ -42,7 +42,7 @@ def beyond(run_dir: Path, sizes: Mapping[str, int]) -> tuple[list[FilePiece], bo
 
 def write(run_dir: Path, piece: FilePiece) -> None:
     """Write a piece into its file; a name that no file of a run can have is ignored."""
-    if not is_of_a_run(piece.name):
+    if not is_run_file(piece.name):
         return
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     if piece.at == 0:

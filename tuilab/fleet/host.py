@@ -18,7 +18,7 @@ from tuilab.fleet import folders
 from tuilab.fleet.file_pieces import FilePiece, beyond, digest
 from tuilab.fleet.rank_calls import Calls
 from tuilab.probes.interfaces import network_of
-from tuilab.runs.archive.names import FOLDERS, names
+from tuilab.runs.archive.names import FOLDERS, list_run_files
 
 _POLL_S = 0.1  # between two reads of the files
 _OF_RAY = "/ray/core/"  # in the path of libraries that Ray preloads
@@ -119,7 +119,7 @@ class Host:
 
     def digests(self) -> dict[str, str]:
         """Return the digest of each file of the run."""
-        return {name: digest(self._run_dir / name) for name in names(self._run_dir)}
+        return {name: digest(self._run_dir / name) for name in list_run_files(self._run_dir)}
 
     def stop(self, *, at_once: bool) -> None:
         self._say(b"kill\n" if at_once else b"stop\n")

@@ -9,7 +9,7 @@ from tuilab.fleet.file_pieces import FilePiece, digest, write
 from tuilab.record.origin import carried
 from tuilab.record.origin.carried import Carrier
 from tuilab.runs import store
-from tuilab.runs.archive.names import FOLDERS, MOST_BYTES, MOST_FILES, is_of_a_run
+from tuilab.runs.archive.names import FOLDERS, MOST_BYTES, MOST_FILES, is_run_file
 from tuilab.text.words import size
 
 _FAULT = "fault-"  # prefix of logs that are removed if nothing crashed
@@ -42,7 +42,7 @@ class Mirror:
                     f"{self.run_dir.name} has more than {most}, the limit for a run on another"
                     " node; it is stopped"
                 )
-            if is_of_a_run(piece.name) and piece.at == self.known.get(piece.name, 0):
+            if is_run_file(piece.name) and piece.at == self.known.get(piece.name, 0):
                 try:
                     write(self.run_dir, piece)
                 except OSError as problem:
@@ -57,7 +57,7 @@ class Mirror:
             if name not in digests and name.startswith(_FAULT):  # it existed while its worker lived
                 (self.run_dir / name).unlink(missing_ok=True)
                 del self.known[name]
-        names = {*self.known, *filter(is_of_a_run, digests)}
+        names = {*self.known, *filter(is_run_file, digests)}
         wrong = [name for name in names if digest(self.run_dir / name) != digests.get(name)]
         for name in wrong:
             self.known.pop(name, None)

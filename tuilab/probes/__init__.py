@@ -1,4 +1,6 @@
-"""What this box is, one file per part of it. A fact that cannot be learnt is left out, and `missing` says why.
+"""Read the facts about this machine, one file per part of it.
+
+A fact that cannot be read is left out, and `missing` has the reason.
 
 Imports the shared modules and `record`.
 """
@@ -11,11 +13,11 @@ from tuilab.text.display import show
 
 
 class NotKnown(Exception):
-    """The box does not tell; the text is why."""
+    """A fact cannot be read on this machine; the text is the reason."""
 
 
 def gather(questions: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
-    """Return the answer to each question; one that has no answer is named under `missing` with the reason."""
+    """Return the answer to each question, and under `missing` the reason for each without one."""
     facts: dict[str, Any] = {}
     missing: dict[str, str] = {}
     for name, ask in questions.items():
@@ -23,19 +25,19 @@ def gather(questions: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
             facts[name] = ask()
         except Exception as problem:  # a probe that breaks costs its one fact
             missing[name] = reason_of(problem, 200)
-    return {**facts, "missing": missing} if missing else facts
+    if missing:
+        facts["missing"] = missing
+    return facts
 
 
 def reason_of(problem: Exception, limit: int) -> str:
     """Return why a fact is not known, in at most `limit` characters."""
     if isinstance(problem, OSError) and problem.strerror:
-        return show(
-            f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror,
-            limit,
-        )
-    return show(
-        problem
-        if isinstance(problem, NotKnown | TuilabError)
-        else f"{type(problem).__name__}: {problem}",
-        limit,
-    )
+        reason = str(problem.strerror)
+        if problem.filename:
+            reason += f": {problem.filename}"
+    elif isinstance(problem, NotKnown | TuilabError):
+        reason = str(problem)
+    else:
+        reason = f"{type(problem).__name__}: {problem}"
+    return show(reason, limit)

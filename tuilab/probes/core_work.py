@@ -1,4 +1,4 @@
-"""How long the cores have worked, and how much of that was the work of other processes."""
+"""Measure how long the cores have worked, and how much of that was for other processes."""
 
 import os
 import time
@@ -11,17 +11,17 @@ from tuilab.record import presence
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _BUSY_TIMES = (0, 1, 2, 5, 6)  # user, nice, system, irq and softirq in a line of /proc/stat
 
-# Of the usable cores: other processes that use so much may keep a run from a core. What tuilab
-# uses itself, to watch the run, is less.
+# Of the usable cores: other processes that use this share may keep a run from a core. tuilab itself
+# uses less to watch the run.
 OTHERS_SHARE = 0.25
 
 
 class Work(NamedTuple):
     """The core time that was used up to a moment, in seconds."""
 
-    at: float
+    at: float  # the moment, by the monotonic clock
     used_s: float  # by all processes
-    own_s: float  # by those that are not others
+    own_s: float  # by our own processes
 
 
 class Use(NamedTuple):
@@ -32,12 +32,15 @@ class Use(NamedTuple):
 
 
 def usable_cores() -> set[int]:
-    """Return the cores that this process may use, and with it all that it starts."""
+    """Return the cores that this process, and every process that it starts, may use."""
     return os.sched_getaffinity(0)
 
 
 def read_work(pid: int, cores: set[int]) -> Work | None:
-    """Return the work of some cores so far, and that of a process and all below it; None if it is not known."""
+    """Return the work of some cores, and that of a process and its descendants, up to now.
+
+    None if it is not known.
+    """
     used = used_s(cores)
     if used is None:
         return None
@@ -55,7 +58,10 @@ def use_between(first: Work | None, last: Work | None) -> Use | None:
 
 
 def worked_s(pid: int) -> float:
-    """Return how long a process and all below it have worked, in seconds of a core; those that ended, too."""
+    """Return how long a process and its descendants have worked, in seconds of a core.
+
+    Descendants that have ended count as well.
+    """
     total = 0
     with suppress(OSError):
         for process in [pid, *presence.descendants(pid)]:
@@ -65,12 +71,12 @@ def worked_s(pid: int) -> float:
 
 
 def used_s(cores: set[int], proc: Path = Path("/proc")) -> float | None:
-    """Return how long some cores have worked, by whoever; None where that is not known."""
+    """Return how long some cores have worked for all processes; None if it is not known."""
     total = 0
     with suppress(OSError, ValueError, IndexError):
         for line in (proc / "stat").read_text().splitlines():
             name, *times = line.split()
             if name.startswith("cpu") and name[3:].isdecimal() and int(name[3:]) in cores:
-                total += sum(int(times[at]) for at in _BUSY_TIMES)
+                total += sum(int(times[position]) for position in _BUSY_TIMES)
         return total / _TICKS_PER_S
     return None

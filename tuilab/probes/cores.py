@@ -1,4 +1,4 @@
-"""How many cores a box really gives: what its number of cores promises, others may be using."""
+"""Measure how many cores the machine really gives: other processes may be using some of them."""
 
 import subprocess
 import sys
@@ -13,7 +13,11 @@ print((time.process_time() - cpu) / (time.monotonic() - began))
 
 
 def measure_cores(processes: int, spin_s: float = 0.3) -> float:
-    """Return the cores' worth of CPU time that as many busy processes got together."""
+    """Return how many cores so many busy processes got together."""
     command = [sys.executable, "-I", "-S", "-c", _SPIN.format(spin_s=spin_s)]
     spinning = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(processes)]
-    return sum(min(float(process.communicate()[0]), 1.0) for process in spinning)
+    cores = 0.0
+    for process in spinning:
+        output, _ = process.communicate()
+        cores += min(float(output), 1.0)
+    return cores

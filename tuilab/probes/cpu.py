@@ -1,4 +1,4 @@
-"""The processor and the memory of this box, and how much of them this process may use."""
+"""Read the facts about processor and memory, and how much of them this process may use."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ _NO_LIMIT_BYTES = 1 << 60  # cgroup v1 spells "no limit" as a number close to 2*
 
 
 def cpu_facts(root: Path = Path("/")) -> dict[str, Any]:
-    """Return what is known of processor and memory at this moment; `root` is where /proc and /sys are looked for."""
+    """Return the facts about processor and memory now; `root` is the folder with /proc and /sys."""
     return gather(
         {
             "model": lambda: _model(root),
@@ -34,27 +34,41 @@ def cpu_facts(root: Path = Path("/")) -> dict[str, Any]:
 
 
 def cpu_throttled_share(root: Path = Path("/")) -> float | None:
-    """Return the share of the cgroup's periods in which its quota was used up; None where that is not counted."""
+    """Return the share of the cgroup's periods in which its quota was used up.
+
+    None if the kernel does not count them.
+    """
     for folder in _cgroups(root, "cpu"):
-        if (folder / "cpu.stat").exists():
-            words = (folder / "cpu.stat").read_text().split()
-            counts = dict(zip(words[::2], words[1::2], strict=False))
-            if int(counts.get("nr_periods", 0)):
-                return int(counts.get("nr_throttled", 0)) / int(counts["nr_periods"])
+        if not (folder / "cpu.stat").exists():
+            continue
+        counts = _read_counts(folder / "cpu.stat")
+        periods = int(counts.get("nr_periods", 0))
+        if periods:
+            return int(counts.get("nr_throttled", 0)) / periods
     return None
+
+
+def _read_counts(path: Path) -> dict[str, str]:
+    """Return the numbers in a file with a name and a number in each line."""
+    words = path.read_text().split()
+    return dict(zip(words[::2], words[1::2], strict=False))
 
 
 def parse_cpu_list(text: str) -> list[int]:
     """Return the numbers in a kernel's list such as `0-3,8`."""
-    ranges = [part.partition("-") for part in text.strip().split(",") if part]
-    return [number for low, _, high in ranges for number in range(int(low), int(high or low) + 1)]
+    numbers: list[int] = []
+    for part in text.strip().split(","):
+        if part:
+            low, _, high = part.partition("-")
+            numbers += range(int(low), int(high or low) + 1)
+    return numbers
 
 
 def _model(root: Path) -> str:
-    lines = (root / "proc/cpuinfo").read_text(errors="replace").splitlines()
-    fields = {
-        key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)
-    }
+    fields = {}
+    for line in (root / "proc/cpuinfo").read_text(errors="replace").splitlines():
+        key, _, value = line.partition(":")
+        fields[key.strip()] = value.strip()
     for key in ("model name", "Model", "Hardware", "cpu"):  # x86, Raspberry Pi, older ARM, POWER
         if fields.get(key):
             return show(fields[key], 200)
@@ -82,13 +96,18 @@ def _governor(root: Path) -> str:
 
 def _pressure(root: Path) -> float:
     """Return the share of the last 10 s, in percent, in which some process waited for a core."""
-    some = (root / "proc/pressure/cpu").read_text().split()
-    return float(some[1].removeprefix("avg10="))
+    # some avg10=1.53 avg60=...
+    words = (root / "proc/pressure/cpu").read_text().split()
+    return float(words[1].removeprefix("avg10="))
 
 
 def _tightest(root: Path, controller: str, read: Callable[[Path], float | None]) -> float:
-    """Return the smallest limit on the way from our cgroup up to the root: each of them binds."""
-    limits = [limit for folder in _cgroups(root, controller) if (limit := read(folder)) is not None]
+    """Return the smallest limit of our cgroup and those above it, all of which apply."""
+    limits = []
+    for folder in _cgroups(root, controller):
+        limit = read(folder)
+        if limit is not None:
+            limits.append(limit)
     if not limits:
         raise NotKnown("no limit is set")
     return min(limits)
@@ -98,71 +117,83 @@ def _quota_cores(cgroup: Path) -> float | None:
     if (cgroup / "cpu.max").exists():  # v2
         quota, period = (cgroup / "cpu.max").read_text().split()
     elif (cgroup / "cpu.cfs_quota_us").exists():  # v1
-        quota, period = (
-            (cgroup / f"cpu.cfs_{word}_us").read_text().strip() for word in ("quota", "period")
-        )
+        quota = (cgroup / "cpu.cfs_quota_us").read_text().strip()
+        period = (cgroup / "cpu.cfs_period_us").read_text().strip()
     else:
         return None
-    return None if quota in ("max", "-1") else int(quota) / int(period)
+    if quota in ("max", "-1"):
+        return None
+    return int(quota) / int(period)
 
 
 def _limit_bytes(cgroup: Path) -> int | None:
     for name in ("memory.max", "memory.limit_in_bytes"):  # v2, v1
         if (cgroup / name).exists():
             limit = (cgroup / name).read_text().strip()
-            return None if limit == "max" or int(limit) >= _NO_LIMIT_BYTES else int(limit)
+            if limit == "max" or int(limit) >= _NO_LIMIT_BYTES:
+                return None
+            return int(limit)
     return None
 
 
 def _available_bytes(root: Path) -> int:
-    """Return what this process may still have: of the box, and of each cgroup that it is in."""
-    free = int(psutil.virtual_memory().available)
+    """Return the memory that is available to this process: on the machine, and in its cgroups."""
+    available = int(psutil.virtual_memory().available)
     with suppress(OSError, ValueError):
         for folder in _cgroups(root, "memory"):
-            if (limit := _limit_bytes(folder)) is not None and (
-                used := _used_bytes(folder)
-            ) is not None:
-                free = min(free, max(limit - used, 0))
-    return free
+            limit = _limit_bytes(folder)
+            if limit is None:
+                continue
+            used = _used_bytes(folder)
+            if used is not None:
+                available = min(available, max(limit - used, 0))
+    return available
 
 
 def _used_bytes(cgroup: Path) -> int | None:
-    """Return what a cgroup uses, without the pages of files that the kernel would give back."""
-    for name, cached in (
-        ("memory.current", "inactive_file"),
-        ("memory.usage_in_bytes", "total_inactive_file"),
-    ):  # v2, v1
-        if (cgroup / name).exists():
-            words = (cgroup / "memory.stat").read_text().split()
-            counts = dict(zip(words[::2], words[1::2], strict=False))
-            return int((cgroup / name).read_text()) - int(counts.get(cached, 0))
-    return None
+    """Return the memory of a cgroup, without the file pages that the kernel would give back."""
+    if (cgroup / "memory.current").exists():  # v2
+        usage, cached = "memory.current", "inactive_file"
+    elif (cgroup / "memory.usage_in_bytes").exists():  # v1
+        usage, cached = "memory.usage_in_bytes", "total_inactive_file"
+    else:
+        return None
+    counts = _read_counts(cgroup / "memory.stat")
+    return int((cgroup / usage).read_text()) - int(counts.get(cached, 0))
 
 
 def _cgroups(root: Path, controller: str) -> Iterator[Path]:
-    """Yield the folder of our cgroup and those above it, in the v1 hierarchy of `controller` and in the v2 one."""
+    """Yield the folder of our cgroup and those above it.
+
+    They are those of the v1 hierarchy of the controller, and of the v2 hierarchy.
+    """
     for line in (root / "proc/self/cgroup").read_text().splitlines():
         _, names, path = line.split(":", 2)
         if names and controller not in names.split(","):
             continue
         for mounted, point in _mounts(root, controller if names else ""):
-            is_inside = (
-                path.startswith(mounted) and ".." not in path
-            )  # not so where a container hides what is above
-            folder = point / path[len(mounted) :].lstrip("/") if is_inside else point
+            folder = point
+            # A container may hide the cgroups above the mounted one. The path is then not below it.
+            if path.startswith(mounted) and ".." not in path:
+                folder = point / path[len(mounted) :].lstrip("/")
             yield folder
-            yield from (above for above in folder.parents if above.is_relative_to(point))
+            for parent in folder.parents:
+                if parent.is_relative_to(point):
+                    yield parent
 
 
 def _mounts(root: Path, controller: str) -> Iterator[tuple[str, Path]]:
-    """Yield where a hierarchy is mounted, as (the cgroup that is its top there, its folder); no controller means v2."""
+    """Yield the mounts of a hierarchy: the cgroup that is mounted, and the folder.
+
+    It is the v2 hierarchy if there is no controller.
+    """
     for line in (root / "proc/self/mountinfo").read_text().splitlines():
         mount, _, kind = line.partition(" - ")
         system, _, options = kind.split(" ", 2)
-        if (
-            (system == "cgroup2")
-            if not controller
-            else (system == "cgroup" and controller in options.split(","))
-        ):
+        if controller:
+            is_hierarchy = system == "cgroup" and controller in options.split(",")
+        else:
+            is_hierarchy = system == "cgroup2"
+        if is_hierarchy:
             fields = mount.split()
             yield fields[3], root / fields[4].lstrip("/")

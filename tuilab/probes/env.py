@@ -1,4 +1,4 @@
-"""The software around a run: versions, the variables that steer threads and allocators, the commit; never a secret."""
+"""Read the facts about the software: versions, variables of training, the commit; no secrets."""
 
 import os
 import platform
@@ -14,7 +14,8 @@ from tuilab.text.display import show
 PACKAGES = ("tuilab", "torch", "numpy", "triton", "nvidia-ml-py", "textual", "plotext", "psutil")
 
 _GIT_PATIENCE_S = 2.0
-# A repository may be hostile: no monitor, no hook, no lock, no pager, no question, no fetch of what is missing.
+# A repository may be hostile: git must start no monitor, hook or pager, take no lock, ask no
+# question, and fetch no missing objects.
 _GIT = ("git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 _GIT_ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
@@ -26,7 +27,7 @@ _GIT_ENVIRONMENT = {
 
 
 def environment_facts(folder: Path | None = None) -> dict[str, Any]:
-    """Return the software of this box and, when `folder` is given, the commit that is checked out there."""
+    """Return the facts about the software, and about the commit that a folder has checked out."""
     questions: dict[str, Callable[[], Any]] = {
         "python": platform.python_version,
         "packages": _packages,
@@ -42,7 +43,7 @@ def environment_facts(folder: Path | None = None) -> dict[str, Any]:
 
 
 def torch_facts(torch: Any) -> dict[str, Any]:
-    """Return what an imported torch is; it touches no GPU."""
+    """Return the facts about an imported torch, without using a GPU."""
     return gather(
         {
             "version": lambda: str(torch.__version__),
@@ -50,9 +51,7 @@ def torch_facts(torch: Any) -> dict[str, Any]:
             "cudnn": lambda: _cudnn(torch),
             "threads": lambda: torch.get_num_threads(),
             "interop_threads": lambda: torch.get_num_interop_threads(),
-            "parallel_info": lambda: [
-                show(line, 200) for line in torch.__config__.parallel_info().splitlines()[:12]
-            ],
+            "parallel_info": lambda: _parallel_info(torch),
             "cpu_capability": lambda: torch.backends.cpu.get_cpu_capability(),
             "has_avx512_bf16": lambda: bool(torch.cpu._is_avx512_bf16_supported()),
             "has_amx_tile": lambda: bool(torch.cpu._is_amx_tile_supported()),
@@ -62,7 +61,7 @@ def torch_facts(torch: Any) -> dict[str, Any]:
 
 def _packages() -> dict[str, str]:
     """Return the versions of the packages that are installed."""
-    from importlib import metadata  # workers ask for nothing of it, and it is slow to load
+    from importlib import metadata  # imported here: it loads slowly, and workers do not need it
 
     versions = {}
     for name in PACKAGES:
@@ -78,7 +77,7 @@ def _variables() -> dict[str, str]:
 
 
 def _libc() -> str:
-    """Return `glibc 2.36`; musl does not tell."""
+    """Return the version of the C library, such as `glibc 2.36`; musl does not report it."""
     try:
         libc = os.confstr("CS_GNU_LIBC_VERSION")
     except ValueError:
@@ -94,7 +93,10 @@ def _checkout(folder: Path) -> dict[str, Any]:
 
 
 def _is_dirty(folder: Path) -> bool:
-    """Say whether tracked files differ from the commit; not asked of a repository that would run its own commands."""
+    """Return whether tracked files differ from the commit.
+
+    NotKnown if git would run commands of the repository to find out.
+    """
     scopes = _git(
         folder, "config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.", may_fail=True
     )
@@ -102,19 +104,21 @@ def _is_dirty(folder: Path) -> bool:
         raise NotKnown(
             "not looked: the repository has filters of its own, and looking would run them"
         )
-    return bool(
-        _git(folder, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
+    status = _git(
+        folder, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all"
     )
+    return status != ""
 
 
 def _git(folder: Path, *words: str, may_fail: bool = False) -> str:
-    """Return what git says of `folder`."""
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("GIT_")
-    } | _GIT_ENVIRONMENT
+    """Return the output of a git command in a folder."""
+    environment = dict(_GIT_ENVIRONMENT)
+    for name, value in os.environ.items():
+        if not name.startswith("GIT_"):
+            environment.setdefault(name, value)
     command = [*_GIT, "-C", os.fspath(folder), *words]
     try:
-        ran = subprocess.run(
+        completed = subprocess.run(
             command,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -125,24 +129,28 @@ def _git(folder: Path, *words: str, may_fail: bool = False) -> str:
         raise NotKnown("git is not installed") from problem
     except subprocess.TimeoutExpired as problem:
         raise NotKnown(f"git did not answer in {_GIT_PATIENCE_S:g} s") from problem
-    if ran.returncode and not may_fail:
-        raise NotKnown(
-            ran.stderr.decode(errors="replace").partition("\n")[0].removeprefix("fatal: ")
-            or "git failed"
-        )
-    return ran.stdout.decode(errors="replace")
+    if completed.returncode and not may_fail:
+        first_line = completed.stderr.decode(errors="replace").partition("\n")[0]
+        raise NotKnown(first_line.removeprefix("fatal: ") or "git failed")
+    return completed.stdout.decode(errors="replace")
 
 
 def _torch_build(torch: Any) -> str:
     if torch.version.cuda:
         return f"cuda {torch.version.cuda}"
-    return f"hip {torch.version.hip}" if torch.version.hip else "cpu"
+    if torch.version.hip:
+        return f"hip {torch.version.hip}"
+    return "cpu"
+
+
+def _parallel_info(torch: Any) -> list[str]:
+    lines = torch.__config__.parallel_info().splitlines()
+    return [show(line, 200) for line in lines[:12]]
 
 
 def _cudnn(torch: Any) -> int:
-    cudnn = getattr(
-        torch._C, "_cudnn", None
-    )  # torch.backends.cudnn.version() makes a context on every GPU to compare them
+    # Not torch.backends.cudnn.version(): it makes a context on every GPU to compare them.
+    cudnn = getattr(torch._C, "_cudnn", None)
     if cudnn is None:
         raise NotKnown("not in this build of torch")
     return int(cudnn.getVersionInt())

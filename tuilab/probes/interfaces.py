@@ -1,17 +1,23 @@
-"""The network interfaces of this box."""
+"""Find the network interface of an address of this machine."""
 
 import psutil
 
 
 def interface_of(address: str) -> str:
-    """Return the interface that has an address of this box; of the many of the loopback it has one. Nothing if none has."""
-    for name, known in psutil.net_if_addrs().items():
-        if any(one.address == address for one in known):
+    """Return the interface with an address; empty if this machine has no such address.
+
+    Every address 127.x.x.x is one of the loopback interface, although it lists only one of them.
+    """
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(entry.address == address for entry in addresses):
             return str(name)
     return "lo" if address.startswith("127.") else ""
 
 
 def network_of(address: str) -> dict[str, str]:
-    """Return the environment of a rank that the others reach at an address: gloo goes by the name of the box otherwise."""
+    """Return the environment of a rank that other ranks reach at an address.
+
+    Without it, gloo uses the address of the machine's host name.
+    """
     name = interface_of(address)
     return {"GLOO_SOCKET_IFNAME": name} if name else {}

@@ -1,4 +1,4 @@
-"""The memory nodes of this box: which cores and how much memory each has, and which this process may use."""
+"""Read the memory nodes of this machine: their cores, their memory, and which may be used."""
 
 from pathlib import Path
 from typing import Any
@@ -8,17 +8,23 @@ from tuilab.probes.cpu import parse_cpu_list
 
 
 def numa_facts(root: Path = Path("/")) -> dict[str, Any]:
-    """Return the nodes and the numbers of those allowed; `root` is where /proc and /sys are looked for."""
+    """Return the nodes, and the numbers of those that this process may use.
+
+    `root` is the folder with /proc and /sys.
+    """
     return gather({"nodes": lambda: _nodes(root), "allowed_nodes": lambda: _allowed(root)})
 
 
 def _nodes(root: Path) -> dict[str, dict[str, Any]]:
-    folders = sorted(
-        (root / "sys/devices/system/node").glob("node[0-9]*"), key=lambda path: int(path.name[4:])
-    )
-    if not folders:
+    numbers = []
+    for folder in (root / "sys/devices/system/node").glob("node[0-9]*"):
+        numbers.append(int(folder.name.removeprefix("node")))
+    if not numbers:
         raise NotKnown("this kernel reports no nodes")
-    return {folder.name[4:]: _node(folder) for folder in folders}
+    nodes = {}
+    for number in sorted(numbers):
+        nodes[str(number)] = _node(root / f"sys/devices/system/node/node{number}")
+    return nodes
 
 
 def _node(folder: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether the libraries that LD_PRELOAD names were really loaded: of those that it cannot load the linker only warns."""
+"""Check that the libraries in LD_PRELOAD were loaded: the linker only warns if they were not."""
 
 import os
 import re
@@ -7,26 +7,38 @@ from pathlib import Path
 from tuilab.errors import BoxLacks
 
 
-def check(wanted: str) -> None:
-    """Raise BoxLacks when a library that LD_PRELOAD names is not mapped into this process."""
+def check(preload: str) -> None:
+    """Raise BoxLacks if a library in this value of LD_PRELOAD is not mapped into this process.
+
+    Names with a variable such as $LIB, which the linker replaces, are not checked.
+    """
     mapped = mapped_files(Path("/proc/self/maps").read_text(errors="surrogateescape"))
-    for name in re.split("[: ]+", wanted):
+    for name in re.split("[: ]+", preload):
         if name and "$" not in name and not _is_mapped(name, mapped):
             raise BoxLacks(
-                f"LD_PRELOAD names {name}, which was not loaded: the file is missing, or not for this machine"
+                f"LD_PRELOAD names {name}, which was not loaded: "
+                "the file is missing, or not for this machine"
             )
 
 
 def mapped_files(maps: str) -> set[str]:
     """Return the files in a process's memory map."""
-    lines = (line.split(maxsplit=5) for line in maps.splitlines())
-    return {fields[5] for fields in lines if len(fields) == 6 and fields[5].startswith("/")}
+    files = set()
+    for line in maps.splitlines():
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and fields[5].startswith("/"):
+            files.add(fields[5])
+    return files
 
 
 def _is_mapped(name: str, mapped: set[str]) -> bool:
-    """Say whether a library is mapped: one with a folder by where it is, one without by what the linker's folders call it."""
+    """Return whether a library is mapped.
+
+    A name without a folder is one in a folder of the linker. It may be a link to the mapped file.
+    """
     if "/" in name:
         return os.path.realpath(name) in mapped
-    return any(
-        os.path.realpath(os.path.join(os.path.dirname(path), name)) == path for path in mapped
-    )
+    for path in mapped:
+        if os.path.realpath(os.path.join(os.path.dirname(path), name)) == path:
+            return True
+    return False

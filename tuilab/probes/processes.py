@@ -1,6 +1,7 @@
-"""The processes of all users: whose each is, since when it runs, its command, and how busy it keeps the cores.
+"""Read the processes of all users: user, age, command, and how busy each keeps the cores.
 
-Read from /proc a few files a process, so that a look at thousands takes some hundredths of a second.
+A few files in /proc are read for each process, so that thousands of processes take only some
+hundredths of a second.
 """
 
 import os
@@ -16,13 +17,13 @@ from tuilab.text.display import show
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _LIMIT = 4096  # bytes of a command
-_LEAST_CORES = 0.01  # of a process that is told of
-_MOST = 200
-_OPEN = {"0", "off"}  # of hidepid: nothing is hidden
+_MIN_CORES = 0.01  # that a process keeps busy to be listed
+_MAX_PROCESSES = 200
+_NOT_HIDING = {"0", "off"}  # values of the mount option hidepid
 
 
 class Process(NamedTuple):
-    """One of somebody; an empty user, age or command is not known, and `why` says why."""
+    """A process of any user. An empty user, age or command is not known, for the reason `why`."""
 
     pid: int
     user: str
@@ -40,8 +41,8 @@ class _ProcessStat(NamedTuple):
     rss_bytes: int
 
 
-def look_at(pid: int, root: Path = Path("/")) -> Process:
-    """Return what is to be seen of a process from here."""
+def inspect_process(pid: int, root: Path = Path("/")) -> Process:
+    """Return a process, with what can be seen of it from here."""
     user, why = user_of(pid, root)
     try:
         stat = _stat(pid, root)
@@ -53,66 +54,67 @@ def look_at(pid: int, root: Path = Path("/")) -> Process:
 
 
 def why_hidden(root: Path = Path("/")) -> str:
-    """Return why the processes of others are not to be seen here, or nothing."""
+    """Return why the processes of other users cannot be seen here; empty if they can."""
     if why_pids_mean_nothing(root):
         return "a container shows only its own processes"
     if os.geteuid() == 0:
         return ""
     try:
-        mounts = [
-            line.split()
-            for line in (root / "proc/self/mounts").read_text(errors="replace").splitlines()
-        ]
+        lines = (root / "proc/self/mounts").read_text(errors="replace").splitlines()
     except OSError:
         return ""
-    options = [
-        option
-        for fields in mounts
-        if fields[1:3] == ["/proc", "proc"]
-        for option in fields[3].split(",")
-    ]
-    found = [
-        value
-        for name, _, value in (option.partition("=") for option in options)
-        if name == "hidepid"
-    ]
-    return (
-        f"processes of other users are hidden (hidepid={show(found[-1], 20)})"
-        if found and found[-1] not in _OPEN
-        else ""
-    )
+    hidepid = "off"  # of the last mount of /proc that has the option
+    for line in lines:
+        fields = line.split()
+        if fields[1:3] != ["/proc", "proc"]:
+            continue
+        for option in fields[3].split(","):
+            name, _, value = option.partition("=")
+            if name == "hidepid":
+                hidepid = value
+    if hidepid in _NOT_HIDING:
+        return ""
+    return f"processes of other users are hidden (hidepid={show(hidepid, 20)})"
 
 
-class Busy:
-    """Looks which processes keep the cores busy, each time since the time before."""
+class BusyProcesses:
+    """Finds the processes that keep the cores busy, each time since the previous reading."""
 
     def __init__(self, root: Path = Path("/"), clock: Callable[[], float] = time.monotonic) -> None:
-        self._root, self._clock = root, clock
-        self._before: dict[tuple[int, int], int] = {}  # ticks of CPU time by pid and start
+        self._root = root
+        self._clock = clock
+        # Ticks of CPU time at the previous reading, by pid and start. A pid may be given out again.
+        self._previous_ticks: dict[tuple[int, int], int] = {}
         self._read_at_s = 0.0
 
     def read(self, ours: Collection[int] = ()) -> list[Process] | None:
-        """Return the busiest first, but for `ours`; None the first time, when nothing can be told yet."""
-        is_first, before, now = not self._read_at_s, self._before, self._clock()
-        passed_s, self._read_at_s = now - self._read_at_s, now
-        found = [(pid, stat) for pid in self._pids() if (stat := self._stat(pid))]
-        self._before = {(pid, stat.start_ticks): stat.cpu_ticks for pid, stat in found}
-        if is_first or passed_s <= 0:
+        """Return the busy processes except ours, the busiest first; None at the first reading."""
+        now_s = self._clock()
+        is_first = not self._read_at_s
+        elapsed_s = now_s - self._read_at_s
+        self._read_at_s = now_s
+        previous_ticks = self._previous_ticks
+        self._previous_ticks = {}
+        busy = []
+        for pid in self._pids():
+            stat = self._stat(pid)
+            if stat is None:
+                continue
+            key = (pid, stat.start_ticks)
+            self._previous_ticks[key] = stat.cpu_ticks
+            if is_first or elapsed_s <= 0 or pid in ours:
+                continue
+            ticks = stat.cpu_ticks - previous_ticks.get(key, stat.cpu_ticks)
+            cores = ticks / _TICKS_PER_S / elapsed_s
+            if ticks > 0 and cores >= _MIN_CORES:
+                busy.append((cores, pid, stat))
+        if is_first or elapsed_s <= 0:
             return None
-        since = (
-            (pid, stat, stat.cpu_ticks - before.get((pid, stat.start_ticks), stat.cpu_ticks))
-            for pid, stat in found
-        )
-        busy = [
-            (ticks / _TICKS_PER_S / passed_s, pid, stat)
-            for pid, stat, ticks in since
-            if ticks > 0 and pid not in ours
-        ]
-        busiest = sorted((one for one in busy if one[0] >= _LEAST_CORES), reverse=True)[:_MOST]
-        return [
-            _process(pid, stat, self._root)._replace(cores=cores, rss_bytes=stat.rss_bytes)
-            for cores, pid, stat in busiest
-        ]
+        processes = []
+        for cores, pid, stat in sorted(busy, reverse=True)[:_MAX_PROCESSES]:
+            process = _process(pid, stat, self._root)
+            processes.append(process._replace(cores=cores, rss_bytes=stat.rss_bytes))
+        return processes
 
     def _pids(self) -> list[int]:
         try:
@@ -130,26 +132,34 @@ class Busy:
 def _process(pid: int, stat: _ProcessStat, root: Path) -> Process:
     user, why = user_of(pid, root)
     age_s = max(time.clock_gettime(time.CLOCK_BOOTTIME) - stat.start_ticks / _TICKS_PER_S, 0.0)
-    return Process(pid, user, age_s, _command(pid, root) or f"[{show(stat.name, 60)}]", why)
+    command = _command(pid, root) or f"[{show(stat.name, 60)}]"
+    return Process(pid, user, age_s, command, why)
 
 
 def _stat(pid: int, root: Path) -> _ProcessStat:
     data = _read(f"{root}/proc/{pid}/stat")
-    before, _, after = data.rpartition(b") ")  # the name may hold anything, brackets too
-    fields = after.split()
-    name = before.partition(b" (")[2].decode(errors="replace")
+    pid_and_name, _, rest = data.rpartition(b") ")  # the name may contain anything, brackets too
+    name = pid_and_name.partition(b" (")[2].decode(errors="replace")
+    fields = rest.split()
     return _ProcessStat(
-        name, int(fields[19]), int(fields[11]) + int(fields[12]), int(fields[21]) * _PAGE_BYTES
+        name=name,
+        start_ticks=int(fields[19]),
+        cpu_ticks=int(fields[11]) + int(fields[12]),  # in user mode and in the kernel
+        rss_bytes=int(fields[21]) * _PAGE_BYTES,
     )
 
 
 def _command(pid: int, root: Path) -> str:
-    """Return the words of a command, without secrets; nothing of a process of the kernel, and of one that has just ended."""
+    """Return the command of a process without secrets.
+
+    Empty for a process of the kernel, and for one that has just ended.
+    """
     try:
-        words = _read(f"{root}/proc/{pid}/cmdline").rstrip(b"\0").split(b"\0")
+        data = _read(f"{root}/proc/{pid}/cmdline")
     except OSError:
         return ""
-    return show(" ".join(words_for_record([word.decode(errors="replace") for word in words])), 300)
+    words = [word.decode(errors="replace") for word in data.rstrip(b"\0").split(b"\0")]
+    return show(" ".join(words_for_record(words)), 300)
 
 
 def _read(path: str) -> bytes:

@@ -1,21 +1,20 @@
-"""Facts that tell whether this machine is the one on which something was measured."""
+"""Read facts by which a machine is recognized, and compare them with earlier ones."""
 
 import glob
 import importlib.util
 import os
 import re
 
-_PROCESSOR_KEYS = (
-    "model name",
-    "Model",
-    "Hardware",
-    "cpu",
-)  # of /proc/cpuinfo; the first that is there counts
+# Of /proc/cpuinfo; the first one that is in the file counts.
+_PROCESSOR_KEYS = ("model name", "Model", "Hardware", "cpu")
 _LIMIT = 1_000_000  # characters of a file
 
 
 def box_facts() -> dict[str, str]:
-    """Return what this machine is, without loading torch or asking a driver; a fact that is not known is empty."""
+    """Return the facts of this machine, without loading torch or asking a driver.
+
+    A fact that is not known is empty.
+    """
     spec = importlib.util.find_spec("torch")
     version = ""
     if spec and spec.origin:
@@ -36,8 +35,11 @@ def box_facts() -> dict[str, str]:
     }
 
 
-def what_changed(then: dict[str, str], now: dict[str, str]) -> list[str]:
-    """Return how a machine differs from what it was, a few words for each fact; facts that `now` lacks do not differ."""
+def describe_changes(then: dict[str, str], now: dict[str, str]) -> list[str]:
+    """Return how the facts of a machine have changed, a few words for each fact.
+
+    Facts that `now` does not have are not compared.
+    """
     changed = []
     for name, before in then.items():
         if not before or name not in now or now[name] == before:
@@ -57,5 +59,5 @@ def _read(path: str) -> str:
 
 
 def _find(pattern: str, text: str) -> str:
-    found = re.search(pattern, text, re.MULTILINE)
-    return found[1].strip() if found else ""
+    match = re.search(pattern, text, re.MULTILINE)
+    return match[1].strip() if match else ""

@@ -1,4 +1,4 @@
-"""Which Textual is installed, and which ones tuilab's own way of drawing was tested with."""
+"""Find the installed version of Textual, and say whether our own driver was tested with it."""
 
 import os
 from importlib.util import find_spec
@@ -7,9 +7,10 @@ TESTED = ("8.2.5", "8.2.6", "8.2.7", "8.2.8")
 
 
 def installed_textual() -> str:
-    """Return the version of the installed Textual; nothing if the folder beside it does not name one.
+    """Return the version of the installed Textual; empty if no folder next to it names one.
 
-    `importlib.metadata` gives the same answer, but loading it takes 20 ms of every start of the screens.
+    `importlib.metadata` gives the same answer, but loading it takes 20 ms of every start of the
+    screens.
     """
     spec = find_spec("textual")
     if spec is None or spec.origin is None:
@@ -22,5 +23,5 @@ def installed_textual() -> str:
 
 
 def is_tested(version: str) -> bool:
-    """Return whether tuilab's own way of drawing was tested with this version of Textual."""
+    """Return whether our own driver was tested with this version of Textual."""
     return version in TESTED

@@ -1,4 +1,7 @@
-"""What the processes of a run use: read from /proc/PID/stat, ten times cheaper than through psutil."""
+"""Measure what the processes of a run use.
+
+They are read from /proc/PID/stat, which is ten times cheaper than psutil.
+"""
 
 import math
 import os
@@ -12,19 +15,23 @@ WAITING = "tuilab-waits"  # the name of a process that has loaded torch and wait
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_USS_EVERY_S = 0.9  # with a sample each half second: each second
-_USS_SHARE = 0.002  # of a core at most: reading the memory map of a large process is slow
+_USS_PERIOD_S = 0.9  # with a sample each half second, this is once a second
+# Reading the memory map of a large process is slow. It may take at most this share of a core.
+_USS_SHARE = 0.002
 
 
 class Usage(NamedTuple):
-    """What the processes of a tree use together; those that wait for their turn are told apart, but for the time they took."""
+    """The resources that the processes of a tree use together.
+
+    Processes that wait for their turn count only for `cpu_percent` and `waiting_bytes`.
+    """
 
     pids: list[int]
     threads: int
-    cpu_percent: float  # of one core, since the last reading; nan where it cannot be known
+    cpu_percent: float  # of one core, since the previous reading; nan if it is not known
     rss_bytes: int
     uss_bytes: int | None  # None: not read this time, or not permitted
-    waiting_bytes: int  # resident, of those that wait for their turn
+    waiting_bytes: int  # resident memory of processes that wait for their turn
 
 
 class _TreeStat(NamedTuple):
@@ -38,119 +45,136 @@ class _TreeStat(NamedTuple):
 
 
 class Tree:
-    """The processes below `top`, without itself, this process and what this process started.
+    """The descendants of a process, without this process and its own descendants.
 
-    Where `top` leads a session, as a supervisor does, who else is in it helps it, as the judge, and is none of the run: workers
-    have sessions of their own.
+    The top process may lead a session, as a supervisor does. Other processes of this session, such
+    as the judge, help it and are not part of the run. Workers have sessions of their own.
     """
 
     def __init__(self, top: int) -> None:
         self._top = top
         fields = presence.stat_fields(top)
-        # so that the first reading is an average since it began
-        self._read_at = _now() if fields is None else int(fields[19]) / _TICKS_PER_S
+        # The start of the top process, so that the first reading is the average since then.
+        self._read_at_s = _now_s() if fields is None else int(fields[19]) / _TICKS_PER_S
         self._cpu_s = 0.0
-        self._uss_due = 0.0
+        self._uss_due_s = 0.0
 
     def read(self) -> Usage:
         """Read the tree once more."""
         stats, cpu_s = self._snapshot()
-        now = _now()
-        percent = _percent(cpu_s - self._cpu_s, now - self._read_at)
-        if not math.isnan(cpu_s):  # else the next reading spans two periods
-            self._cpu_s, self._read_at = cpu_s, now
-        living = {
-            pid: stat for pid, stat in stats.items() if stat.is_alive and stat.session != self._top
-        }
-        working = {pid: stat for pid, stat in living.items() if not stat.is_waiting}
-        return Usage(
-            list(working),
-            sum(stat.threads for stat in working.values()),
-            percent
-            if working or not percent
-            else math.nan,  # else it is of what only helped the run
-            sum(stat.rss_bytes for stat in working.values()),
-            self._uss(working),
-            sum(stat.rss_bytes for stat in living.values() if stat.is_waiting),
-        )
+        now_s = _now_s()
+        percent = _percent(cpu_s - self._cpu_s, now_s - self._read_at_s)
+        if not math.isnan(cpu_s):  # otherwise the next reading spans two periods
+            self._cpu_s = cpu_s
+            self._read_at_s = now_s
+        pids = []
+        threads = 0
+        rss_bytes = 0
+        waiting_bytes = 0
+        for pid, stat in stats.items():
+            if not stat.is_alive or stat.session == self._top:
+                continue
+            if stat.is_waiting:
+                waiting_bytes += stat.rss_bytes
+                continue
+            pids.append(pid)
+            threads += stat.threads
+            rss_bytes += stat.rss_bytes
+        if percent and not pids:
+            percent = math.nan  # only processes that help the run used it
+        return Usage(pids, threads, percent, rss_bytes, self._uss(pids), waiting_bytes)
 
     def _snapshot(self) -> tuple[dict[int, _TreeStat], float]:
-        """Return the processes and the CPU time of all that ever ran in the tree.
+        """Return the processes, and the CPU time of all processes that ever ran in the tree.
 
-        The time of a process that was waited for is its parent's from then on. Parents are read first, so that no time is
-        counted twice; when a process vanishes meanwhile, its time may have been counted nowhere, and all is read again.
+        When a process was waited for, its time becomes that of its parent. Parents are read first,
+        so that no time is counted twice. If a process vanishes meanwhile, its time may not have
+        been counted at all, and everything is read again.
         """
+        stats: dict[int, _TreeStat] = {}
         for _ in range(5):
-            top, ourselves = _stat(self._top), {os.getpid(), *presence.descendants(os.getpid())}
-            read = {
-                pid: _stat(pid) for pid in presence.descendants(self._top) if pid not in ourselves
-            }
-            stats = {pid: stat for pid, stat in read.items() if stat is not None}
-            if len(stats) == len(read) and top is not None:
-                return stats, top.waited_cpu_s + sum(
-                    stat.cpu_s + stat.waited_cpu_s for stat in stats.values()
-                )
+            top = _stat(self._top)
+            own = {os.getpid(), *presence.descendants(os.getpid())}
+            is_complete = top is not None
+            stats = {}
+            for pid in presence.descendants(self._top):
+                if pid in own:
+                    continue
+                stat = _stat(pid)
+                if stat is None:
+                    is_complete = False
+                else:
+                    stats[pid] = stat
+            if top is not None and is_complete:
+                cpu_s = sum(stat.cpu_s + stat.waited_cpu_s for stat in stats.values())
+                return stats, top.waited_cpu_s + cpu_s
         return stats, math.nan
 
     def _uss(self, pids: Collection[int]) -> int | None:
-        """Add up the memory that only these processes have, now and then."""
-        if _now() < self._uss_due:
+        """Return the memory that only these processes have; None if it is not due or permitted."""
+        if _now_s() < self._uss_due_s:
             return None
-        began = time.thread_time()
+        began_s = time.thread_time()
         try:
             return sum(map(_private_bytes, pids))
         except PermissionError:
             return None
         finally:
-            self._uss_due = _now() + max(_USS_EVERY_S, (time.thread_time() - began) / _USS_SHARE)
+            cost_s = time.thread_time() - began_s
+            self._uss_due_s = _now_s() + max(_USS_PERIOD_S, cost_s / _USS_SHARE)
 
 
-def _now() -> float:
-    """Return the clock that start times of processes are on."""
+def _now_s() -> float:
+    """Return the time on the clock of the start times of processes."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _percent(cpu_s: float, wall_s: float) -> float:
-    """Return the share of a core; nan when it is impossible, as after a child whose parent did not wait for it."""
-    possible_s = (wall_s + 0.1) * (
-        os.cpu_count() or 1
-    )  # CPU time is counted in ticks, and a little late
-    return 100 * cpu_s / wall_s if 0 <= cpu_s <= possible_s and wall_s > 0 else math.nan
+    """Return the share of a core in percent.
+
+    nan if it is impossible, for example after a child whose parent did not wait for it.
+    """
+    # CPU time is counted in ticks, and a little late.
+    possible_s = (wall_s + 0.1) * (os.cpu_count() or 1)
+    if 0 <= cpu_s <= possible_s and wall_s > 0:
+        return 100 * cpu_s / wall_s
+    return math.nan
 
 
 def _stat(pid: int) -> _TreeStat | None:
-    """Return what /proc/PID/stat tells; None when the process is gone."""
+    """Return the facts in /proc/PID/stat; None if the process is gone."""
     try:
         file = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
         try:
-            before, _, after = os.read(file, 4096).rpartition(
-                b") "
-            )  # the name may hold anything, brackets too
+            data = os.read(file, 4096)
         finally:
             os.close(file)
     except OSError:
         return None
-    fields = after.split()
-    user, system, waited_user, waited_system = (
+    pid_and_name, _, rest = data.rpartition(b") ")  # the name may contain anything, brackets too
+    fields = rest.split()
+    user_s, system_s, waited_user_s, waited_system_s = (
         int(field) / _TICKS_PER_S for field in fields[11:15]
     )
-    is_alive = fields[0] not in (b"Z", b"X")
-    is_waiting = before == f"{pid} ({WAITING}".encode()
     return _TreeStat(
-        int(fields[3]),
-        is_alive,
-        is_waiting,
-        int(fields[17]),
-        user + system,
-        waited_user + waited_system,
-        int(fields[21]) * _PAGE_BYTES,
+        session=int(fields[3]),
+        is_alive=fields[0] not in (b"Z", b"X"),
+        is_waiting=pid_and_name == f"{pid} ({WAITING}".encode(),
+        threads=int(fields[17]),
+        cpu_s=user_s + system_s,
+        waited_cpu_s=waited_user_s + waited_system_s,
+        rss_bytes=int(fields[21]) * _PAGE_BYTES,
     )
 
 
 def _private_bytes(pid: int) -> int:
-    """Return the memory that only this process has; nothing when it has just gone."""
+    """Return the memory that only this process has; 0 if it has just ended."""
+    kib = 0
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            return sum(int(line.split()[1]) for line in file if line.startswith(b"Private_")) * 1024
+            for line in file:
+                if line.startswith(b"Private_"):
+                    kib += int(line.split()[1])
     except (FileNotFoundError, ProcessLookupError):
         return 0
+    return kib * 1024

@@ -6,7 +6,7 @@ from tuilab.record.finding_words import unmeasured
 from tuilab.record.origin.taken_out import taken_out
 from tuilab.reports.notices import as_sentence, damage_of, ending_of
 from tuilab.reports.reported_run import ReportedRun
-from tuilab.runs.redaction import words_of, words_of_packed
+from tuilab.runs.redaction import describe_packed_redactions, describe_redactions
 from tuilab.text.display import plural, show
 
 
@@ -57,8 +57,10 @@ def _list_removed(subject: ReportedRun) -> list[str]:
     packed = taken_out(subject.run_dir)
     if packed is not None:
         digest = f"the digest was {show(packed.digest, 40)}"
-        sentences.append(f"Before this run was packed: {words_of_packed(packed.places)}; {digest}.")
-    removed = words_of(subject.private.places) if subject.private else ""
+        sentences.append(
+            f"Before this run was packed: {describe_packed_redactions(packed.places)}; {digest}."
+        )
+    removed = describe_redactions(subject.private.places) if subject.private else ""
     if removed:
         sentences.append(as_sentence(f"{removed}; --keep-private keeps them"))
     return sentences

@@ -21,7 +21,7 @@ from tuilab.runs import earlier_verdicts, notes, store
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import Index
 from tuilab.runs.notes import Notes
-from tuilab.runs.redaction import Private
+from tuilab.runs.redaction import Redactor
 from tuilab.text.display import plural, show
 
 
@@ -40,7 +40,7 @@ class ReportedRun:
     # By claim: how often it was judged on this machine before.
     before: Mapping[str, str] = field(default_factory=dict)
     path: str = ""  # of its folder, without private words
-    private: Private | None = None  # removes private words; None: they are kept
+    private: Redactor | None = None  # removes private words; None: they are kept
     # The run in the index, if the report is about its sweep: it has the point of the sweep even
     # if nothing of the run can be read.
     of_sweep: RunEntry | None = None
@@ -85,7 +85,7 @@ def read_subject(
     run_dir: Path, index: Index | None = None, *, keeps_private: bool = False
 ) -> ReportedRun:
     """Read a run as it is now, without private words unless they are asked for."""
-    private = None if keeps_private else Private()
+    private = None if keeps_private else Redactor()
     watch = Watch(run_dir, private.item if private else None)
     watch.catch_up()
     subject = _subject_of(watch, watch.state(), private, index)
@@ -113,7 +113,7 @@ def read_each(
 
 
 def _subject_of(
-    watch: Watch, state: str, private: Private | None, index: Index | None
+    watch: Watch, state: str, private: Redactor | None, index: Index | None
 ) -> ReportedRun:
     run_dir = watch.run_dir
     summary = watch.summary
@@ -133,14 +133,14 @@ def _subject_of(
         source_note=_source_note(run, data) or show(scenario.error),
         reading_gaps=tuple(_list_reading_gaps(watch, state)),
         notes=notes.read(run_dir),
-        before=earlier_verdicts.record_earlier_verdicts(run_dir, summary, index),
+        before=earlier_verdicts.describe_earlier_verdicts(run_dir, summary, index),
         path=str(run_dir),
         private=private,
     )
     return _without_private(subject, private) if private else subject
 
 
-def _without_private(subject: ReportedRun, private: Private) -> ReportedRun:
+def _without_private(subject: ReportedRun, private: Redactor) -> ReportedRun:
     """Return a run without the private words of its scenario, source, notes and path."""
     # The order counts: `private.places` lists the places in the order in which words were removed.
     scenario = private.scenario(subject.scenario)

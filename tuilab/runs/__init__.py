@@ -1,4 +1,5 @@
-"""Finding runs again: the store, what is known of past ones, notes, archives, and what differs between runs.
+"""Find and compare recorded runs: the store, the index, the queue, notes, archives, differences.
 
-Imports the shared modules and the packages before it, up to `judging`; it starts and ends nothing.
+Imports the shared modules and the packages before it, up to `judging`. It neither starts nor stops
+runs.
 """

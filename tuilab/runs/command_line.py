@@ -1,9 +1,8 @@
-"""The command line that makes a recorded run again, ready to be pasted into a shell."""
+"""Spell command lines that can be pasted into a shell: those that repeat a run, and hints."""
 
 import os
 import shlex
 from collections.abc import Collection, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tuilab.errors import TuilabError
@@ -20,148 +19,167 @@ PathLike = str | os.PathLike[str]
 
 _FOLDER_OPTION = "--scenarios"
 _ARM_OPTION = "--arm"
-_COMMAND_VERBS = ("exec", "ab")  # that run commands of the user's
+_COMMAND_VERBS = ("exec", "ab")  # subcommands that run a command of the user's
 _SHOWING = {"--headless", "--detach", "--beside", "--json", "--jsonl", "--quiet", "--strict"}
 _SHOWING_WITH_VALUE = {"--report", "--fps", "--root"}
 _PLANNED = {"--repeat", "--budget", "--timeout"}
-_MOST_REPEATS = 1000
+_MAX_REPEATS = 1000
+
+
+# ---- repeating a run
 
 
 def rerun_line(run: "RunStarted", repeats: int) -> str:
-    """Return the line that makes a run again, wherever it is pasted: a command of the user's wants its folder."""
-    return _where_it_ran(run, rerun_words(run, repeats))
+    """Return the command line that repeats a run, wherever it is pasted."""
+    return _with_folder(run, rerun_words(run, repeats))
 
 
-def _where_it_ran(run: "RunStarted", words: Sequence[str]) -> str:
-    return f"cd {line([run.folder])} && {line(words)}" if run.folder else line(words)
+def _with_folder(run: "RunStarted", words: Sequence[str]) -> str:
+    """Return a command line that first changes to the folder in which a user's command ran."""
+    if run.folder:
+        return f"cd {line([run.folder])} && {line(words)}"
+    return line(words)
 
 
 def deciding_line(summary: "RunSummary", root: PathLike | None = None) -> str:
-    """Return the line of a run that likely decides what this one left open: a whole one, or one of as many repeats as it needs.
+    """Return the command line of a run that probably decides the inconclusive claims of a run.
 
-    Nothing where none is known to, as where the box was too busy or the run failed. With a folder of runs the line finds it.
+    It is a run that is not quick, or one with as many repeats as the claims need. Empty if no such
+    run is known, for example because the machine was too busy or the run failed. With a folder of
+    runs, the new run is recorded there.
     """
-    run, left = (
-        summary.run,
-        [
-            claim.verdict
-            for claim in summary.claims.values()
-            if claim.outcome == Verdict.INCONCLUSIVE
-        ],
-    )
-    needed = [
-        verdict.units + verdict.more_repeats for verdict in left if verdict and verdict.more_repeats
-    ]
-    repeats = max((count for count in needed if count <= _MOST_REPEATS), default=0)
-    if (
-        run is None
-        or summary.state != RunState.SUCCEEDED
-        or run.sweep
-        or any(GONE in word for word in run.argv)
-    ):
+    run = summary.run
+    if run is None or summary.state != RunState.SUCCEEDED or run.sweep:
         return ""
-    if not (repeats or (run.quick and left and "--quick" in run.argv)):
+    if any(GONE in word for word in run.argv):
         return ""
-    where = root_option(root) if root else []
+    claims = [claim for claim in summary.claims.values() if claim.outcome == Verdict.INCONCLUSIVE]
+    needed = []  # repeats, for each claim of which it is known
+    for claim in claims:
+        if claim.verdict and claim.verdict.more_repeats:
+            needed.append(claim.verdict.units + claim.verdict.more_repeats)
+    repeats = max((count for count in needed if count <= _MAX_REPEATS), default=0)
+    is_quick = run.quick and "--quick" in run.argv
+    if not repeats and not (is_quick and claims):
+        return ""
+    root_words = root_option(root) if root else []
     if run.command:
-        words = [
-            *verb_of(run, _PLANNED),
-            "--repeat",
-            str(repeats),
-            *where,
-            "--headless",
-            "--",
-            *run.command,
-        ]
-        return _where_it_ran(run, words)
-    return line([*rerun_words(_whole(run), repeats), *where])
+        words = [*verb_of(run, _PLANNED), "--repeat", str(repeats), *root_words]
+        return _with_folder(run, [*words, "--headless", "--", *run.command])
+    return line(rerun_words(_without_limits(run), repeats) + root_words)
 
 
-def _whole(run: "RunStarted") -> "RunStarted":
-    """Return a run as it would be with all the time that it takes, and without smaller sizes, which nobody typed."""
+def _without_limits(run: "RunStarted") -> "RunStarted":
+    """Return a run as it would be without --quick, --budget and --timeout.
+
+    A quick run has smaller sizes that the user did not type. They are left out.
+    """
     from msgspec.structs import replace
 
     from tuilab.catalogue.params import option_of
 
-    typed = {word.partition("=")[0] for word in run.argv}
-    kept = [
-        name
-        for name in run.changed
-        if not run.quick or typed & {option_of(name), f"--no-{option_of(name)[2:]}"}
-    ]
-    return replace(run, quick=False, budget_s=None, looks=[], timeout_s=None, changed=kept)
+    changed = list(run.changed)
+    if run.quick:
+        typed = {word.partition("=")[0] for word in run.argv}
+        changed = []
+        for name in run.changed:
+            option = option_of(name)
+            if option in typed or f"--no-{option[2:]}" in typed:
+                changed.append(name)
+    return replace(run, quick=False, budget_s=None, looks=[], timeout_s=None, changed=changed)
 
 
 def why_not_again(run: "RunStarted") -> str:
-    """Return why the line that makes a run again does not do so as it stands; nothing where it does."""
-    values = (
-        [] if run.command else [value for value in changes(run).values() if isinstance(value, str)]
-    )
-    has_gone = any(GONE in word for word in [*run.command, *values])
-    return (
-        f"the command contains a secret, which tuilab does not store: replace {GONE} with it"
-        if has_gone
-        else ""
-    )
+    """Return why the command line of a run does not repeat it as it is; empty if it does."""
+    words = list(run.command)
+    if not run.command:
+        words = [value for value in changes(run).values() if isinstance(value, str)]
+    if any(GONE in word for word in words):
+        return f"the command contains a secret, which tuilab does not store: replace {GONE} with it"
+    return ""
 
 
 def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
-    """Return the words of the command that runs a scenario as it ran: what differs from its defaults, and its repeats."""
+    """Return the words of the command that repeats a run: its changed parameters and its plan."""
     if run.command:
         return [*verb_of(run), "--headless", "--", *run.command]
-    from tuilab.catalogue.params import spell  # `tuilab runs` tells commands, but no parameters
+    # imported here: `tuilab runs` shows commands, but no parameters
+    from tuilab.catalogue.params import spell
 
     words = ["tuilab", "run", file_of(run) or run.scenario]
     for name, value in changes(run).items():
         words += option_words(name, value if isinstance(value, bool) else spell(value))
-    words += ["--quick"] if run.quick else []
-    words += ["--budget", f"{run.budget_s:g}s"] if run.budget_s else []
-    words += ["--repeat", str(repeats)] if repeats > 1 and not run.looks else []
-    words += ["--timeout", f"{run.timeout_s:g}"] if run.timeout_s else []
-    words += [
-        word for folder in _given(run.argv, _FOLDER_OPTION) for word in (_FOLDER_OPTION, folder)
-    ]
-    return [*words, *_cluster_options(run), "--headless"]
+    if run.quick:
+        words.append("--quick")
+    if run.budget_s:
+        words += ["--budget", f"{run.budget_s:g}s"]
+    if repeats > 1 and not run.looks:
+        words += ["--repeat", str(repeats)]
+    if run.timeout_s:
+        words += ["--timeout", f"{run.timeout_s:g}"]
+    for folder in _values_of(run.argv, _FOLDER_OPTION):
+        words += [_FOLDER_OPTION, folder]
+    words += _cluster_options(run)
+    words.append("--headless")
+    return words
 
 
 def _cluster_options(run: "RunStarted") -> list[str]:
-    """Return what has a run carried out on a node of a cluster, or its ranks divided over as many as they were."""
+    """Return the options that place a run on a node of a cluster, or its ranks on as many nodes."""
     if not run.node:
         return []
-    words, argv = ["--engine", "ray"], run.sweep.argv if run.sweep else run.argv
+    words = ["--engine", "ray"]
+    argv = run.sweep.argv if run.sweep else run.argv
     for option in ("--address", "--gpus"):
-        words += [word for value in _given(argv, option)[-1:] for word in (option, value)]
-    return [*words, *(["--nnodes", str(len(run.nodes))] if run.nodes else [])]
+        values = _values_of(argv, option)
+        if values:
+            words += [option, values[-1]]
+    if run.nodes:
+        words += ["--nnodes", str(len(run.nodes))]
+    return words
 
 
 def option_words(name: str, value: bool | str) -> list[str]:
-    """Return the words that give a parameter a value; a text that begins with a dash is no option of its own."""
+    """Return the words that give a parameter a value.
+
+    A text that begins with a dash is joined to the option, or it would be read as an option.
+    """
     from tuilab.catalogue.params import option_of
 
-    word = option_of(name)
+    option = option_of(name)
     if isinstance(value, bool):
-        return [word if value else f"--no-{word[2:]}"]
-    return [f"{word}={value}"] if value.startswith("-") else [word, value]
+        return [option if value else f"--no-{option[2:]}"]
+    if value.startswith("-"):
+        return [f"{option}={value}"]
+    return [option, value]
+
+
+# ---- spelling
 
 
 def line(words: Sequence[str]) -> str:
-    """Return words as a shell takes them; a home that is written `~` stays one."""
+    """Return words as a shell reads them; a home folder that is written `~` stays `~`."""
     return " ".join(map(_quoted, words))
 
 
 def _quoted(word: str) -> str:
     if word == "~":
         return word
-    return f"~/{shlex.quote(word[2:])}" if word[:2] == "~/" and word[2:] else shlex.quote(word)
+    if word.startswith("~/") and word != "~/":
+        return f"~/{shlex.quote(word[2:])}"
+    return shlex.quote(word)
 
 
 def short(words: Sequence[str]) -> str:
-    """Return a command as a list has room for it: without the folder of its program."""
-    return line([os.path.basename(words[0]) or words[0], *words[1:]]) if words else ""
+    """Return a command for a list: without the folder of its program."""
+    if not words:
+        return ""
+    program, *arguments = words
+    return line([os.path.basename(program) or program, *arguments])
 
 
 def root_option(root: PathLike) -> list[str]:
-    """Return the option that a command needs to find the runs; none where it finds them by itself."""
+    """Return the option with which a command finds the runs; empty for the usual folder."""
     try:
         is_usual = os.path.abspath(root) == os.path.abspath(places.runs_folder())
     except TuilabError:
@@ -170,14 +188,18 @@ def root_option(root: PathLike) -> list[str]:
 
 
 def hint(root: PathLike | Sequence[PathLike], *words: str) -> str:
-    """Return a command of tuilab as it is told to people: it finds the runs that it is about, wherever they are."""
-    roots = [root] if isinstance(root, str | os.PathLike) else [*dict.fromkeys(root)]
-    where = (
-        root_option(roots[0])
-        if len(roots) == 1
-        else [word for one in roots for word in ("--root", str(one))]
-    )
-    return show(line(["tuilab", *words, *where]))
+    """Return a command of tuilab to show to users, with the options that find its runs."""
+    roots = [root] if isinstance(root, str | os.PathLike) else list(dict.fromkeys(root))
+    options = []
+    if len(roots) == 1:
+        options = root_option(roots[0])
+    else:
+        for folder in roots:
+            options += ["--root", str(folder)]
+    return show(line(["tuilab", *words, *options]))
+
+
+# ---- what was typed
 
 
 def changes(run: "RunStarted") -> "dict[str, Scalar]":
@@ -186,37 +208,52 @@ def changes(run: "RunStarted") -> "dict[str, Scalar]":
 
 
 def file_of(run: "RunStarted") -> str:
-    """Return the file that was named on the command line, when the run was made from one."""
-    return next((word for word in run.argv if word.rpartition("/")[2] == f"{run.scenario}.py"), "")
+    """Return the scenario file that the command line named; empty if it named a scenario."""
+    for word in run.argv:
+        if word.rpartition("/")[2] == f"{run.scenario}.py":
+            return word
+    return ""
 
 
-def verb_of(run: "RunStarted", but: Collection[str] = ()) -> list[str]:
-    """Return how a command of the user's was run: the verb, and its options but for these and those about what is shown."""
+def verb_of(run: "RunStarted", left_out: Collection[str] = ()) -> list[str]:
+    """Return `tuilab`, the subcommand that ran a command of the user's, and its options.
+
+    Options about the display are left out, and those named in `left_out`.
+    """
     verb = next((word for word in run.argv if word in _COMMAND_VERBS), "")
-    options = iter(
-        run.argv[run.argv.index(verb) + 1 : len(run.argv) - len(run.command)] if verb else []
-    )
-    kept = []
+    if not verb:
+        return ["tuilab", _COMMAND_VERBS[0]]
+    options = run.argv[run.argv.index(verb) + 1 : len(run.argv) - len(run.command)]
+    words = ["tuilab", verb]
+    is_left_out = False  # the next word is the value of an option that was left out
     for word in options:
+        if is_left_out:
+            is_left_out = False
+            continue
         name = word.partition("=")[0]
-        if name in _SHOWING_WITH_VALUE or name in but:
-            if "=" not in word:
-                next(options, None)
+        if name in _SHOWING_WITH_VALUE or name in left_out:
+            is_left_out = "=" not in word
         elif word not in _SHOWING and word != "--":
-            kept.append(word)
-    return ["tuilab", verb or _COMMAND_VERBS[0], *kept]
+            words.append(word)
+    return words
 
 
 def arms_of(run: "RunStarted") -> list[str]:
-    """Return what each arm of a race of commands is, as it was written; nothing of another run."""
-    given = _given(verb_of(run), _ARM_OPTION) if run.command else []
-    return [arm if ":" in arm else f"{arm}: as it is" for arm in given]
+    """Return the arms of a comparison of commands as they were typed; empty for another run."""
+    if not run.command:
+        return []
+    arms = _values_of(verb_of(run), _ARM_OPTION)
+    return [arm if ":" in arm else f"{arm}: as it is" for arm in arms]
 
 
-def _given(words: Sequence[str], option: str) -> list[str]:
-    """Return what an option was given on a command line, in order."""
-    return [
-        word.partition("=")[2] if word.startswith(f"{option}=") else word
-        for before, word in pairwise(["", *words])
-        if before == option or word.startswith(f"{option}=")
-    ]
+def _values_of(words: Sequence[str], option: str) -> list[str]:
+    """Return the values that a command line gives an option, in order."""
+    values = []
+    previous = ""
+    for word in words:
+        if word.startswith(f"{option}="):
+            values.append(word.partition("=")[2])
+        elif previous == option:
+            values.append(word)
+        previous = word
+    return values

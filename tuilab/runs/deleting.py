@@ -1,4 +1,4 @@
-"""Deleting a run: the one rule about which may go, for the command line and the screens alike."""
+"""Delete a run, and decide whether it may be deleted, for the command line and the screens."""
 
 from pathlib import Path
 
@@ -13,54 +13,66 @@ from tuilab.text.display import show
 
 
 def why_not(run_dir: Path, entry: RunEntry, *, is_given_up: bool = False) -> str:
-    """Return why a run must not be deleted; nothing when it may.
+    """Return why a run must not be deleted; empty if it may be deleted.
 
-    One that cannot be seen from here may be given up by who knows that it is over; while it is written to, it is not.
+    `is_given_up`: the user says that a run whose processes cannot be seen from here has ended. Such
+    a run must not be deleted while something is written to it.
     """
-    name = show(store.short_id(entry.run))
     if entry.state == RunState.UNREADABLE:
-        return f"{name} was not deleted, because tuilab cannot tell whether it is still running: {show(entry.reason)}"
+        return _describe_uncertain(entry.run, show(entry.reason))
     if entry.state == RunState.LOST:
-        return "" if is_imported(run_dir) else _why_not_while_some_are_left(run_dir)
-    if not entry.is_over:  # in whatever state: a newer tuilab may know others
+        return "" if is_imported(run_dir) else _why_not_lost(run_dir)
+    if not entry.is_over:  # not a list of states: a newer tuilab may have more
         return _why_not_yet(run_dir, entry, is_given_up)
     return ""
 
 
 def delete(run_dir: Path, *, is_given_up: bool = False) -> None:
-    """Delete a run, unless it must not be, as it is now."""
+    """Delete a run; UsageError if the run, as it is now, must not be deleted."""
     if why := why_not(run_dir, read_entry.read_entry(run_dir), is_given_up=is_given_up):
         raise UsageError(why)
     store.remove(run_dir)
-    queue.leave(run_dir.parent, run_dir.name)  # one that was lost there has a ticket still
+    queue.leave(run_dir.parent, run_dir.name)  # a run that was lost while queued has a ticket
 
 
-def _why_not_while_some_are_left(run_dir: Path) -> str:
-    name, step = show(store.short_id(run_dir.name)), _stop(run_dir)
-    try:
-        is_any_left = bool(presence.marked(run_dir.name))
-    except OSError as problem:
-        return f"{name} is lost, and tuilab cannot tell whether it left processes behind: {problem.strerror}; try {step}"
+def _describe_uncertain(run: str, problem: str | None) -> str:
     return (
-        f"{name} is lost, and some of its processes are still running; end them first: {step}"
-        if is_any_left
-        else ""
+        f"{show(store.short_id(run))} was not deleted, "
+        f"because tuilab cannot tell whether it is still running: {problem}"
     )
 
 
+def _why_not_lost(run_dir: Path) -> str:
+    """Return why a lost run must not be deleted: it may have left processes behind."""
+    name = show(store.short_id(run_dir.name))
+    step = _stop_hint(run_dir)
+    try:
+        has_processes = bool(presence.marked(run_dir.name))
+    except OSError as problem:
+        return (
+            f"{name} is lost, and tuilab cannot tell whether it left processes behind: "
+            f"{problem.strerror}; try {step}"
+        )
+    if has_processes:
+        return (
+            f"{name} is lost, and some of its processes are still running; end them first: {step}"
+        )
+    return ""
+
+
 def _why_not_yet(run_dir: Path, entry: RunEntry, is_given_up: bool) -> str:
-    """Return why a run that has no end must not be deleted."""
-    name = show(store.short_id(entry.run))
+    """Return why a run without an end must not be deleted; empty if it was given up."""
     try:
         summary, _ = read_entry.read_summary(run_dir)
         if summary.run is None or live_run.presence(run_dir, summary) != "elsewhere":
-            return f"{name} is {entry.state}; stop it first: {_stop(run_dir)}"
+            name = show(store.short_id(entry.run))
+            return f"{name} is {entry.state}; stop it first: {_stop_hint(run_dir)}"
         if is_given_up and remote_runs.is_silent(run_dir):
             return ""
         return remote_runs.describe_elsewhere(run_dir, summary.run.supervisor)
     except OSError as problem:
-        return f"{name} was not deleted, because tuilab cannot tell whether it is still running: {problem.strerror}"
+        return _describe_uncertain(entry.run, problem.strerror)
 
 
-def _stop(run_dir: Path) -> str:
+def _stop_hint(run_dir: Path) -> str:
     return hint(run_dir.parent, "stop", store.short_id(run_dir.name))

@@ -1,4 +1,4 @@
-"""Whether the disk of a run that goes on has room for what it records, and what is told where it has none."""
+"""Check whether the disk of a running run has room for its records, and describe a full disk."""
 
 import os
 import time
@@ -9,53 +9,62 @@ from tuilab.record.live_run import Watch
 from tuilab.runs.command_line import hint
 from tuilab.text.display import show
 
-_RECORD_BYTES = (
-    4096  # as much as a worker writes at once, mostly; where there is less, some of it is lost
-)
+# A worker mostly writes this much at once. With less room, some of its records are lost.
+_RECORD_BYTES = 4096
 _PERIOD_S = 1.0
 
 
 class DiskRoom:
-    """One for a folder. It asks in a thread that nobody waits for: a disk that hangs answers nobody; the last answer counts."""
+    """Checks the disk of a folder, again and again.
+
+    Each check runs in a thread that is not waited for, because a disk may hang. The last answer
+    counts.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._is_full = self._is_asking = False
-        self._asked_at = -_PERIOD_S
+        self._is_full = False
+        self._is_checking = False
+        self._checked_at_s = -_PERIOD_S
 
     def is_full(self) -> bool:
-        """Say whether there was no room when the disk answered last, and ask it again, a moment after it was asked."""
+        """Return whether the disk was full at the last check, and start a check if one is due."""
         now_s = time.monotonic()
-        if not self._is_asking and now_s - self._asked_at >= _PERIOD_S:
-            self._is_asking, self._asked_at = True, now_s
+        if not self._is_checking and now_s - self._checked_at_s >= _PERIOD_S:
+            self._is_checking = True
+            self._checked_at_s = now_s
             try:
-                Thread(target=self._ask, daemon=True).start()
-            except RuntimeError:  # there can be no thread now: the next look asks again
-                self._is_asking = False
+                Thread(target=self._check, daemon=True).start()
+            except RuntimeError:  # no thread can be started now; a later call tries again
+                self._is_checking = False
         return self._is_full
 
     def warning(self, watch: Watch) -> str:
-        """Return what is told while a run goes on here, and its disk is full."""
+        """Return a warning if a run is running here and its disk is full; else an empty string."""
         if watch.summary.is_over or not self.is_full() or watch.supervisor_presence != "alive":
             return ""
         return describe_room(watch.run_dir.parent)
 
-    def _ask(self) -> None:
+    def _check(self) -> None:
         self._is_full = is_full(self._folder)
-        self._is_asking = False
+        self._is_checking = False
 
 
 def is_full(folder: Path) -> bool:
-    """Say whether whoever owns a folder has no room in it; of a disk that does not tell, that it is not so."""
+    """Return whether the owner of a folder has no room in it; False if the disk does not say."""
     try:
-        disk, owner = os.statvfs(folder), os.stat(folder).st_uid
+        disk = os.statvfs(folder)
+        owner = os.stat(folder).st_uid
     except OSError:
         return False
-    blocks = disk.f_bavail if owner else disk.f_bfree  # some are kept for root
+    blocks = disk.f_bavail if owner else disk.f_bfree  # root, whose id is 0, has reserved blocks
     return disk.f_blocks > 0 and blocks * disk.f_frsize < _RECORD_BYTES
 
 
 def describe_room(root: Path) -> str:
-    """Return that there is no room in a folder of runs, what comes of it, and the next step."""
+    """Return that the disk of a folder of runs is full, with the consequence and the next step."""
     step = hint(root, "rm", "--older-than", "30d")
-    return f"no room in {show(root)}, so records of runs are lost; free some space, for example: {step}"
+    return (
+        f"no room in {show(root)}, so records of runs are lost; "
+        f"free some space, for example: {step}"
+    )

@@ -1,4 +1,7 @@
-"""What lists show of a run, and what the index keeps. Kept free of slow imports: `tuilab list` and `tuilab runs` load it."""
+"""The facts about a run that lists show and the index keeps.
+
+Kept free of slow imports: `tuilab list` and `tuilab runs` load it.
+"""
 
 import re
 import time
@@ -11,11 +14,16 @@ from tuilab.text.display import show
 from tuilab.text.words import gpu_words
 
 WAITS = "waits"  # shown instead of a duration while a run is queued
-NEWBORN_S = 10.0  # so long may the first record of a run be missing
+NEWBORN_S = 10.0  # for this long after the start, the first record of a run may be missing
+
+ParamValues = dict[str, bool | int | float | str]  # of parameters, by name
 
 
 class RunEntry(NamedTuple):
-    """What lists show of a run; `state` is empty while the run has not been read."""
+    """The facts about a run that lists show; `state` is empty while the run has not been read.
+
+    The index file has these fields in this order.
+    """
 
     run: str  # the name of its folder
     scenario: str
@@ -23,31 +31,25 @@ class RunEntry(NamedTuple):
     title: str = ""
     state: str = ""
     reason: str = ""
-    changed: dict[
-        str, bool | int | float | str
-    ] = {}  # the parameters that differ from the defaults of the scenario
+    changed: ParamValues = {}  # the parameters that differ from the defaults of the scenario
     claims: list[tuple[str, str]] = []  # text and verdict; the verdict is empty while there is none
     elapsed_s: float | None = None
     bytes_total: int | None = None
     claim_keys: list[str] = []  # of the claims, in their order; empty for a claim without a key
     source_sha256: str = ""
-    claim_gpus: list[
-        str
-    ] = []  # UUIDs in torch's form: where the claims were measured, in their order
-    gpu_names: dict[
-        str, str
-    ] = {}  # names of these GPUs by UUID; of a command: of the GPUs where it held memory
+    claim_gpus: list[str] = []  # the GPU of each claim in their order: its UUID in torch's form
+    # Names of these GPUs by UUID. For a command, of the GPUs on which it held memory.
+    gpu_names: dict[str, str] = {}
     quick: bool = False
-    waited_s: float = 0.0  # in the queue before it started; only of a running run
-    sweep: str = ""  # the sweep that it is a point of
-    host: str = (
-        ""  # the machine that it ran on; empty for a run from an archive, which may claim any
-    )
-    point: dict[str, bool | int | float | str] = {}  # its values in that sweep
+    waited_s: float = 0.0  # in the queue before it started; 0 once it is over
+    sweep: str = ""  # the id of the sweep that it is a point of
+    # The machine that it ran on. Empty for a run from an archive, which may claim any machine.
+    host: str = ""
+    point: ParamValues = {}  # its values in that sweep
 
     @property
     def gpus(self) -> list[str]:
-        """The GPUs on which its claims were measured, or where a command held memory, in words."""
+        """The GPUs on which its claims were measured or a command held memory, in words."""
         return [gpu_words(name, uuid) for uuid, name in self.gpu_names.items()]
 
     @property
@@ -75,7 +77,7 @@ class RunEntry(NamedTuple):
 
     @property
     def started_s(self) -> float | None:
-        """When it started, in seconds since 1970; None if the name of its folder does not contain it."""
+        """The start time in seconds since 1970; None if it is not in the name of its folder."""
         return RunName(self.run).started_s
 
     @property
@@ -83,10 +85,12 @@ class RunEntry(NamedTuple):
         return self.state == RunState.QUEUED
 
     def elapsed_at(self, now_s: float) -> float | None:
-        """Return how many seconds it took, or how long it has been running; None while it is queued."""
-        if self.is_running and self.started_s is not None:
-            return None if self.is_waiting else max(now_s - self.started_s - self.waited_s, 0.0)
-        return self.elapsed_s
+        """Return how many seconds it took or has been running; None while it is queued."""
+        if not self.is_running or self.started_s is None:
+            return self.elapsed_s
+        if self.is_waiting:
+            return None
+        return max(now_s - self.started_s - self.waited_s, 0.0)
 
     @property
     def name(self) -> str:
@@ -94,12 +98,15 @@ class RunEntry(NamedTuple):
 
 
 def from_name(run: str) -> RunEntry:
-    """Return the entry of a run that has not been read: the name of its folder contains its time and its scenario."""
+    """Return the entry of a run that has not been read, from the name of its folder."""
     return RunEntry(run, RunName(run).scenario or run)
 
 
 def from_fields(fields: list[Any]) -> RunEntry:
-    """Return the entry with these fields, which a file contained; ValueError or TypeError if one is of another kind."""
+    """Return the entry with these fields from a file.
+
+    ValueError or TypeError if one of them is of another kind.
+    """
     entry = RunEntry(*fields)
     for mapping in (entry.changed, entry.point, entry.gpu_names):
         if not isinstance(mapping, dict):
@@ -124,10 +131,15 @@ def is_newborn(run: str) -> bool:
 
 
 def may_change(entry: RunEntry, now_s: float) -> bool:
-    """Return whether a run may differ when it is read again. A new run that looks lost may have written nothing yet."""
-    return entry.is_running or (
-        entry.is_read and not entry.is_over and _is_young(entry.run, now_s, 2 * NEWBORN_S)
-    )
+    """Return whether a run may differ when it is read again.
+
+    A new run that looks lost may have written nothing yet.
+    """
+    if entry.is_running:
+        return True
+    if entry.is_over or not entry.is_read:
+        return False
+    return _is_young(entry.run, now_s, 2 * NEWBORN_S)
 
 
 def _is_young(run: str, now_s: float, age_s: float) -> bool:
@@ -136,14 +148,21 @@ def _is_young(run: str, now_s: float, age_s: float) -> bool:
 
 
 def sweeps_among(newest_first: Iterable[RunEntry]) -> list[str]:
-    """Return the sweeps of some runs: `sweep-last` is the first of them, `sweep-last~1` the second."""
+    """Return the ids of the sweeps of some runs.
+
+    `sweep-last` is the first one, `sweep-last~1` the second.
+    """
     return list(dict.fromkeys(entry.sweep for entry in newest_first if entry.sweep))
 
 
 def own_words(entry: RunEntry) -> str:
-    """Return the user's command that a run ran, without the folder of its program; empty for a scenario."""
-    is_command = RunName(entry.run).scenario.endswith((".exec", ".ab"))
-    return re.sub(r"^\S*/", "", entry.title) if is_command else ""
+    """Return the user's command that a run ran, without the folder of its program.
+
+    Empty for a scenario.
+    """
+    if not RunName(entry.run).scenario.endswith((".exec", ".ab")):
+        return ""
+    return re.sub(r"^\S*/", "", entry.title)
 
 
 def changed_words(entry: RunEntry) -> str:
@@ -151,7 +170,9 @@ def changed_words(entry: RunEntry) -> str:
 
     For a point of a sweep, its values come first, also those that are the defaults.
     """
-    words = ["quick"] if entry.quick else []
+    words = []
+    if entry.quick:
+        words.append("quick")
     values = {**entry.point, **entry.changed}
     if values:
         from tuilab.catalogue.params import spell  # imported here: most runs have no such values

@@ -1,6 +1,8 @@
-"""Which runs are wanted, in words: as they are typed into the filter of History, and behind `tuilab runs`.
+"""Filters of runs as users type them: into the filter line of History, and after `tuilab runs`.
 
-softmax !stopped verdict:refuted state:failed tag:mine since:1d      all of it; `!` before a word: none that has it
+softmax !stopped verdict:refuted state:failed tag:mine since:1d
+
+A run has to match every term. A term that begins with `!` matches the runs that do not have it.
 """
 
 import re
@@ -28,151 +30,173 @@ VERDICTS = {
 }
 STATES = [state.value for state in RunState]
 HINT = "words  !word  verdict:refuted  state:stopped  since:1d  tag:mine"
+TIMES = "2h, 3d, 1w, today, yesterday or a day such as 2026-11-21"
 _CHOICES: Mapping[str, Sequence[str]] = {"verdict": list(VERDICTS), "state": STATES}
 _KEYS = ("verdict", "state", "since", "tag")
-_KEYED = r"[a-z-]+:(?!//)\S"  # compiled when a filter is used
-TIMES = "2h, 3d, 1w, today, yesterday or a day such as 2026-11-21"
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_DAYS = {"today": 0, "yesterday": 1}  # ago
+_DAY_S = 86400
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": _DAY_S, "w": 7 * _DAY_S}
+_DAYS_AGO = {"today": 0, "yesterday": 1}
+# Patterns are compiled when a filter is used.
+_KEYED = r"[a-z-]+:(?!//)\S"  # such as `host:a`, but no address such as https://a
 _LAST_SWEEP = r"(?i:(?<![^\s!])sweep-last(?:~([0-9]{1,6}))?(?!\S))"
 
 
 class FilterTerm(NamedTuple):
-    """One word of a filter: of what, what it must be, or must not."""
+    """One word of a filter."""
 
-    key: str  # empty: of all that is told of the run
+    key: str  # one of _KEYS; empty if the word may be anywhere in the words of a run
     value: str
-    is_not: bool = False
-    since_s: float = 0.0
+    is_not: bool = False  # a run must not have it
+    since_s: float = 0.0  # of the key `since`, in seconds since 1970
 
 
 class RunFilter(NamedTuple):
-    """What a run must be; `problem` says which word makes no sense."""
+    """The terms that a run has to match; `problem` names the first one that makes no sense."""
 
-    asked: tuple[FilterTerm, ...] = ()
+    terms: tuple[FilterTerm, ...] = ()
     problem: str = ""
 
     @property
-    def odd(self) -> str:
-        """The first word that looks as if it had a key, and has none: it is looked for as it stands."""
-        return next(
-            (one.value for one in self.asked if not one.key and re.match(_KEYED, one.value)), ""
-        )
+    def unknown_key(self) -> str:
+        """The first word that has the form `key:value` with an unknown key; it is a plain word."""
+        for term in self.terms:
+            if not term.key and re.match(_KEYED, term.value):
+                return term.value
+        return ""
 
     def matches(self, entry: RunEntry, notes: Notes, words: Callable[[], str]) -> bool:
-        """Say whether a run is wanted; `words` are those that are told of it, asked for only where they matter."""
-        return all(_has(one, entry, notes, words) != one.is_not for one in self.asked)
+        """Return whether a run matches; `words` is only called if a term needs them."""
+        return all(_has(term, entry, notes, words) != term.is_not for term in self.terms)
 
     def may_match(self, run: str) -> bool:
-        """Say whether a run may be wanted, by the name of its folder alone."""
-        return all(_is_since(one, run) != one.is_not for one in self.asked if one.key == "since")
+        """Return whether a run may match, by the name of its folder alone."""
+        for term in self.terms:
+            if term.key == "since" and _is_since(term, run) == term.is_not:
+                return False
+        return True
 
 
 def parse(text: str, now_s: float) -> RunFilter:
-    """Return the filter that some words are; a word that is not finished, as `state:`, asks for nothing yet."""
-    asked, problems = [], []
+    """Return the filter that a text spells; an unfinished term such as `state:` is left out."""
+    terms = []
+    problem = ""
     for word in text.lower().split():
-        bare = word.removeprefix("!")
-        key, has_value, value = bare.partition(":")
+        term_text = word.removeprefix("!")
+        is_not = term_text != word
+        key, has_value, value = term_text.partition(":")
         if not has_value or key not in _KEYS:
-            asked.append(FilterTerm("", bare, word != bare))
+            if term_text:
+                terms.append(FilterTerm("", term_text, is_not))
         elif value:
             since_s = moment(value, now_s) if key == "since" else 0.0
-            problems += _problems(key, value, since_s)
-            asked.append(FilterTerm(key, value, word != bare, since_s or 0.0))
-    return RunFilter(tuple(one for one in asked if one.value), next(iter(problems), ""))
+            problem = problem or _find_problem(key, value, since_s)
+            terms.append(FilterTerm(key, value, is_not, since_s or 0.0))
+    return RunFilter(tuple(terms), problem)
+
+
+def _find_problem(key: str, value: str, since_s: float | None) -> str:
+    if since_s is None:
+        return f"since:{show(value, 40)} is not a time; use {TIMES}"
+    choices = _CHOICES.get(key)
+    if choices is None or any(word.startswith(value) for word in choices):
+        return ""
+    return f"no {key} begins with {show(value, 40)}; use one of {join(choices)}"
 
 
 def with_sweeps(text: str, newest_first: Iterable[RunEntry]) -> str:
-    """Return the words of a filter with the id of the sweep that `sweep-last`, or `sweep-last~1`, means among some runs."""
+    """Return a filter with `sweep-last` and `sweep-last~1` replaced by the ids of these sweeps.
+
+    They are counted among the given runs. A sweep that does not exist is left as it was typed.
+    """
     if not text or not re.search(_LAST_SWEEP, text):
         return text
     ids = sweeps_among(newest_first)
-    return re.sub(_LAST_SWEEP, lambda word: next(iter(ids[int(word[1] or 0) :]), word[0]), text)
+
+    def replace(match: re.Match[str]) -> str:
+        position = int(match[1] or 0)
+        return ids[position] if position < len(ids) else match[0]
+
+    return re.sub(_LAST_SWEEP, replace, text)
 
 
 def moment(text: str, now_s: float) -> float | None:
-    """Return the second since 1970 that `2h` ago was, or a day (UTC): 2026-11-21, today; None where it is neither."""
-    if (days := _DAYS.get(text.lower())) is not None:
-        return now_s // _UNITS["d"] * _UNITS["d"] - days * _UNITS["d"]
+    """Return the time that a text names, in seconds since 1970; None if it names none.
+
+    It is a duration before now, such as `2h`, or a day in UTC: `2026-11-21`, `today`.
+    """
+    days_ago = _DAYS_AGO.get(text.lower())
+    if days_ago is not None:
+        return now_s // _DAY_S * _DAY_S - days_ago * _DAY_S
     for form in ("%Y-%m-%d", "%Y-%m-%dt%H:%M"):
         with suppress(ValueError):
             return datetime.strptime(text.lower(), form).replace(tzinfo=UTC).timestamp()
-    unit = _UNITS.get(text[-1:])
-    number = text[:-1].replace(".", "", 1)
-    return (
-        now_s - float(text[:-1]) * unit
-        if unit and number.isascii() and number.isdigit() and len(number) < 10
-        else None
-    )
+    unit_s = _UNITS_S.get(text[-1:])
+    digits = text[:-1].replace(".", "", 1)
+    is_number = digits.isascii() and digits.isdigit() and len(digits) < 10
+    if unit_s is None or not is_number:
+        return None
+    return now_s - float(text[:-1]) * unit_s
 
 
-def completed(text: str, there: Mapping[str, Sequence[str]]) -> str | None:
-    """Return a filter with its last word completed, by the values of a key that are there; None where there is none."""
-    bare = text.rpartition(" ")[2].removeprefix("!")
-    known = [f"{key}:{value}" for key in _KEYS for value in there.get(key, ())]
-    keys = [f"{key}:" for key in _KEYS if there.get(key) or key == "since"]
-    whole = [*keys, *known, "since:1d", "since:today", "since:yesterday", "since:2026-11-21"]
-    found = next(
-        (one for one in whole if bare and one.startswith(bare.lower()) and one != bare.lower()),
-        None,
-    )
-    return text + found[len(bare) :] if found else None
+def completed(text: str, values: Mapping[str, Sequence[str]]) -> str | None:
+    """Return a filter with its last word completed; None if no completion is known.
+
+    `values` are the values that the runs have, by key.
+    """
+    start = text.rpartition(" ")[2].removeprefix("!")
+    if not start:
+        return None
+    candidates = [f"{key}:" for key in _KEYS if values.get(key) or key == "since"]
+    for key in _KEYS:
+        candidates += [f"{key}:{value}" for value in values.get(key, ())]
+    candidates += ["since:1d", "since:today", "since:yesterday", "since:2026-11-21"]
+    for candidate in candidates:
+        if candidate.startswith(start.lower()) and candidate != start.lower():
+            return text + candidate[len(start) :]
+    return None
 
 
 def values_of(entries: Iterable[RunEntry]) -> dict[str, Sequence[str]]:
-    """Return which of the words that a filter takes some runs have, by their key."""
+    """Return the values of the keys `verdict` and `state` that some runs have."""
     states: set[str] = set()
     verdicts: set[str] = set()
     for entry in entries:
         states.add(entry.state)
         verdicts.update(verdict for _, verdict in entry.claims)
-    found = {"verdict": [word for word, verdict in VERDICTS.items() if verdict in verdicts]}
-    return {**found, "state": [state for state in STATES if state in states]}
+    return {
+        "verdict": [word for word, verdict in VERDICTS.items() if verdict in verdicts],
+        "state": [state for state in STATES if state in states],
+    }
 
 
 def words_of(entry: RunEntry, notes: Notes) -> str:
-    """Return what is told of a run, for words that may stand anywhere."""
-    verdicts = " ".join(dict.fromkeys(verdict for _, verdict in entry.claims))
-    written = " ".join([*(f"#{tag}" for tag in notes.tags), *(text for _, text in notes.texts)])
-    words = f"{own_words(entry)} {changed_words(entry)}"
-    machine = f"@{entry.host}" if entry.host else ""
-    parts = [
-        entry.name,
-        entry.state,
-        verdicts,
-        words,
-        entry.run,
-        format_time(entry.started_s),
-        written,
-        entry.sweep,
-        machine,
-    ]
-    return " ".join([*parts, *entry.gpus]).lower()
+    """Return the text of a run in which a term without a key is searched, in lower case."""
+    parts = [entry.name, entry.state]
+    parts.append(" ".join(dict.fromkeys(verdict for _, verdict in entry.claims)))
+    parts += [own_words(entry), changed_words(entry), entry.run, format_time(entry.started_s)]
+    written = [f"#{tag}" for tag in notes.tags]
+    written += [text for _, text in notes.texts]
+    parts.append(" ".join(written))
+    parts.append(entry.sweep)
+    parts.append(f"@{entry.host}" if entry.host else "")
+    parts += entry.gpus
+    return " ".join(parts).lower()
 
 
-def _problems(key: str, value: str, since_s: float | None) -> list[str]:
-    if since_s is None:
-        return [f"since:{show(value, 40)} is not a time; use {TIMES}"]
-    known = _CHOICES.get(key, ())
-    is_known = not known or any(word.startswith(value) for word in known)
-    return [] if is_known else [f"no {key} begins with {show(value, 40)}; use one of {join(known)}"]
-
-
-def _has(one: FilterTerm, entry: RunEntry, notes: Notes, words: Callable[[], str]) -> bool:
-    match one.key:
+def _has(term: FilterTerm, entry: RunEntry, notes: Notes, words: Callable[[], str]) -> bool:
+    match term.key:
         case "verdict":
-            meant = {verdict for word, verdict in VERDICTS.items() if word.startswith(one.value)}
-            return any(verdict in meant for _, verdict in entry.claims)
+            chosen = {verdict for word, verdict in VERDICTS.items() if word.startswith(term.value)}
+            return any(verdict in chosen for _, verdict in entry.claims)
         case "state":
-            return entry.state.startswith(one.value)
+            return entry.state.startswith(term.value)
         case "tag":
-            return any(tag.lower().startswith(one.value) for tag in notes.tags)
+            return any(tag.lower().startswith(term.value) for tag in notes.tags)
         case "since":
-            return _is_since(one, entry.run)
-    return one.value in words()
+            return _is_since(term, entry.run)
+    return term.value in words()
 
 
-def _is_since(one: FilterTerm, run: str) -> bool:
+def _is_since(term: FilterTerm, run: str) -> bool:
     started_s = RunName(run).started_s
-    return started_s is not None and started_s >= one.since_s
+    return started_s is not None and started_s >= term.since_s

@@ -1,4 +1,7 @@
-"""Which folders are runs, by their names. Kept free of slow imports: `tuilab list` and `tuilab runs` load it."""
+"""Find the folders that are runs, by their names.
+
+Kept free of slow imports: `tuilab list` and `tuilab runs` load it.
+"""
 
 import os
 import stat
@@ -11,9 +14,10 @@ from tuilab.text.display import plural, show
 
 
 def run_names(root: str) -> list[str]:
-    """Return the names of the folders that may be runs, newest first; none if the folder cannot be read.
+    """Return the names of the folders that may be runs, newest first.
 
-    Whether each of them has a journal is not looked up: this takes a third of the time of `look`.
+    The list is empty if the folder cannot be read. Whether each run has a journal is not looked up:
+    this takes a third of the time of `list_folders`.
     """
     with suppress(OSError):
         return sorted(_shown(_folders(root)), key=by_time, reverse=True)
@@ -21,9 +25,11 @@ def run_names(root: str) -> list[str]:
 
 
 def list_folders(root: str, known: Container[str] = ()) -> tuple[list[str], list[str]]:
-    """Return the names of the runs, newest first, and the folders with a run name that are not listed as runs.
+    """Return the names of the runs, newest first, and those of folders passed over.
 
-    For known runs, it is not looked up whether they still have a journal: with thousands of runs that takes most of the time.
+    The second list has the folders that have the name of a run and are not a run. For known runs,
+    it is not looked up whether they still have a journal: with thousands of runs that takes most of
+    the time.
     """
     try:
         names = _folders(root)
@@ -37,9 +43,8 @@ def list_folders(root: str, known: Container[str] = ()) -> tuple[list[str], list
     runs = [name for name in _shown(names) if name in known or has_journal(root, name)]
     passed_over = []
     if len(runs) < len(names):
-        passed_over = [
-            name for name in sorted({*names} - {*runs}) if RunName(name).started_s is not None
-        ]
+        unlisted = sorted(set(names) - set(runs))
+        passed_over = [name for name in unlisted if RunName(name).started_s is not None]
     return sorted(runs, key=by_time, reverse=True), passed_over
 
 
@@ -82,12 +87,15 @@ def why_not_listed(folders: Sequence[str], roots: Sequence[str]) -> list[str]:
 
 
 def count_closed(folders: Sequence[str]) -> int:
-    """Return how many of these folders this user may not enter, such as those of others on a shared machine."""
+    """Return how many of these folders this user may not enter, such as other users' folders."""
     return sum(not os.access(folder, os.X_OK) for folder in folders)
 
 
 def has_spoilt_journal(folder: str) -> bool:
-    """Return whether a file or a link has replaced the journal. A run that is being made or deleted has none at all."""
+    """Return whether a file or a link has replaced the journal.
+
+    A run that is being made or deleted has no journal at all, and is not spoilt.
+    """
     try:
         return not stat.S_ISDIR(os.lstat(os.path.join(folder, "journal")).st_mode)
     except OSError:

@@ -1,9 +1,10 @@
 """The index of the runs in one folder: an entry for each run, kept in one file next to the runs.
 
-The index only saves time. The runs are the truth: a run that the file does not hold is read from its journal. So the file can
-be deleted at any time, and a damaged one is written again. Several clients may use one folder, also over NFS: each writes a
-new file and renames it into place, and the worst that can happen is that an entry is read once more. The file name has the
-version of its form, so that a newer and an older tuilab do not undo each other's work.
+The index only saves time. The runs are the truth: a run that the file does not hold is read from
+its journal. So the file can be deleted at any time, and a damaged one is written again. Several
+clients may use one folder, also over NFS: each writes a new file and renames it into place, and the
+worst that can happen is that an entry is read once more. The file name has the version of its form,
+so that a newer and an older tuilab do not undo each other's work.
 
 Kept free of slow imports: `tuilab list` and `tuilab runs` load it.
 """
@@ -26,29 +27,35 @@ if TYPE_CHECKING:
 _FORM = 1  # another number for each other form of the file, and for each other field of an entry
 FILE = f".index-{_FORM}"
 _LIMIT = 64 * 1024 * 1024
-_NEWEST = 100  # among so many runs those are looked for that are running
+_NEWEST = 100  # runs among which the running ones are searched
 
 
 class Index:
-    """The entries of the runs in a folder. The screens share one index, and several threads use it at a time."""
+    """The entries of the runs in a folder.
+
+    The screens share one index, and several threads use it at a time.
+    """
 
     def __init__(self, root: "str | Path", *, is_kept: bool = True) -> None:
         self.root = os.fspath(root)
         self._is_kept = is_kept  # False: the file is never written
-        self._entries: dict[str, RunEntry] = {}  # by name of the run: those that were asked for
-        self.has_news = False  # an entry was read that belongs into the file
+        self._entries: dict[str, RunEntry] = {}  # those that were asked for, by name of the run
+        self.has_news = False  # an entry was read that the file should have
 
     def in_folder(self, root: "str | Path") -> "Index":
-        """Return this index if it is of that folder, else one of its own."""
+        """Return this index if it is of that folder, else a new one of the folder."""
         return self if os.fspath(root) == self.root else Index(root)
 
     @cached_property
     def kept(self) -> Mapping[str, bytes]:
-        """The rows of the file by run, not decoded. Two threads that ask first may each read the file."""
+        """The rows of the file by run, not decoded.
+
+        Two threads that ask at the same time may each read the file.
+        """
         return _read_rows(self.root)
 
     def entry(self, run: str) -> RunEntry:
-        """Return the entry of a run: the known one if nothing can have changed, else the run is read."""
+        """Return the entry of a run, which is read if it is not known or may have changed."""
         entry = self._known(run)
         if entry is None or may_change(entry, time.time()):
             return self.read(run)
@@ -70,7 +77,10 @@ class Index:
         return entry
 
     def read_missing(self, runs: Iterable[str], patience_s: float) -> None:
-        """Read runs that the index does not have yet, for a limited time, so that the next list is complete."""
+        """Read runs that the index does not have yet, for a limited time.
+
+        The next list is then complete, or nearer to it.
+        """
         until = time.monotonic() + patience_s
         for run in runs:
             if run in self._entries or run in self.kept:
@@ -88,19 +98,31 @@ class Index:
         return entries
 
     def running(self) -> list[RunEntry]:
-        """Return the runs that are running or queued, newest first. This is cheap enough to ask every second."""
+        """Return the runs that are running or queued, newest first.
+
+        This is cheap enough to ask every second.
+        """
         entries = map(self.entry, run_names(self.root)[:_NEWEST])
         return [entry for entry in entries if entry.is_running]
 
     def bytes_of(self, runs: Iterable[str]) -> tuple[int, bool]:
-        """Return the bytes on disk of some runs as far as they are known, and whether that is all of them."""
-        sizes = [self._bytes_of(run) for run in runs]
-        known = [size for size in sizes if size is not None]
-        return sum(known), len(known) == len(sizes)
+        """Return the total size of some runs on disk, and whether the size of each is known."""
+        total = 0
+        is_complete = True
+        for run in runs:
+            size = self._bytes_of(run)
+            if size is None:
+                is_complete = False
+            else:
+                total += size
+        return total, is_complete
 
     def save(self) -> bool:
-        """Write the new entries to the file, and return whether there were any. If it cannot be written, nothing is lost."""
-        if not (self.has_news and self._is_kept):
+        """Write the new entries to the file, and return whether there were any.
+
+        If the file cannot be written, nothing is lost.
+        """
+        if not self.has_news or not self._is_kept:
             return False
         self.has_news = False
         with suppress(OSError):
@@ -123,29 +145,31 @@ class Index:
         return int(size) if size.isdigit() else None
 
     def _write(self) -> None:
-        """Replace the file by one with the rows that it has by now, which others may have added, and with ours."""
-        import msgspec  # imported here: who has read a run has loaded it
+        """Replace the file by one that also has our rows; other clients may have added some."""
+        import msgspec  # imported here: it is loaded already if a run was read
 
         rows = dict(_read_rows(self.root))
         for entry in list(self._entries.values()):
             if entry.is_over:
                 size = "" if entry.bytes_total is None else str(entry.bytes_total)
                 rows[entry.run] = b"%b\t%b" % (size.encode(), msgspec.json.encode(entry))
-        lines = [
-            b"%b\t%b" % (run.encode(), rows[run]) for run in run_names(self.root) if run in rows
-        ]
+        runs = [run for run in run_names(self.root) if run in rows]
+        lines = [b"%b\t%b" % (run.encode(), rows[run]) for run in runs]
         replace(f"{self.root}/{FILE}", sealed(b"\n".join(lines)))
 
 
 def _read_rows(root: str) -> dict[str, bytes]:
-    """Return the rows of the file by run, not decoded; none if there is no file or it is damaged."""
+    """Return the rows of the file by run, not decoded; none if it is missing or damaged."""
     with suppress(Unusable):
         return read_small(f"{root}/{FILE}", _split, _LIMIT)
     return {}
 
 
 def _split(data: bytes) -> dict[str, bytes]:
-    """Return the rows by run. A line is the name of the run, its bytes on disk and its entry in JSON, with tabs between."""
+    """Return the rows by run.
+
+    A line is the name of the run, its bytes on disk and its entry in JSON, with tabs between.
+    """
     rows = {}
     for line in unsealed(data).splitlines():
         run, _, row = line.partition(b"\t")

@@ -1,8 +1,9 @@
-"""Notes and tags that people put on runs: lines of JSON in `notes.jsonl` in the run's folder.
+"""Notes and tags that users put on runs: lines of JSON in `notes.jsonl` in the run's folder.
 
-Not in the journal, which says what was measured and which only the processes of the run write. In the run's folder, so
-that they go where it goes: into an archive, to another box, and away with it. Only `tuilab note` writes there, one line at
-a time, at the end: two people at once lose nothing.
+They are not in the journal: it has the measurements, and only the processes of the run write it.
+They are in the run's folder, so that they go where it goes: into an archive, to another machine,
+and away when the run is deleted. Only `tuilab note` and the screens write the file, one line at a
+time, at its end: two users who write at once lose nothing.
 """
 
 import errno
@@ -19,13 +20,13 @@ from tuilab.text.display import show
 FILE = "notes.jsonl"
 _LIMIT = 256 * 1024
 _LONGEST = 2000
-_TAG = r"(?a:[\w][\w.+-]{0,39})"  # compiled where there is one
+_TAG = r"(?a:[\w][\w.+-]{0,39})"  # compiled when a tag is checked
 
 
 class Notes(NamedTuple):
-    """What people wrote about a run."""
+    """The notes and tags of a run."""
 
-    texts: list[tuple[float | None, str]] = []  # when, in seconds since 1970
+    texts: list[tuple[float | None, str]] = []  # with the time in seconds since 1970, if known
     tags: list[str] = []
 
 
@@ -44,10 +45,13 @@ def add(
     tags: Sequence[str] = (),
     untags: Sequence[str] = (),
 ) -> None:
-    """Write a note, put tags on a run, or take them off."""
+    """Write a note, put tags on a run, or remove them."""
     check(text, tags, untags)
     fields: dict[str, Any] = {"wall_s": round(time.time(), 3), "text": show(text, _LONGEST)}
-    fields |= {name: list(words) for name, words in (("tags", tags), ("untags", untags)) if words}
+    if tags:
+        fields["tags"] = list(tags)
+    if untags:
+        fields["untags"] = list(untags)
     try:
         user_data.append_line(f"{os.fspath(run_dir)}/{FILE}", fields, _LIMIT)
     except OSError as problem:
@@ -61,19 +65,22 @@ def add(
 
 
 def check(text: str, tags: Sequence[str], untags: Sequence[str]) -> None:
-    """Raise UsageError for words that cannot be written."""
+    """Raise UsageError for a note or a tag that cannot be written."""
     for tag in (*tags, *untags):
         if not is_tag(tag):
             raise UsageError(
-                f"{show(tag, 60)} cannot be a tag; use one word of up to 40 letters, digits and ._+-"
+                f"{show(tag, 60)} cannot be a tag; "
+                "use one word of up to 40 letters, digits and ._+-"
             )
     if len(text) > _LONGEST:
         raise UsageError(f"the note has {len(text)} characters; shorten it to at most {_LONGEST}")
 
 
-def day(when: float | None) -> str:
-    """Return when a note was written."""
-    return time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(when)) if when is not None else "n/a"
+def day(wall_s: float | None) -> str:
+    """Return when a note was written, to the minute in UTC."""
+    if wall_s is None:
+        return "n/a"
+    return time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(wall_s))
 
 
 def is_tag(word: str) -> bool:
@@ -81,25 +88,27 @@ def is_tag(word: str) -> bool:
 
 
 def _fold(notes: Notes, fields: dict[str, Any]) -> None:
-    """Take in what a line says, as far as it is of a kind that we write; ValueError where some of it is not."""
-    when, text = fields.get("wall_s"), fields.get("text", "")
-    is_time = isinstance(when, int | float) and not isinstance(when, bool) and 0 <= when < 1e11
+    """Add the fields of a line to the notes, as far as they are of a kind that we write.
+
+    ValueError if one of them is of another kind.
+    """
+    wall_s = fields.get("wall_s")
+    text = fields.get("text", "")
+    is_time = (
+        isinstance(wall_s, int | float) and not isinstance(wall_s, bool) and 0 <= wall_s < 1e11
+    )
     if isinstance(text, str) and text:
-        notes.texts.append((when if is_time else None, show(text, _LONGEST)))
-    put, taken_off = (_tags(fields.get(name, [])) for name in ("tags", "untags"))
-    notes.tags[:] = dict.fromkeys(tag for tag in [*notes.tags, *put] if tag not in taken_off)
-    if not (
-        is_time
-        and isinstance(text, str)
-        and put == fields.get("tags", [])
-        and taken_off == fields.get("untags", [])
-    ):
+        notes.texts.append((wall_s if is_time else None, show(text, _LONGEST)))
+    tags = _tags_among(fields.get("tags", []))
+    untags = _tags_among(fields.get("untags", []))
+    remaining = [tag for tag in notes.tags + tags if tag not in untags]
+    notes.tags[:] = dict.fromkeys(remaining)
+    has_other_tags = tags != fields.get("tags", []) or untags != fields.get("untags", [])
+    if not is_time or not isinstance(text, str) or has_other_tags:
         raise ValueError("part of the line is of another kind")
 
 
-def _tags(words: object) -> list[str]:
-    return (
-        [word for word in words if isinstance(word, str) and is_tag(word)]
-        if isinstance(words, list)
-        else []
-    )
+def _tags_among(words: object) -> list[str]:
+    if not isinstance(words, list):
+        return []
+    return [word for word in words if isinstance(word, str) and is_tag(word)]

@@ -1,4 +1,4 @@
-"""The past runs of a scenario, as the Lab shows them: what changed, how they ended, what they found."""
+"""The past runs of a scenario, as the Lab shows them: their changes, states and verdicts."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ class PastRun:
     entry: RunEntry
     run: "RunStarted | None" = None
     claims: "Sequence[Claim]" = ()
-    lacks: str = ""  # what the machine lacked, if nothing could be tested
+    lacks: str = ""  # what the machine lacked, if no claim could be tested
 
     @property
     def state(self) -> str:
@@ -47,7 +47,7 @@ class PastRun:
 
 
 def _spelled(values: Mapping[str, bool | int | float | str]) -> dict[str, str]:
-    from tuilab.catalogue.params import spell  # imported here: the first picture needs none
+    from tuilab.catalogue.params import spell  # imported here: the first picture has no values
 
     return {name: spell(value) for name, value in values.items()}
 
@@ -64,7 +64,7 @@ def runs_of(scenario: str, root: Path) -> list[Path]:
 
 
 def runs_to_show(scenario: str, root: Path, entry_of: Callable[[str], RunEntry]) -> list[Path]:
-    """Return the newest runs of a scenario, and after them an older one if that represents the scenario."""
+    """Return the newest runs of a scenario, and then an older one if it represents the scenario."""
     runs = runs_of(scenario, root)
     shown = runs[:NEWEST]
     if len(runs) > NEWEST:
@@ -75,7 +75,10 @@ def runs_to_show(scenario: str, root: Path, entry_of: Callable[[str], RunEntry])
 
 
 def read_past_run(run_dir: Path) -> PastRun:
-    """Return a run as it is now, without what its workers logged; if it cannot be read, only its state."""
+    """Return a run as it is now, without the values that its workers logged.
+
+    If the run cannot be read, only its state is known.
+    """
     from tuilab.runs import read_entry
 
     try:
@@ -93,31 +96,34 @@ def read_past_run(run_dir: Path) -> PastRun:
 
 
 def _lacks(run_dir: Path, summary: "RunSummary") -> str:
-    """Return what the machine lacked: the reason of the verdicts, or what a worker recorded if there are no verdicts."""
+    """Return what the machine lacked; empty if a claim could be tested.
+
+    It is the reason of the verdicts. Without any verdict, it is what a worker recorded.
+    """
     from tuilab.record.live_run import read_run
 
-    reached = [claim.verdict for claim in summary.claims.values() if claim.verdict]
-    if any(verdict.verdict != Verdict.NOT_TESTABLE for verdict in reached):
+    verdicts = [claim.verdict for claim in summary.claims.values() if claim.verdict]
+    if any(verdict.verdict != Verdict.NOT_TESTABLE for verdict in verdicts):
         return ""
-    if reached:
-        return next((verdict.why for verdict in reached if verdict.why), "")
+    if verdicts:
+        return next((verdict.why for verdict in verdicts if verdict.why), "")
     return read_run(run_dir).box_lacks if summary.is_over else ""
 
 
 def began(run_dir: Path) -> str:
-    """Return when a run started, in local time; empty if the name of its folder does not contain it."""
+    """Return the local time at which a run started; empty if its folder's name has none."""
     started_s = RunName(run_dir.name).started_s
     return "" if started_s is None else time.strftime("%d %b %H:%M", time.localtime(started_s))
 
 
 def representative_past_run(newest_first: Sequence[PastRun]) -> PastRun | None:
-    """Return the run that represents its scenario."""
+    """Return the run that represents its scenario; None if none does."""
     best = representative_run(run.entry for run in newest_first)
     return next((run for run in newest_first if run.entry is best), None)
 
 
 def verdict_on(claim: StatedClaim | None, run: PastRun) -> "VerdictReached | None":
-    """Return the verdict of a run on the claim with the same key."""
+    """Return the verdict of a run on the claim with the same key; None if it has none."""
     if claim is None:
         return None
     for recorded in run.claims:

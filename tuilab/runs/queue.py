@@ -1,15 +1,17 @@
-"""The queue of a folder of runs: a ticket for each run that times something, which tells its devices and its place.
+"""The queue of a folder of runs: a ticket for each run that times something.
 
-A ticket is a small file in `.queue`. The supervisor of its run writes it when the run is made, and takes it away at the end; of
-one that was killed it stays behind, and counts no more. Nobody listens, and nothing outlives the last run. Whoever begins, or
-changes the order, has the lock of the folder for that moment. A ticket that cannot be read is told, and its run is waited for
-while it goes on, whatever device that has.
+A ticket is a small file in `.queue` with the devices of a run and its place. The supervisor of the
+run writes it when the run is made, and deletes it at the end. The ticket of a supervisor that was
+killed stays behind and no longer counts. There is no process of the queue: nothing outlives the
+last run. A process that starts a run or changes the order holds the lock of the folder meanwhile.
+A ticket that cannot be read is shown as such. Its run is waited for as long as it is running,
+because it may use any device.
 """
 
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -28,28 +30,31 @@ from tuilab.text.display import show
 FOLDER = ".queue"
 _PAUSED = "paused"
 _LIMIT = 1024 * 1024  # bytes of a ticket
-_PATIENCE_S = 5.0  # for the lock, which others have for a moment
+_PATIENCE_S = 5.0  # for the lock, which other processes hold only for a moment
 _ANY = "n/a"  # the device of a run whose ticket cannot be read
-_LAST = 1e12  # the place of one that waits
-_NOBODY = Identity("", "", 0, 0)
+_LAST = 1e12  # the place of a queued run whose ticket cannot be read
+_NO_PROCESS = Identity("", "", 0, 0)
+# A run is waited for while its supervisor is alive, or if that is not known. If the supervisor is
+# on another machine, its run uses other devices.
+_PRESENT = ("alive", "unknown")
 
 
-class Standing(NamedTuple):
-    """The queue as it is at a moment."""
+class QueueState(NamedTuple):
+    """The queue at one moment."""
 
     running: Sequence["Ticket"] = ()
-    waiting: Sequence["Ticket"] = ()
-    lost: Sequence["Ticket"] = ()
+    waiting: Sequence["Ticket"] = ()  # the next one first
+    lost: Sequence["Ticket"] = ()  # the supervisor was killed while they waited, or at a reboot
     is_paused: bool = False
 
     @property
     def rows(self) -> list[tuple[RunState, int | None, "Ticket"]]:
-        """The runs, each with its state and, of one that waits, its place."""
-        rows: list[tuple[RunState, int | None, Ticket]] = [
-            (RunState.RUNNING, None, one) for one in self.running
-        ]
-        rows += [(RunState.QUEUED, place, one) for place, one in enumerate(self.waiting, 1)]
-        return rows + [(RunState.LOST, None, one) for one in self.lost]
+        """The tickets, each with the state of its run and, if it waits, its place from 1 on."""
+        rows: list[tuple[RunState, int | None, Ticket]] = []
+        rows += [(RunState.RUNNING, None, ticket) for ticket in self.running]
+        rows += [(RunState.QUEUED, place, ticket) for place, ticket in enumerate(self.waiting, 1)]
+        rows += [(RunState.LOST, None, ticket) for ticket in self.lost]
+        return rows
 
 
 class Ticket(msgspec.Struct, kw_only=True):
@@ -59,10 +64,10 @@ class Ticket(msgspec.Struct, kw_only=True):
     name: str  # topic/scenario
     devices: list[str]
     supervisor: Identity
-    place: Annotated[float, msgspec.Meta(ge=0, le=2 * _LAST)]  # the lower one goes first
+    place: Annotated[float, msgspec.Meta(ge=0, le=2 * _LAST)]  # the lowest place is the next
     since_ns: Count
     has_begun: bool = False
-    order: dict[str, Any] | None = None  # to queue it again; None where a secret is in it
+    order: dict[str, Any] | None = None  # to queue it again; None if it contains a secret
 
     @property
     def is_waiting(self) -> bool:
@@ -70,67 +75,78 @@ class Ticket(msgspec.Struct, kw_only=True):
 
 
 def enter(root: Path, ticket: Ticket) -> None:
-    """Put a run behind all others; what runs that were killed left behind is taken away."""
+    """Put a run at the end of the queue, and delete the tickets that killed runs left behind."""
     with _lock(root):
-        others = tickets(root)
-        for other in others:
+        last_place = 0.0
+        for other in tickets(root):
+            last_place = max(last_place, other.place)
             if other.has_begun and presence.presence(other.supervisor) == "dead":
-                _take_away(root, other.run)
-        ticket.place = max((other.place for other in others), default=0.0) + 1.0
+                _delete(root, other.run)
+        ticket.place = last_place + 1.0
         _write(root, ticket.run, msgspec.to_builtins(ticket))
 
 
 def begin(root: Path, run: str) -> bool:
-    """Let a run begin if it is its turn: no run that shares a device with it has begun or is before it, and none pauses all."""
-    with _lock(root, patience_s=0.0) as is_ours:
+    """Let a run begin if it is its turn, and return whether it is.
+
+    It is not while the queue is paused, or while a run that has begun or has a lower place may use
+    the same device.
+    """
+    with _lock(root, patience_s=0.0) as has_lock:
         own = _read(root, run)
         if own is None:
-            return True  # its ticket was taken away: nobody can wait for it either
-        if not is_ours or is_paused(root) or ahead(own, tickets(root)):
+            return True  # its ticket was deleted: no other run can wait for it either
+        if not has_lock or is_paused(root) or tickets_ahead(own, tickets(root)):
             return False
         _write(root, run, {"has_begun": True})
         return True
 
 
 def leave(root: Path, run: str) -> None:
-    """Take the ticket of a run away, if there is one."""
-    if os.path.lexists(_path(root, run)):  # most runs time nothing, and have none
-        with (
-            contextlib.suppress(OSError, CannotRecord),
-            _lock(root),
-        ):  # else it could be moved, and so be there again
-            _take_away(root, run)
+    """Delete the ticket of a run, if there is one."""
+    if not os.path.lexists(_path(root, run)):  # most runs time nothing, and have none
+        return
+    # Without the lock, another process could move the run at this moment and so restore its ticket.
+    with contextlib.suppress(OSError, CannotRecord), _lock(root):
+        _delete(root, run)
 
 
 def tickets(root: Path) -> list[Ticket]:
-    """Return all tickets: those of runs that have begun, then the others as they wait.
+    """Return all tickets: first those of runs that have begun, then the others by their place.
 
-    A newer tuilab may have written some: what it adds is passed over, and kept when a ticket changes.
+    A newer tuilab may have written some. Fields that it added are ignored, and kept when a ticket
+    changes.
     """
     try:
         names = sorted(name for name in os.listdir(root / FOLDER) if name.endswith(".json"))
     except OSError:
         return []
-    found = [ticket for name in names if (ticket := _read(root, name.removesuffix(".json")))]
-    return sorted(found, key=lambda one: (one.is_waiting, one.place, one.run))
+    readable = []
+    for name in names:
+        ticket = _read(root, name.removesuffix(".json"))
+        if ticket is not None:
+            readable.append(ticket)
+    return sorted(readable, key=lambda ticket: (ticket.is_waiting, ticket.place, ticket.run))
 
 
-def read_queue(root: Path) -> Standing:
-    """Return the queue as it is now: what has begun and times something, what waits, and what was lost while it waited.
-
-    Lost is what waited when its supervisor was killed, or the box was started anew.
-    """
-    every = tickets(root)
-    living = [one for one in every if _lives(one)]
-    dead = [one for one in every if one.is_waiting and presence.presence(one.supervisor) == "dead"]
-    begun, waits = (
-        [one for one in living if one.is_waiting == is_waiting] for is_waiting in (False, True)
-    )
-    return Standing(begun, waits, dead, is_paused(root))
+def read_queue(root: Path) -> QueueState:
+    """Return the queue as it is now."""
+    running = []
+    waiting = []
+    lost = []
+    for ticket in tickets(root):
+        supervisor = presence.presence(ticket.supervisor)
+        if supervisor in _PRESENT:
+            if ticket.is_waiting:
+                waiting.append(ticket)
+            else:
+                running.append(ticket)
+        elif supervisor == "dead" and ticket.is_waiting:
+            lost.append(ticket)
+    return QueueState(running, waiting, lost, is_paused(root))
 
 
 def waiting(root: Path) -> Sequence[Ticket]:
-    """Return the runs that wait, the next one first."""
     return read_queue(root).waiting
 
 
@@ -143,112 +159,124 @@ def running(root: Path) -> Sequence[Ticket]:
 
 
 def own_order(root: Path, run: str) -> dict[str, Any] | None:
-    """Return the order of a run that this user queued: what another user may have written names code that would be run."""
+    """Return the order of a run that this user queued.
+
+    UsageError if another user may have written the ticket: the order names code that would be run.
+    """
     try:
         ticket = user_data.struct_of(Ticket)(read_regular(_path(root, run), _LIMIT, is_ours=True))
     except (OSError, ValueError, RecursionError, Unusable) as problem:
         why = getattr(problem, "strerror", None) or str(problem)
         raise UsageError(
-            f"{show(store.short_id(run))} cannot be queued again: its ticket cannot be trusted ({why})"
+            f"{show(store.short_id(run))} cannot be queued again: "
+            f"its ticket cannot be trusted ({why})"
         ) from problem
     return ticket.order
 
 
-def ahead(ticket: Ticket, every: Sequence[Ticket]) -> list[Ticket]:
-    """Return the runs that one has to wait for."""
-    before = [
-        one for one in every if one.has_begun or (one.place, one.run) < (ticket.place, ticket.run)
-    ]
-    return [
-        one
-        for one in before
-        if one.run != ticket.run and share(one.devices, ticket.devices) and _lives(one)
-    ]
+def tickets_ahead(own: Ticket, candidates: Sequence[Ticket]) -> list[Ticket]:
+    """Return the tickets of the runs that a run has to wait for."""
+    ahead = []
+    for ticket in candidates:
+        is_before = ticket.has_begun or (ticket.place, ticket.run) < (own.place, own.run)
+        if not is_before or ticket.run == own.run:
+            continue
+        if not may_share_device(ticket.devices, own.devices):
+            continue
+        if presence.presence(ticket.supervisor) in _PRESENT:
+            ahead.append(ticket)
+    return ahead
 
 
-def share(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Say whether two runs use a device both; `cuda` is any GPU, and so may be each. What is not known may be any."""
-    if _ANY in (*some, *others):
+def may_share_device(devices: Sequence[str], other_devices: Sequence[str]) -> bool:
+    """Return whether two runs may use the same device.
+
+    `cuda` may be any GPU, and the device of a ticket that cannot be read may be any device.
+    """
+    if _ANY in devices or _ANY in other_devices:
         return True
-    return any(
-        one == other or ("cuda" in (one, other) and one[:4] == other[:4])
-        for one in some
-        for other in others
-    )
+    for device in devices:
+        for other in other_devices:
+            if device == other:
+                return True
+            if "cuda" in (device, other) and device[:4] == other[:4]:
+                return True
+    return False
 
 
 def move(root: Path, run: str, place: int) -> None:
-    """Give a run that waits another place among those that wait, 1 for the next."""
-    with _lock(root) as is_ours:
-        if not is_ours:
+    """Move a queued run to a place among the queued runs, 1 for the next one."""
+    with _lock(root) as has_lock:
+        if not has_lock:
             raise UsageError("another process is changing the queue; try again")
-        line = [one for one in waiting(root) if _ANY not in one.devices]
-        own = _waiting_one(root, run, line)
+        line = [ticket for ticket in waiting(root) if _ANY not in ticket.devices]
+        own = _find_ticket(root, run, line)
         if not 1 <= place <= len(line):
             raise UsageError(f"no place {place} in the queue; use 1 to {len(line)}")
+        places = sorted(ticket.place for ticket in line)
         line.remove(own)
         line.insert(place - 1, own)
-        for one, taken in zip(line, sorted(one.place for one in line), strict=True):
-            _write(root, one.run, {"place": taken})
+        for ticket, new_place in zip(line, places, strict=True):
+            _write(root, ticket.run, {"place": new_place})
 
 
-def _waiting_one(root: Path, run: str, line: Sequence[Ticket]) -> Ticket:
-    for one in line:
-        if one.run == run:
-            return one
-    id = show(store.short_id(run))
-    ticket = _read(root, run)
-    if ticket and ticket.has_begun:
+def _find_ticket(root: Path, run: str, line: Sequence[Ticket]) -> Ticket:
+    """Return the ticket of a run among those that wait; UsageError if it is not there."""
+    for ticket in line:
+        if ticket.run == run:
+            return ticket
+    name = show(store.short_id(run))
+    unlisted = _read(root, run)
+    if unlisted and unlisted.has_begun:
         raise UsageError(
-            f"{id} has started and is no longer in the queue; stop it: {hint(root, 'stop', id)}"
+            f"{name} has started and is no longer in the queue; stop it: {hint(root, 'stop', name)}"
         )
-    raise UsageError(f"{id} is not in the queue; list the queued runs: {hint(root, 'queue')}")
+    raise UsageError(f"{name} is not in the queue; list the queued runs: {hint(root, 'queue')}")
 
 
 def find(reference: str, root: Path) -> Path:
-    """Return the folder of a run that waits; UsageError for one that does not."""
+    """Return the folder of a queued run; UsageError if the run is not queued."""
     run_dir = store.find_surely(reference, [root])
-    _waiting_one(root, run_dir.name, waiting(root))
+    _find_ticket(root, run_dir.name, waiting(root))
     return run_dir
 
 
-# ---- to pause it
+# ---- pausing
 
 
 def pause(root: Path) -> None:
     """Let no run begin until `resume`."""
-    _make(root)
-    _tell_problem(root, lambda: replace(root / FOLDER / _PAUSED, str(time.time_ns()).encode()))
+    _make_folder(root)
+    with _cannot_record(root):
+        replace(root / FOLDER / _PAUSED, str(time.time_ns()).encode())
 
 
 def resume(root: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        _tell_problem(root, lambda: os.unlink(root / FOLDER / _PAUSED))
+    with contextlib.suppress(FileNotFoundError), _cannot_record(root):
+        os.unlink(root / FOLDER / _PAUSED)
 
 
 def is_paused(root: Path) -> bool:
-    return os.path.lexists(root / FOLDER / _PAUSED)  # False, too, where one may not look
+    return os.path.lexists(root / FOLDER / _PAUSED)  # False as well if the folder may not be read
 
 
 # ---- files
-
-
-def _lives(ticket: Ticket) -> bool:
-    """Say whether a run is there to wait for: one of another box has other devices."""
-    return presence.presence(ticket.supervisor) in ("alive", "unknown")
 
 
 def _path(root: Path, run: str) -> Path:
     return root / FOLDER / f"{run}.json"
 
 
-def _take_away(root: Path, run: str) -> None:
+def _delete(root: Path, run: str) -> None:
     with contextlib.suppress(OSError):
         os.unlink(_path(root, run))
 
 
 def _read(root: Path, run: str) -> Ticket | None:
-    """Return the ticket of a run; of one that cannot be read what is known without it, and None where nothing waits for it."""
+    """Return the ticket of a run; None if it has none, or if no run has to wait for it.
+
+    A ticket that cannot be read is replaced by one from the record of the run.
+    """
 
     def decode(data: bytes) -> Ticket:
         ticket = user_data.struct_of(Ticket)(data)
@@ -258,52 +286,63 @@ def _read(root: Path, run: str) -> Ticket | None:
 
     path = _path(root, run)
     ticket = user_data.read(path, decode, _LIMIT)
-    return _without_ticket(root, run) if ticket is None and os.path.lexists(path) else ticket
+    if ticket is None and os.path.lexists(path):
+        return _make_substitute(root, run)
+    return ticket
 
 
-def _without_ticket(root: Path, run: str) -> Ticket | None:
-    """Return what is known of a run that goes on: it waits behind all others, or has begun, and may have any device."""
+def _make_substitute(root: Path, run: str) -> Ticket | None:
+    """Return a ticket for a run whose own cannot be read; None if the run is over.
+
+    It has the last place, or has begun, and the run may use any device.
+    """
     ticket = Ticket(
         run=run,
         name="n/a",
         devices=[_ANY],
-        supervisor=_NOBODY,
+        supervisor=_NO_PROCESS,
         place=_LAST,
         since_ns=0,
         has_begun=True,
     )
     try:
         summary, state = read_entry.read_summary(root / run)
-    except (OSError, TuilabError):  # its record cannot be read either
-        ticket.supervisor = next(_processes(run), _NOBODY)
-        return ticket if ticket.supervisor != _NOBODY else None
+    except (OSError, TuilabError):  # the record of the run cannot be read either
+        ticket.supervisor = _find_process(run)
+        return ticket if ticket.supervisor != _NO_PROCESS else None
     if summary.run is None or state not in RUNNING_STATES:
         return None
-    ticket.supervisor, ticket.since_ns = summary.run.supervisor, summary.run.wall_ns
-    ticket.name, ticket.has_begun = (
-        f"{summary.run.topic}/{summary.run.scenario}",
-        state != RunState.QUEUED,
-    )
+    ticket.supervisor = summary.run.supervisor
+    ticket.since_ns = summary.run.wall_ns
+    ticket.name = f"{summary.run.topic}/{summary.run.scenario}"
+    ticket.has_begun = state != RunState.QUEUED
     return ticket
 
 
-def _processes(run: str) -> Iterator[Identity]:
-    """Yield the processes that a run has now."""
+def _find_process(run: str) -> Identity:
+    """Return one of the processes that a run has now; _NO_PROCESS if it has none."""
     with contextlib.suppress(OSError):
-        yield from filter(None, (presence.identify(pid) for pid, _ in presence.marked(run)))
+        for pid, _ in presence.marked(run):
+            if identity := presence.identify(pid):
+                return identity
+    return _NO_PROCESS
 
 
 def _write(root: Path, run: str, changes: dict[str, Any]) -> None:
-    _tell_problem(root, lambda: user_data.update(_path(root, run), changes, _LIMIT))
+    with _cannot_record(root):
+        user_data.update(_path(root, run), changes, _LIMIT)
 
 
-def _make(root: Path) -> None:
-    _tell_problem(root, lambda: (root / FOLDER).mkdir(parents=True, exist_ok=True, mode=0o700))
+def _make_folder(root: Path) -> None:
+    with _cannot_record(root):
+        (root / FOLDER).mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
-def _tell_problem(root: Path, change: Callable[[], object]) -> None:
+@contextlib.contextmanager
+def _cannot_record(root: Path) -> Iterator[None]:
+    """Raise CannotRecord for an OSError in a `with` block, except for a missing file."""
     try:
-        change()
+        yield
     except FileNotFoundError:
         raise
     except OSError as problem:
@@ -314,7 +353,10 @@ def _tell_problem(root: Path, change: Callable[[], object]) -> None:
 
 @contextlib.contextmanager
 def _lock(root: Path, patience_s: float = _PATIENCE_S) -> Iterator[bool]:
-    """Have the lock of the queue in a `with` block, if nobody has it for so long; a disk without locks is taken to be ours."""
-    _make(root)
-    with locked(root / FOLDER, patience_s) as is_ours:
-        yield is_ours
+    """Hold the lock of the queue in a `with` block, if it is free before the patience ends.
+
+    Yields whether this process has the lock. A disk without locks counts as locked by us.
+    """
+    _make_folder(root)
+    with locked(root / FOLDER, patience_s) as has_lock:
+        yield has_lock

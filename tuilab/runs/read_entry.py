@@ -1,7 +1,7 @@
-"""Reads the entry of a run from its journal.
+"""Read the entry of a run from its journal; `index` keeps the entries.
 
-Only the short streams are read: those of the supervisor and the judge. The verdicts of a command name no GPU, so for a command
-the beginning of two more streams is read. `index` keeps the entries.
+Only the short streams are read: those of the supervisor and the judge. The verdicts of a command
+name no GPU, so for a command the beginning of two more streams is read.
 """
 
 import os
@@ -22,18 +22,19 @@ from tuilab.record.summary import RunSummary
 from tuilab.runs.entry import RunEntry, from_name, is_newborn
 from tuilab.storage import filetree
 
-_STREAM_LIMIT = 64 * 1024 * 1024  # of what a supervisor or a judge writes about one run
+_STREAM_LIMIT = 64 * 1024 * 1024  # bytes of a short stream that are read
 _PORTION = 1024 * 1024
-_HEAD = (
-    256 * 1024
-)  # bytes of a stream in which the GPUs of a command are searched: it holds memory from its first step on
-_CLAIMS = 100  # of one run that are kept
+# Bytes of a stream in which the GPUs of a command are searched. A command holds memory on them from
+# its first step on.
+_HEAD = 256 * 1024
+_MAX_CLAIMS = 100  # of one run, and as many GPUs
+_MAX_TEXT = 300  # characters
 
 PathLike = str | os.PathLike[str]
 
 
 def read_entry(run_dir: PathLike) -> RunEntry:
-    """Return the entry of a run as it is now; if it cannot be read, the entry contains the reason."""
+    """Return the entry of a run as it is now, or one with the reason if it cannot be read."""
     try:
         summary, state = read_summary(run_dir)
     except OSError as problem:
@@ -44,12 +45,17 @@ def read_entry(run_dir: PathLike) -> RunEntry:
 
 
 def read_summary(run_dir: PathLike) -> tuple[RunSummary, str]:
-    """Return the summary of the short streams of a run, and its state; OSError or TuilabError if they cannot be read."""
+    """Return the summary of the short streams of a run, and its state.
+
+    OSError or TuilabError if the streams cannot be read.
+    """
     summary = _read_short_streams(run_dir)
     if summary.is_over or not _is_abandoned(summary, run_dir):
         return summary, summary.state
     summary = _read_short_streams(run_dir)  # it may have written its end before it exited
-    return summary, summary.state if summary.is_over else RunState.LOST
+    if summary.is_over:
+        return summary, summary.state
+    return summary, RunState.LOST
 
 
 def _unreadable(run_dir: PathLike, reason: str) -> RunEntry:
@@ -60,38 +66,42 @@ def _read_short_streams(run_dir: PathLike) -> RunSummary:
     summary = RunSummary()
     for stream in ("supervisor", "judge"):
         try:
-            reader = Reader(f"{os.fspath(run_dir)}/journal/{stream}.jsonl")
+            reader = Reader(_path_of(run_dir, stream))
         except FileNotFoundError:
             continue
-        try:
-            for _ in range(_STREAM_LIMIT // _PORTION):
-                if not (items := reader.read(_PORTION)):
-                    break
-                if newer := next(filter(is_newer, items), None):
-                    raise TuilabError(newer_words(newer))
-                fold_stream(summary, stream, items)
-                if reader.bytes_read == reader.bytes_seen:
-                    break
-        finally:
-            reader.close()
-    if (
-        summary.is_over and summary.run and summary.run.command and not summary.claims
-    ):  # a running run is read again and again
+        with closing(reader):
+            _fold_whole(summary, stream, reader)
+    # Not while the command is running, because it is read again and again then.
+    if summary.is_over and summary.run and summary.run.command and not summary.claims:
         _add_gpus(summary, run_dir)
     return summary
+
+
+def _path_of(run_dir: PathLike, stream: str) -> str:
+    return f"{os.fspath(run_dir)}/journal/{stream}.jsonl"
+
+
+def _fold_whole(summary: RunSummary, stream: str, reader: Reader) -> None:
+    """Fold a stream into a summary; TuilabError if the run has a newer format."""
+    for _ in range(_STREAM_LIMIT // _PORTION):
+        items = reader.read(_PORTION)
+        if not items:
+            return
+        for item in items:
+            if is_newer(item):
+                raise TuilabError(newer_words(item))
+        fold_stream(summary, stream, items)
+        if reader.bytes_read == reader.bytes_seen:
+            return
 
 
 def _add_gpus(summary: RunSummary, run_dir: PathLike) -> None:
     """Add the GPUs of the machine to a summary, and on which of them a command held memory."""
     for stream in ("sampler", "worker-0"):
-        with (
-            suppress(OSError, TuilabError),
-            closing(Reader(f"{os.fspath(run_dir)}/journal/{stream}.jsonl")) as reader,
-        ):
+        with suppress(OSError, TuilabError), closing(Reader(_path_of(run_dir, stream))) as reader:
+            head = reader.read(_HEAD)
             fold_stream(
-                summary,
-                stream,
-                [item for item in reader.read(_HEAD) if isinstance(item, GpuFound | GpuHeld)],
+                summary, stream, [item for item in head if isinstance(item, GpuFound | GpuHeld)]
             )
 
 
@@ -104,39 +114,40 @@ def _is_abandoned(summary: RunSummary, run_dir: PathLike) -> bool:
 
 def entry_of(run_dir: PathLike, summary: RunSummary, state: str) -> RunEntry:
     """Return the entry of a run that has been read."""
-    name, run = os.path.basename(run_dir), summary.run
-    every = list(summary.claims.values())[:_CLAIMS]
-    claims = [(claim.text[:300], claim.verdict.verdict if claim.verdict else "") for claim in every]
-    bytes_total = filetree.size(
-        run_dir, but=saved_summary.FILE
-    )  # this file comes and goes when a run is opened
+    name = os.path.basename(run_dir)
+    run = summary.run
+    recorded = list(summary.claims.values())[:_MAX_CLAIMS]
+    claims = []
+    claim_gpus = []
+    gpu_names = {}
+    for claim in recorded:
+        verdict = claim.verdict
+        claims.append((claim.text[:_MAX_TEXT], verdict.verdict if verdict else ""))
+        gpu = verdict.gpu[:_MAX_TEXT] if verdict else ""
+        claim_gpus.append(gpu)
+        if verdict and gpu:
+            gpu_names[gpu] = verdict.gpu_name[:_MAX_TEXT]
+    # The saved summary is left out: it comes and goes when a run is opened.
+    bytes_total = filetree.size(run_dir, but=saved_summary.FILE)
+    reason = summary.reason[:_MAX_TEXT]
     if run is None:
-        reason = summary.reason[:300]
-        return from_name(name)._replace(
-            state=state, reason=reason, claims=claims, bytes_total=bytes_total
-        )
-    verdicts = [claim.verdict for claim in every]
-    claim_gpus = [verdict.gpu[:300] if verdict else "" for verdict in verdicts]
-    gpu_names = {
-        verdict.gpu[:300]: verdict.gpu_name[:300] for verdict in verdicts if verdict and verdict.gpu
-    }
+        entry = from_name(name)
+        return entry._replace(state=state, reason=reason, claims=claims, bytes_total=bytes_total)
     if not gpu_names:
-        gpu_names = {
-            uuid[:300]: name_of_gpu(uuid, summary)[:300]
-            for uuid in islice(summary.gpus_held, _CLAIMS)
-        }
+        for uuid in islice(summary.gpus_held, _MAX_CLAIMS):
+            gpu_names[uuid[:_MAX_TEXT]] = name_of_gpu(uuid, summary)[:_MAX_TEXT]
     return RunEntry(
         run=name,
         scenario=run.scenario,
         topic=run.topic,
-        title=run.title[:300],
+        title=run.title[:_MAX_TEXT],
         state=state,
-        reason=summary.reason[:300],
+        reason=reason,
         changed={name: run.params[name] for name in run.changed if name in run.params},
         claims=claims,
         elapsed_s=summary.elapsed_s if summary.is_over else None,
         bytes_total=bytes_total,
-        claim_keys=[claim.key for claim in every],
+        claim_keys=[claim.key for claim in recorded],
         source_sha256=run.source_sha256,
         claim_gpus=claim_gpus if any(claim_gpus) else [],
         gpu_names=gpu_names,

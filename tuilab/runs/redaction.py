@@ -1,7 +1,8 @@
-"""What is private in a run, taken out of it before it is handed on: into a report, or an archive.
+"""Remove private data from a run before it is shared in a report or an archive.
 
-Secrets go from every text of a record, wherever it stands; numbers, and the names of kinds and streams, stay. Equal texts stay
-equal, so that what belongs together still does. A record whose parts no longer fit each other is left out, and said to be.
+Secrets are removed from every text of a record. Numbers stay, and the names of kinds and streams.
+Equal texts stay equal, so that related records still fit each other. A record whose parts no longer
+fit each other is left out, and this is reported.
 """
 
 from collections import Counter
@@ -21,7 +22,7 @@ from tuilab.scrub.source import clean_source
 from tuilab.text.display import GONE, join, plural, show
 
 _SOURCE = "scenario.py"
-_PLACES = {  # what people call the records in which secrets stand
+_PLACES = {  # names, for users, of the kinds of records and the files that may have secrets
     "run_started": "parameters and command",
     "run_described": "parameters and command",
     "worker_started": "environment",
@@ -38,51 +39,56 @@ _PLACES = {  # what people call the records in which secrets stand
 }
 
 
-class Private:
-    """Takes out what is private, and counts where it stood."""
+class Redactor:
+    """Removes private data, and counts by place how much it removed."""
 
     def __init__(self) -> None:
         self.places: Counter[str] = Counter()
         self._scrub = scrubber(keeps_numbers=True)
-        self._printed: dict[
-            str, list[tuple[int, int]]
-        ] = {}  # by log: where secrets stand that this shell does not know
-        self._plain: set[tuple[str, ...]] = (
-            set()
-        )  # arms and names of logged values that hold nothing private
+        # By log: the places of secrets that only the run knew, from its records.
+        self._printed: dict[str, list[tuple[int, int]]] = {}
+        # Arm and names of logged values that contain nothing private.
+        self._plain: set[tuple[str, ...]] = set()
 
     def of(self, value: Any, place: str) -> Any:
-        """Return plain data, as from a file of that name, without what is private."""
+        """Return plain data without its private parts; `place` is its kind of record or file."""
         cleaned = self._scrub(value)
-        if more := str(cleaned).count(GONE) - str(value).count(GONE):
-            self.places[_PLACES.get(place, show(place, 40).replace("_", " "))] += more
+        if removed := str(cleaned).count(GONE) - str(value).count(GONE):
+            name = _PLACES.get(place, show(place, 40).replace("_", " "))
+            self.places[name] += removed
         return cleaned
 
     def source(self, text: str) -> str:
-        """Return a source without what is private: Python that still parses, or a text of another kind."""
+        """Return a source without its private parts.
+
+        Python still parses. Any other text is treated as plain data.
+        """
         cleaned = clean_source(text, self._scrub)
         if cleaned is None:
             return str(self.of(text, _SOURCE))
-        if more := cleaned.count(GONE) - text.count(GONE):
-            self.places[_PLACES[_SOURCE]] += more
+        if removed := cleaned.count(GONE) - text.count(GONE):
+            self.places[_PLACES[_SOURCE]] += removed
         return cleaned
 
     def word(self, text: str) -> str:
-        """Return a word as it stands in the records that `item` returns."""
-        clean: str = self._scrub(text)
-        return clean
+        """Return a word as it is in the records that `item` returns."""
+        cleaned: str = self._scrub(text)
+        return cleaned
 
     def scenario(self, scenario: Scenario) -> Scenario:
-        """Return what a source says of itself without what is private, which is counted where it stands in the source."""
-        params = [
-            param._replace(default=self._scrub({param.name: param.default})[param.name])
-            for param in scenario.params
-        ]
+        """Return the description of a scenario without its private parts.
+
+        They are not counted here, but in the source from which the description was read.
+        """
+        params = []
+        for param in scenario.params:
+            cleaned = self._scrub({param.name: param.default})
+            params.append(param._replace(default=cleaned[param.name]))
         plain = msgspec.to_builtins(scenario._replace(params=tuple(params)))
         return msgspec.convert(self._scrub(plain), Scenario)
 
     def item(self, item: Item) -> Item:
-        """Return a record without what is private: itself where nothing is."""
+        """Return a record without its private parts; the record itself if it has none."""
         if isinstance(item, Logged) and self._is_plain(item):
             return item
         if isinstance(item, Corrupt | Gap):
@@ -94,7 +100,10 @@ class Private:
         return cleaned
 
     def printed(self, data: bytes, log: str) -> bytes:
-        """Return a log without the secrets that its run knew; `item` has to have seen the records of the run."""
+        """Return a log without the secrets that its run knew.
+
+        `item` has to be called for all records of the run first.
+        """
         places = self._printed.get(log, [])
         cleaned = without_places(data, places)
         if places:
@@ -103,21 +112,24 @@ class Private:
 
     def _is_plain(self, item: Logged) -> bool:
         names = (item.a, *item.v)
-        if names not in self._plain and self._scrub([*names]) == [*names]:
-            self._plain.add(names)
-        return names in self._plain
+        if names in self._plain:
+            return True
+        if self._scrub([*names]) != [*names]:
+            return False
+        self._plain.add(names)
+        return True
 
 
-def words_of(places: Mapping[str, int]) -> str:
-    """Return what was taken out, in words; nothing where nothing was."""
+def describe_redactions(places: Mapping[str, int]) -> str:
+    """Return how many words were removed, why and where; empty if none were."""
     if not places:
         return ""
     count = sum(places.values())
-    looks = "it looks like a secret" if count == 1 else "they look like secrets"
-    where = join([f"{many} in {place}" for place, many in places.items()])
-    return f"{plural(count, 'word')} taken out, for {looks}: {where}"
+    reason = "it looks like a secret" if count == 1 else "they look like secrets"
+    where = join([f"{removed} in {place}" for place, removed in places.items()])
+    return f"{plural(count, 'word')} taken out, for {reason}: {where}"
 
 
-def words_of_packed(places: Mapping[str, int]) -> str:
-    """Return what an archive has not, in words."""
-    return words_of(places) or "the home folder in its source was replaced by ~"
+def describe_packed_redactions(places: Mapping[str, int]) -> str:
+    """Return what was removed from a run when it was packed into an archive."""
+    return describe_redactions(places) or "the home folder in its source was replaced by ~"

@@ -1,6 +1,7 @@
-"""A run whose processes cannot be seen from here, and which has no end: what can be said of it, and when it may be deleted.
+"""Describe a run without an end whose processes cannot be seen from here.
 
-Its folder came from another box, or is on a disk that boxes share; or the box got another name and was started again.
+Its folder came from another machine, or is on a disk that machines share. Or the machine got
+another name and was rebooted.
 """
 
 import os
@@ -13,23 +14,29 @@ from tuilab.runs import store
 from tuilab.runs.command_line import hint
 from tuilab.text.display import show
 
-SILENCE_S = 300.0  # a run that goes on writes twice a second, and a disk that boxes share shows it a minute later at most
+# A running run writes twice a second. A disk that machines share shows it at most a minute later.
+SILENCE_S = 300.0
 
 
 def describe_elsewhere(run_dir: Path, supervisor: Identity) -> str:
-    """Return what can be said of a run whose supervisor cannot be seen from here, and what to do about it."""
-    name, place = show(store.short_id(run_dir.name)), _place(supervisor)
+    """Return where a run is or was running, and how to stop or delete it."""
+    name = show(store.short_id(run_dir.name))
+    place = _place(supervisor)
     if not is_silent(run_dir):
         return f"{name} runs {place}; stop it there"
     since = time.strftime("%Y-%m-%d %H:%M", time.localtime(_written_at(run_dir)))
-    step = f"stop it there, or if you know that it has ended, delete it: {hint(run_dir.parent, 'rm', name, '--yes')}"
+    command = hint(run_dir.parent, "rm", name, "--yes")
     return (
-        f"{name} ran {place} and has no recorded end; it has written nothing since {since}; {step}"
+        f"{name} ran {place} and has no recorded end; it has written nothing since {since}; "
+        f"stop it there, or if you know that it has ended, delete it: {command}"
     )
 
 
 def is_silent(run_dir: Path) -> bool:
-    """Say whether nothing was written to a run for long; a clock that is far ahead counts as well."""
+    """Return whether nothing was written to a run for SILENCE_S.
+
+    A time that is as far in the future counts as well: the clock of the other machine is wrong.
+    """
     return abs(time.time() - _written_at(run_dir)) > SILENCE_S
 
 

@@ -1,4 +1,4 @@
-"""Which run counts: the run that represents its scenario, and the run that another run is compared with.
+"""Choose the run that represents a scenario, and the run that another run is compared with.
 
 `docs/history.md` explains both rules to users. Kept free of slow imports: `tuilab list` loads it.
 """
@@ -22,19 +22,22 @@ if TYPE_CHECKING:
     from tuilab.record.events import RunStarted
 
 TAG = "baseline"
-_MOST = 100  # runs of a scenario that are looked at, newest first; points of a sweep with other values are not counted
-_BEFORE = 300  # earlier runs of a scenario among which a comparable one is searched
-_FAILED_STATES = BROKEN_STATES - {
-    RunState.UNREADABLE
-}  # a run that cannot be read may have succeeded
+# Runs of a scenario among which its representative is searched, newest first. A point of a sweep
+# with other values does not count.
+_MAX_CANDIDATES = 100
+_MAX_EARLIER = 300  # earlier runs of a scenario among which a comparable one is searched
+# A run that cannot be read may have succeeded.
+_FAILED_STATES = BROKEN_STATES - {RunState.UNREADABLE}
+_ENDED_STATES = _FAILED_STATES | {RunState.SUCCEEDED, RunState.STOPPED}
+# How well a run represents its scenario, the best rank last; 0 is the rank of a run that cannot.
 _NOT_TESTABLE, _STOPPED, _OTHER_PARAMETERS, _QUICK, _WITH_DEFAULTS = range(1, 6)
 
 
 class ScenarioStatus(NamedTuple):
-    """What lists show of a scenario."""
+    """The status of a scenario, for lists."""
 
     verdict: str = ""  # of the run that represents it; or FAILED, running, queued
-    differs_by: str = ""  # what was not as usual in that run: `quick`, `rows=5`, `stopped`
+    differs_by: str = ""  # how that run differs from a usual one: `quick`, `rows=5`, `stopped`
 
 
 class Reference(NamedTuple):
@@ -45,17 +48,23 @@ class Reference(NamedTuple):
 
 
 def is_with_defaults(run: "RunEntry | RunStarted", free: Collection[str] = ("device",)) -> bool:
-    """Return whether a run had the default parameters, except for free ones, and was not quick."""
+    """Return whether a run had the default parameters and was not quick.
+
+    The free parameters may have any value.
+    """
     return not run.quick and set(run.changed) <= set(free)
 
 
 def has_other_values(point: Iterable[str], changed: Collection[str]) -> bool:
-    """Return whether a run is a point of a sweep with values that differ from the defaults; the device may differ."""
+    """Return whether a run is a point of a sweep with values that differ from the defaults.
+
+    The device may differ.
+    """
     return any(name in changed and name != "device" for name in point)
 
 
 def is_comparable(other: RunEntry, run: RunEntry) -> bool:
-    """Return whether another run of the scenario succeeded and had the same sizes: both quick, or neither.
+    """Return whether another run of the scenario succeeded, and both were quick or neither.
 
     A point of a sweep with other values is comparable only with runs of the same sweep.
     """
@@ -65,10 +74,10 @@ def is_comparable(other: RunEntry, run: RunEntry) -> bool:
 
 
 def verdict_of(entry: RunEntry) -> str:
-    """Return the one verdict of a run: the worst of its claims; FAILED if the run failed; running or queued before its end.
+    """Return the one verdict of a run: the worst of its claims, FAILED, running or queued.
 
-    A stopped run has the verdicts that it reached. There is none for a run that cannot be read, for a state that only a newer
-    tuilab knows, and for a point of a sweep with other values.
+    A stopped run has the verdicts that it reached. The result is empty for a run that cannot be
+    read, for a state that only a newer tuilab knows, and for a point of a sweep with other values.
     """
     if entry.is_running:
         return QUEUED if entry.is_waiting else RUNNING
@@ -80,7 +89,10 @@ def verdict_of(entry: RunEntry) -> str:
 
 
 def worst(verdicts: Collection[str]) -> str:
-    """Return the worst of some verdicts. NOT TESTABLE HERE is the best one: it counts if nothing could be tested."""
+    """Return the worst of some verdicts; empty if there are none.
+
+    NOT TESTABLE HERE is the best one: it counts only if nothing could be tested.
+    """
     for verdict in WORST_FIRST:
         if verdict in verdicts:
             return verdict
@@ -88,38 +100,50 @@ def worst(verdicts: Collection[str]) -> str:
 
 
 def representative_run(newest_first: Iterable[RunEntry]) -> RunEntry | None:
-    """Return the run that represents its scenario, from the runs of the scenario; None if none of them does.
+    """Return the run that represents a scenario, from the runs of the scenario; None if none does.
 
-    It is the newest finished run with the default parameters. If there is none, the newest quick run represents the scenario,
-    then the newest run with other parameters, then the newest stopped one. A run in which nothing could be tested comes last.
+    It is the newest finished run with the default parameters. If there is none, the newest quick
+    run represents the scenario, then the newest run with other parameters, then the newest stopped
+    one. A run in which nothing could be tested comes last.
     """
     best = max(_candidates(newest_first), key=_rank, default=None)
-    return best if best and _rank(best) else None
+    if best is None or _rank(best) == 0:
+        return None
+    return best
 
 
 def status_of(newest_first: Iterable[RunEntry]) -> ScenarioStatus:
-    """Return what lists show of a scenario: whether a new run of it is running or queued, else what its run found."""
+    """Return what lists show of a scenario.
+
+    It is that a new run is running or queued, else the verdict of the run that represents it.
+    """
     candidates = list(_candidates(newest_first))
     states = [verdict_of(entry) for entry in candidates if entry.is_running]
     for state in (RUNNING, QUEUED):
         if state in states:
             return ScenarioStatus(state)
     best = representative_run(candidates)
-    return ScenarioStatus(verdict_of(best), _differs_by(best)) if best else ScenarioStatus()
+    if best is None:
+        return ScenarioStatus()
+    return ScenarioStatus(verdict_of(best), _differs_by(best))
 
 
 def statuses(index: Index) -> dict[str, ScenarioStatus]:
     """Return the status of each scenario that has runs in a folder."""
     runs = _by_scenario(folders.run_names(index.root))
-    found = {scenario: status_of(map(index.entry, names)) for scenario, names in runs.items()}
+    statuses = {scenario: status_of(map(index.entry, names)) for scenario, names in runs.items()}
     index.save()
-    return found
+    return statuses
 
 
 def representative_runs(index: Index) -> dict[str, str]:
-    """Return by scenario the run that represents it, else its newest run; the scenario with the newest run comes first."""
+    """Return, by scenario, the run that represents it, else its newest run.
+
+    The scenario with the newest run comes first.
+    """
+    newest_first, _ = folders.list_folders(index.root)
     runs = {}
-    for scenario, names in _by_scenario(folders.list_folders(index.root)[0]).items():
+    for scenario, names in _by_scenario(newest_first).items():
         best = representative_run(map(index.entry, names))
         runs[scenario] = best.run if best else names[0]
     index.save()
@@ -127,32 +151,37 @@ def representative_runs(index: Index) -> dict[str, str]:
 
 
 def runs_to_report(index: Index) -> list[str]:
-    """Return the run that represents each scenario, in the order of the catalogue; other runs come last."""
-    from tuilab.catalogue import (
-        catalog,
-    )  # imported here: `tuilab list` has its own list of scenarios
+    """Return the run that represents each scenario, in the order of the catalogue.
 
-    found = representative_runs(index)
-    runs = {
-        scenario: run for scenario, run in found.items() if not is_watched(run)
-    }  # watched commands claim nothing
-    runs = runs or found
+    Runs of scenarios that the catalogue does not have come last.
+    """
+    # imported here: `tuilab list` has its own list of scenarios
+    from tuilab.catalogue import catalog
+
+    runs = representative_runs(index)
+    # Watched commands claim nothing.
+    unwatched = {scenario: run for scenario, run in runs.items() if not is_watched(run)}
+    if unwatched:
+        runs = unwatched
     listed = [scenario.id for scenario in catalog.load() if scenario.id in runs]
-    return [runs[scenario] for scenario in [*listed, *sorted(runs.keys() - set(listed))]]
+    unlisted = sorted(runs.keys() - set(listed))
+    return [runs[scenario] for scenario in listed + unlisted]
 
 
 def reference_for(run_dir: "Path", index: Index) -> Reference | None:
-    """Return the run that a run is compared with: the baseline of its scenario, else the newest earlier comparable run.
+    """Return the run that a run is compared with; None if there is none.
 
-    The baseline itself is compared with the newest earlier comparable run.
+    It is the baseline of its scenario, else the newest earlier comparable run. The baseline itself
+    is compared with the newest earlier comparable run.
     """
-    root, index = run_dir.parent, index.in_folder(run_dir.parent)
+    root = run_dir.parent
+    index = index.in_folder(root)
     baseline = next(_tagged(run_dir), run_dir.name)
     if baseline != run_dir.name:
         return Reference(root / baseline, is_baseline=True)
     entry = index.entry(run_dir.name)
     earlier = [run for run in _same_scenario(run_dir) if by_time(run) < by_time(run_dir.name)]
-    comparable = (run for run in earlier[:_BEFORE] if is_comparable(index.entry(run), entry))
+    comparable = (run for run in earlier[:_MAX_EARLIER] if is_comparable(index.entry(run), entry))
     run = next(comparable, None)
     index.save()
     return Reference(root / run, is_baseline=False) if run else None
@@ -161,32 +190,37 @@ def reference_for(run_dir: "Path", index: Index) -> Reference | None:
 def needed_reference(run_dir: "Path", index: Index) -> "Path":
     """Return the run that a run is compared with; UsageError if there is none."""
     reference = reference_for(run_dir, index)
-    if reference is None:
-        from tuilab.runs.command_line import hint
+    if reference is not None:
+        return reference.run_dir
+    from tuilab.runs.command_line import hint  # imported here: `tuilab list` gives no hints
 
-        name, scenario = RunName(run_dir.name).id, show(RunName(run_dir.name).scenario, 60)
-        step = hint(run_dir.parent, "note", "RUN", "--tag", TAG)
-        raise UsageError(
-            f"no run to compare {show(name)} with: {scenario} has no other baseline and no comparable earlier run; "
-            f"name a second run, or tag a baseline: {step}"
-        )
-    return reference.run_dir
+    name = RunName(run_dir.name)
+    step = hint(run_dir.parent, "note", "RUN", "--tag", TAG)
+    raise UsageError(
+        f"no run to compare {show(name.id)} with: {show(name.scenario, 60)} has no other baseline "
+        f"and no comparable earlier run; name a second run, or tag a baseline: {step}"
+    )
 
 
 def is_baseline(run_dir: "Path") -> bool:
-    """Return whether a run has the tag. Most runs have no notes, and nothing is read for them."""
+    """Return whether a run is tagged as a baseline. Nothing is read of a run without notes."""
     return os.path.lexists(f"{run_dir}/{notes.FILE}") and TAG in notes.read(run_dir).tags
 
 
 def pin(run_dir: "Path") -> str:
-    """Make a run the baseline of its scenario instead of the previous one, and return a sentence that says so."""
-    before = [run for run in _tagged(run_dir) if run != run_dir.name]
+    """Make a run the baseline of its scenario, and return a sentence that says so.
+
+    The previous baseline loses its tag.
+    """
+    previous = [run for run in _tagged(run_dir) if run != run_dir.name]
     notes.add(run_dir, tags=[TAG])
-    for run in before:
+    for run in previous:
         notes.add(run_dir.parent / run, untags=[TAG])
     name = RunName(run_dir.name)
-    instead = f", instead of {RunName(before[0]).id}" if before else ""
-    return f"{name.id} is the baseline of {name.scenario}{instead}"
+    sentence = f"{name.id} is the baseline of {name.scenario}"
+    if previous:
+        sentence += f", instead of {RunName(previous[0]).id}"
+    return sentence
 
 
 def unpin(run_dir: "Path") -> str:
@@ -197,11 +231,8 @@ def unpin(run_dir: "Path") -> str:
 
 
 def _rank(entry: RunEntry) -> int:
-    """Return how well a run represents its scenario; 0: not at all."""
-    has_ended = (
-        entry.state in (RunState.SUCCEEDED, RunState.STOPPED) or entry.state in _FAILED_STATES
-    )
-    if not has_ended or has_other_values(entry.point, entry.changed):
+    """Return how well a run represents its scenario; 0 if it does not."""
+    if entry.state not in _ENDED_STATES or has_other_values(entry.point, entry.changed):
         return 0
     if verdict_of(entry) == Verdict.NOT_TESTABLE:
         return _NOT_TESTABLE
@@ -214,13 +245,13 @@ def _rank(entry: RunEntry) -> int:
 
 def _candidates(newest_first: Iterable[RunEntry]) -> Iterator[RunEntry]:
     """Yield the runs of a scenario up to the first one with the defaults, or up to a limit."""
-    left = _MOST
+    remaining = _MAX_CANDIDATES
     for entry in newest_first:
         yield entry
         rank = _rank(entry)
         if rank:
-            left -= 1
-        if rank == _WITH_DEFAULTS or not left:
+            remaining -= 1
+        if rank == _WITH_DEFAULTS or not remaining:
             return
 
 
@@ -231,31 +262,30 @@ def _differs_by(entry: RunEntry) -> str:
     elif not is_with_defaults(entry):
         from tuilab.catalogue.params import spell  # imported here: most runs have the defaults
 
-        words += [
-            f"{name}={spell(value)}" for name, value in entry.changed.items() if name != "device"
-        ]
+        for name, value in entry.changed.items():
+            if name != "device":
+                words.append(f"{name}={spell(value)}")
     if entry.state == RunState.STOPPED:
         words.append(entry.state)
     return show(", ".join(words), 100)
 
 
 def _by_scenario(runs: Iterable[str]) -> Mapping[str, list[str]]:
-    """Return the names of runs by scenario, each in their order."""
-    found: dict[str, list[str]] = {}
+    """Return the names of runs by scenario; those of one scenario keep their order."""
+    by_scenario: dict[str, list[str]] = {}
     for run in runs:
-        found.setdefault(RunName(run).scenario, []).append(run)
-    found.pop("", None)  # the name of such a folder contains no scenario
-    return found
+        by_scenario.setdefault(RunName(run).scenario, []).append(run)
+    by_scenario.pop("", None)  # runs in whose name there is no scenario
+    return by_scenario
 
 
 def _same_scenario(run_dir: "Path") -> list[str]:
     """Return the runs of the scenario of a run, newest first."""
     scenario = RunName(run_dir.name).scenario
-    return [
-        run for run in folders.run_names(str(run_dir.parent)) if RunName(run).scenario == scenario
-    ]
+    runs = folders.run_names(str(run_dir.parent))
+    return [run for run in runs if RunName(run).scenario == scenario]
 
 
 def _tagged(run_dir: "Path") -> Iterator[str]:
-    """Yield the runs of a run's scenario with the tag, newest first. The first of them is the baseline."""
+    """Yield the tagged runs of a run's scenario, newest first; the first one is the baseline."""
     return (run for run in _same_scenario(run_dir) if is_baseline(run_dir.parent / run))

@@ -1,19 +1,20 @@
-"""The name of a run's folder: when it started, its scenario, and a random end that is enough to name it.
+"""The name of a run's folder: its start time, its scenario, and a random id that names the run.
 
-Kept free of slow imports, as `tuilab list` reads the names of all runs.
+Kept free of slow imports, because `tuilab list` reads the names of all runs.
 """
 
 import os
 import time
 
-_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)  # of the months, without leap days
 
 
 class RunName:
-    """What the name of a folder tells of its run.
+    """The parts of the name of a folder.
 
-    A folder may have a name that tuilab did not give it. Its id is then what follows the last hyphen, or all of it; its
-    scenario is "" unless something stands between two hyphens, and when it started is not known.
+    A folder may have a name that tuilab did not give it. Its id is then the text after the last
+    hyphen, or the whole name. Its scenario is empty unless the name has a text between two hyphens,
+    and its start time is not known.
     """
 
     def __init__(self, text: str) -> None:
@@ -23,82 +24,82 @@ class RunName:
 
     @property
     def started_s(self) -> float | None:
-        """When it started, in seconds since 1970."""
+        """The start time in seconds since 1970; None if the name has none."""
         digits = _digits(self.text)
         if not digits:
             return None
-        from datetime import (
-            datetime,
-        )  # strptime takes ten times as long, and longer to load than a list
+        # strptime takes ten times as long, and loading it takes longer than a list.
+        from datetime import datetime
 
         try:
-            return (
-                datetime.fromisoformat(f"{digits[:8]}T{digits[8:14]}Z").timestamp()
-                + int(digits[14:]) / 1000
-            )
+            second = datetime.fromisoformat(f"{digits[:8]}T{digits[8:14]}Z")
         except ValueError:
             return None
+        return second.timestamp() + int(digits[14:]) / 1000
 
     @property
     def started(self) -> str:
-        """When it started, for people, to the minute."""
-        if _is_plain_time(_digits(self.text)):
-            day, clock = self.text[:8], self.text[9:13]
-            return f"{day[:4]}-{day[4:6]}-{day[6:]} {clock[:2]}:{clock[2:]}Z"
+        """The start time as users see it, to the minute."""
+        digits = _digits(self.text)
+        if _is_plain_time(digits):
+            year, month, day = digits[:4], digits[4:6], digits[6:8]
+            return f"{year}-{month}-{day} {digits[8:10]}:{digits[10:12]}Z"
         started_s = self.started_s
-        return (
-            "n/a" if started_s is None else time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(started_s))
-        )
+        if started_s is None:
+            return "n/a"
+        return time.strftime("%Y-%m-%d %H:%MZ", time.gmtime(started_s))
 
 
 def _digits(text: str) -> str:
-    """Return the digits of the time that a name begins with; none of a name that tuilab did not give."""
+    """Return the 17 digits of the time with which a name begins: 8 of the day, 9 of the clock.
+
+    Empty if tuilab did not give the name.
+    """
     digits = text[:8] + text[9:18]
-    return (
-        digits
-        if len(digits) == 17 and text[8] == "T" and digits.isascii() and digits.isdigit()
-        else ""
-    )
+    if len(digits) == 17 and text[8] == "T" and digits.isascii() and digits.isdigit():
+        return digits
+    return ""
 
 
 def _is_plain_time(digits: str) -> bool:
-    """Say whether they are a time of which nothing has to be reckoned: what does that takes longer to load than a list."""
-    if not digits:
+    """Return whether digits are a time that can be shown without a conversion.
+
+    Loading `datetime` for the conversion takes longer than a list.
+    """
+    if digits < "1":  # no digits, or a year before 1000
         return False
-    month, day, hour, minute, second = (int(digits[at : at + 2]) for at in range(4, 14, 2))
-    return (
-        digits > "1"
-        and 1 <= month <= 12
-        and 1 <= day <= _DAYS[month - 1]
-        and hour < 24
-        and minute < 60
-        and second < 60
-    )
+    month, day = int(digits[4:6]), int(digits[6:8])
+    hour, minute, second = int(digits[8:10]), int(digits[10:12]), int(digits[12:14])
+    if not 1 <= month <= 12 or not 1 <= day <= _DAYS[month - 1]:
+        return False
+    return hour < 24 and minute < 60 and second < 60
 
 
 def kind_of_run(scenario: str, verb: str) -> str:
-    """Return what stands for its scenario in the name of a run: a command of the user's has the verb in it, as no lesson has.
+    """Return the scenario as the name of a run has it; for a user's command, with its subcommand.
 
-    So a script that is called as a lesson is has no part in what is said of the lesson.
+    So a script with the name of a lesson does not count as a run of the lesson.
     """
     return f"{scenario[:50]}.{verb}" if verb else scenario
 
 
 def is_watched(run: str) -> bool:
-    """Say whether a run is of a command that was watched, and not of a scenario or a race."""
+    """Return whether a run is one of `tuilab exec`, and not of a scenario or a comparison."""
     return RunName(run).scenario.endswith(".exec")
 
 
 def by_time(name: str) -> tuple[bool, str]:
-    """Return the key that sorts names of runs by when they started; one that tells no time comes before all that do."""
+    """Return the key that sorts names of runs by their start; names without a time come first."""
     return name[:8].isdigit() and name[8:9] == "T", name
 
 
 def new_name(scenario: str) -> str:
     """Return the name of a new run; such names sort by time."""
-    now = time.time()
-    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now)) + f"{int(now * 1000) % 1000:03}Z"
-    import re
+    import re  # imported here: `tuilab list` makes no run
 
-    odd = r"(?a:[^\w.+-])"  # what a scenario file may be called, and a run is not
-    return f"{stamp}-{re.sub(odd, '_', scenario)[:60]}-{os.urandom(3).hex()}"
+    now_s = time.time()
+    second = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now_s))
+    milliseconds = int(now_s * 1000) % 1000
+    # The name of a scenario file may have characters that the name of a run must not have.
+    scenario = re.sub(r"(?a:[^\w.+-])", "_", scenario)[:60]
+    return f"{second}{milliseconds:03}Z-{scenario}-{os.urandom(3).hex()}"

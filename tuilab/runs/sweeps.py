@@ -1,4 +1,4 @@
-"""Sweeps among the runs of a folder: which there are, which points have been run, and which are missing."""
+"""The sweeps among the runs of a folder: the states of their points, and the missing points."""
 
 import contextlib
 import os
@@ -22,97 +22,117 @@ from tuilab.runs.index import Index
 from tuilab.storage.files import can_only_be_ours
 from tuilab.text.display import GONE, did_you_mean, plural, show
 
-PREFIX = "sweep-"  # of the id of each: no run is called so
+PREFIX = "sweep-"  # of the id of every sweep; the name of a run never begins so
+NOT_BEGUN = "not begun"  # the state of points without a run, as users see it
 _LAST = re.compile(rf"(?:{PREFIX})?last(?:~([0-9]{{1,6}}))?")
-LEFT = "not begun"  # what is told of points without a run
+_OWN, _OF_ANOTHER_USER, _FROM_ARCHIVE = range(3)  # origins of a run, the most trusted one first
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A sweep as its runs have it."""
+class RecordedSweep:
+    """A sweep as its runs have recorded it."""
 
     sweep: Sweep
     root: Path
-    entries: list[RunEntry]  # of its runs, the oldest first
-    source: Path  # the run whose record says all this
-    is_imported: bool = False  # what it would do is told by an archive alone
+    entries: list[RunEntry]  # of its runs, oldest first
+    source: Path  # the run from whose record `sweep` was read
+    is_imported: bool = (
+        False  # all its readable runs come from an archive: its command is never run
+    )
 
     @property
     def runs(self) -> list[Path]:
         return [self.root / entry.run for entry in self.entries]
 
     @property
-    def going_on(self) -> list[RunEntry]:
-        """Its runs that go on, or wait."""
+    def unfinished(self) -> list[RunEntry]:
+        """Its runs that are running or queued."""
         return [entry for entry in self.entries if entry.is_running]
 
     @property
-    def front(self) -> Identity | None:
-        """Who begins one point after another, as far as that can be seen from here."""
-        front = None if self.is_imported else self.sweep.front
-        return front if front and presence.presence(front) == "alive" else None
+    def client(self) -> Identity | None:
+        """The process that starts one point after another; None if it cannot be seen from here."""
+        client = self.sweep.front
+        if self.is_imported or not client or presence.presence(client) != "alive":
+            return None
+        return client
 
     @property
     def counts(self) -> Counter[str]:
-        """How many points are in which state: one that succeeded once did, else the newest run of it counts."""
+        """The number of points in each state.
+
+        A point with a run that succeeded has succeeded. Any other has the state of its newest run.
+        """
         states: dict[str, str] = {}
         for entry in self.entries:
             point = repr(sorted(entry.point.items()))
-            states[point] = (
-                RunState.SUCCEEDED if states.get(point) == RunState.SUCCEEDED else entry.state
-            )
-        left = prod(map(len, self.sweep.values.values())) - len(states)
-        return Counter(states.values()) + Counter({LEFT: left})
+            if states.get(point) != RunState.SUCCEEDED:
+                states[point] = entry.state
+        counts = Counter(states.values())
+        not_begun = prod(map(len, self.sweep.values.values())) - len(states)
+        if not_begun > 0:
+            counts[NOT_BEGUN] += not_begun
+        return counts
 
 
-def find(reference: str, root: Path) -> Begun:
-    """Return the sweep that an id, the start of one, `last`, or `last~1` (the one before) means."""
-    entries = members(root)
-    known = sweeps_among(reversed(entries))
-    back = _LAST.fullmatch(reference)
-    wanted = (
-        [one for one in known if _is_meant(one, reference)]
-        if back is None
-        else known[(at := int(back[1] or 0)) : at + 1]
-    )
-    if len(wanted) != 1:
-        what = (
-            f"could be {len(wanted)} sweeps; add characters"
-            if wanted
-            else f"is not a sweep in {show(root)}"
-        )
+def find(reference: str, root: Path) -> RecordedSweep:
+    """Return the sweep with an id, with the start of one, or `last`, or `last~1` (the previous)."""
+    entries = list_points(root)
+    ids = sweeps_among(reversed(entries))
+    matches = _match(reference, ids)
+    if len(matches) != 1:
+        problem = f"is not a sweep in {show(root)}"
+        if matches:
+            problem = f"could be {len(matches)} sweeps; add characters"
         raise UsageError(
-            f"{show(reference, 40)} {what}{did_you_mean(reference, known)}; list all sweeps: {hint(root, 'sweep')}"
+            f"{show(reference, 40)} {problem}{did_you_mean(reference, ids)}; "
+            f"list all sweeps: {hint(root, 'sweep')}"
         )
-    if (found := _begun([entry for entry in entries if entry.sweep in wanted], root)) is None:
+    sweep = _read_sweep([entry for entry in entries if entry.sweep == matches[0]], root)
+    if sweep is None:
         raise UsageError(
             f"the runs of {show(reference, 40)} can no longer be read; start the sweep again"
         )
-    return found
+    return sweep
 
 
-def newest(root: Path, most: int) -> tuple[list[Begun], int]:
-    """Return the newest sweeps of a folder, and how many there are."""
-    runs: dict[str, list[RunEntry]] = {}
-    for entry in members(root):
-        runs[entry.sweep] = [
-            *runs.pop(entry.sweep, []),
-            entry,
-        ]  # so that the one with the newest run comes last
-    found = (_begun(entries, root) for entries in list(runs.values())[: -most - 1 : -1])
-    return [one for one in found if one], len(runs)
+def _match(reference: str, newest_first: Sequence[str]) -> Sequence[str]:
+    """Return the ids of the sweeps that a reference may mean."""
+    if last := _LAST.fullmatch(reference):
+        position = int(last[1] or 0)
+        return newest_first[position : position + 1]
+    start = reference.removeprefix(PREFIX)
+    if len(start) < 3:
+        return []
+    return [name for name in newest_first if name.removeprefix(PREFIX).startswith(start)]
+
+
+def newest(root: Path, limit: int) -> tuple[list[RecordedSweep], int]:
+    """Return the newest sweeps of a folder, newest first, and how many there are in all.
+
+    The sweep with the newest run is the newest one.
+    """
+    entries = list_points(root)
+    ids = sweeps_among(reversed(entries))
+    sweeps = []
+    for sweep_id in ids[:limit]:
+        sweep = _read_sweep([entry for entry in entries if entry.sweep == sweep_id], root)
+        if sweep is not None:
+            sweeps.append(sweep)
+    return sweeps, len(ids)
 
 
 def describe_counts(counts: Counter[str]) -> str:
     """Return how many points are in which state: `2 of 5 done, 1 running, 2 queued`."""
-    others = [f"{count} {state}" for state, count in counts.items() if state != RunState.SUCCEEDED]
-    return ", ".join(
-        [f"{counts[RunState.SUCCEEDED]} of {plural(counts.total(), 'point')} done", *others]
-    )
+    parts = [f"{counts[RunState.SUCCEEDED]} of {plural(counts.total(), 'point')} done"]
+    for state, count in counts.items():
+        if state != RunState.SUCCEEDED:
+            parts.append(f"{count} {state}")
+    return ", ".join(parts)
 
 
-def members(root: Path) -> list[RunEntry]:
-    """Return the runs that are points of a sweep, the oldest first."""
+def list_points(root: Path) -> list[RunEntry]:
+    """Return the runs that are points of a sweep, oldest first."""
     index = Index(root)
     entries = [index.entry(run_dir.name) for run_dir in reversed(store.list_runs(root))]
     index.save()
@@ -120,21 +140,26 @@ def members(root: Path) -> list[RunEntry]:
 
 
 @contextlib.contextmanager
-def as_begun(begun: Begun) -> Iterator[None]:
-    """Stand where a sweep was begun; UsageError where it cannot be begun again from what is recorded."""
-    sweep = begun.sweep
-    if begun.is_imported:
+def in_start_folder(recorded: RecordedSweep) -> Iterator[None]:
+    """Change to the folder where a sweep was started, for the time of a `with` block.
+
+    UsageError if the sweep cannot be started again from its record.
+    """
+    sweep = recorded.sweep
+    if recorded.is_imported:
         raise UsageError(
-            f"{sweep.id} comes from an archive, and commands from archives are never run; start your own sweep"
-        )
-    if _distrust(begun.source):
-        raise UsageError(
-            f"{sweep.id}: another user may have written {show(str(begun.source))}, so its command is not run; "
+            f"{sweep.id} comes from an archive, and commands from archives are never run; "
             "start your own sweep"
+        )
+    if _origin_of(recorded.source) != _OWN:
+        raise UsageError(
+            f"{sweep.id}: another user may have written {show(str(recorded.source))}, "
+            "so its command is not run; start your own sweep"
         )
     if any(GONE in word for word in sweep.argv):
         raise UsageError(
-            f"{sweep.id} cannot be resumed: its command line contains a secret, which tuilab does not store; start it again"
+            f"{sweep.id} cannot be resumed: its command line contains a secret, "
+            "which tuilab does not store; start it again"
         )
     try:
         with contextlib.chdir(sweep.folder or os.curdir):
@@ -145,56 +170,60 @@ def as_begun(begun: Begun) -> Iterator[None]:
         ) from problem
 
 
-def missing(begun: Begun, points: Sequence[Sweep]) -> list[int]:
-    """Return at which places of the points of a sweep, as it would be begun now, there is no result yet."""
-    if points[0].values != begun.sweep.values:
+def missing_points(recorded: RecordedSweep, points: Sequence[Sweep]) -> list[int]:
+    """Return the positions of the points that have no result and are neither running nor queued.
+
+    `points` are those that the sweep would have if it were started now.
+    """
+    if points[0].values != recorded.sweep.values:
         raise UsageError(
-            f"{begun.sweep.id} would use other values now, because its scenario has changed; start a new sweep"
+            f"{recorded.sweep.id} would use other values now, because its scenario has changed; "
+            "start a new sweep"
         )
-    last = [
-        entry for entry in begun.entries if entry.state == RunState.SUCCEEDED or entry.is_running
-    ]
-    settled = [
-        one.point for entry in last if (one := _sweep_of(begun.root / entry.run))
-    ]  # what is known may be damaged since
-    return [at for at, point in enumerate(points) if point.point not in settled]
+    settled = []
+    for entry in recorded.entries:
+        if entry.state == RunState.SUCCEEDED or entry.is_running:
+            sweep = _sweep_of(recorded.root / entry.run)
+            if sweep is not None:  # None if the record was damaged after the index had read it
+                settled.append(sweep.point)
+    return [position for position, point in enumerate(points) if point.point not in settled]
 
 
-def _is_meant(sweep: str, reference: str) -> bool:
-    begun = reference.removeprefix(PREFIX)
-    return len(begun) > 2 and sweep.removeprefix(PREFIX).startswith(begun)
-
-
-def _begun(entries: list[RunEntry], root: Path) -> Begun | None:
-    """Return a sweep by its runs; None where none of them can be read any more."""
+def _read_sweep(entries: list[RunEntry], root: Path) -> RecordedSweep | None:
+    """Return the sweep of these runs, from the most trusted record; None if none can be read."""
     newest_first = entries[::-1]
-    for entry in sorted(newest_first, key=lambda entry: _distrust(root / entry.run)):
+    for entry in sorted(newest_first, key=lambda entry: _origin_of(root / entry.run)):
         run_dir = root / entry.run
         if sweep := _sweep_of(run_dir):
-            return Begun(sweep, root, entries, run_dir, is_imported(run_dir))
+            return RecordedSweep(sweep, root, entries, run_dir, is_imported(run_dir))
     return None
 
 
-def _distrust(run_dir: Path) -> int:
-    """Return how little a run is believed: 0 if it is ours, 1 if another user may have written it, 2 for an archive."""
+def _origin_of(run_dir: Path) -> int:
+    """Return _OWN, _OF_ANOTHER_USER if another user may have written a run, or _FROM_ARCHIVE."""
     if is_imported(run_dir):
-        return 2
+        return _FROM_ARCHIVE
     try:
-        return int(not can_only_be_ours(os.lstat(run_dir)))
+        is_own = can_only_be_ours(os.lstat(run_dir))
     except OSError:
-        return 1
+        return _OF_ANOTHER_USER
+    return _OWN if is_own else _OF_ANOTHER_USER
 
 
 def _sweep_of(run_dir: Path) -> Sweep | None:
-    """Return the sweep that a run says it belongs to."""
+    """Return the sweep that the record of a run names; None if it names none or is unreadable."""
     try:
-        run = read_entry.read_summary(run_dir)[0].run
+        summary, _ = read_entry.read_summary(run_dir)
     except (OSError, TuilabError):
         return None
-    return sweep_in(run)
+    return sweep_in(summary.run)
 
 
 def sweep_in(run: RunStarted | None) -> Sweep | None:
-    """Return the sweep that a run is a point of; one of more points than there can be is none, whatever a record says."""
-    sweep = run.sweep if run else None
-    return sweep if sweep and prod(map(len, sweep.values.values())) <= MOST else None
+    """Return the sweep that a run is a point of.
+
+    None if the record claims more points than a sweep can have.
+    """
+    if run is None or not run.sweep or prod(map(len, run.sweep.values.values())) > MOST:
+        return None
+    return run.sweep

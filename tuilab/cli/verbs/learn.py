@@ -14,7 +14,7 @@ from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
 from tuilab.cli import options
 from tuilab.runs import lesson_score
-from tuilab.runs.lesson_score import Learned
+from tuilab.runs.lesson_score import LearnedLesson
 from tuilab.text.display import show
 from tuilab.text.wrapping import flow, wrap
 
@@ -56,7 +56,7 @@ def command(
 
 def render(
     lessons: Sequence[Scenario],
-    learned: Mapping[str, Learned],
+    learned: Mapping[str, LearnedLesson],
     upcoming: Scenario | None,
     folder_options: str = "",
     width: int = 100,
@@ -74,7 +74,7 @@ def render(
     return "\n".join(lines)
 
 
-def _describe_prediction(lesson: Learned) -> str:
+def _describe_prediction(lesson: LearnedLesson) -> str:
     if lesson.nearness is None:
         return "done, without a prediction"
     numbers = f"you predicted {lesson.predicted:.6g}, measured {lesson.measured:.6g}"
@@ -102,7 +102,7 @@ def _question_of(lesson: Scenario) -> str:
 
 
 def describe_score(
-    lessons: Sequence[Scenario], learned: Mapping[str, Learned], upcoming: Scenario | None
+    lessons: Sequence[Scenario], learned: Mapping[str, LearnedLesson], upcoming: Scenario | None
 ) -> dict[str, object]:
     """Return the score for `--json`."""
     done = []

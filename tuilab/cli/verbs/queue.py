@@ -185,7 +185,7 @@ def _print_queue(root: Path, *, as_json: bool) -> None:
     options.print_document("tuilab.queue/1", is_paused=state.is_paused, runs=runs)
 
 
-def _queue_text(root: Path, state: queue.Standing, style: Style) -> str:
+def _queue_text(root: Path, state: queue.QueueState, style: Style) -> str:
     lines = []
     for run_state, place, ticket in state.rows:
         first_column = str(place or run_state)

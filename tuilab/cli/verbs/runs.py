@@ -129,10 +129,10 @@ def command(
     selection = RunSelection(scenario, states, since, verdicts, tags, run_filter)
     # One row more than is shown: then it is known whether there are more.
     rows = list(islice(_select_rows(run_list, selection), limit + 1))
-    if run_filter.odd and not rows:
+    if run_filter.unknown_key and not rows:
         click.echo(
-            f"tuilab: {show(run_filter.odd, 60)} is not a known filter and was searched for as "
-            f"text; filters are: {HINT}",
+            f"tuilab: {show(run_filter.unknown_key, 60)} is not a known filter "
+            f"and was searched for as text; filters are: {HINT}",
             err=True,
         )
     is_more = len(rows) > limit
@@ -158,7 +158,7 @@ def _parse_filter(words: Sequence[str], run_list: LazyRunList) -> RunFilter:
     if run_filter.problem:
         raise UsageError(f"{run_filter.problem}; filters are: {HINT}")
     for word in words:
-        if not parse(word, 0.0).asked:
+        if not parse(word, 0.0).terms:
             raise UsageError(f"{show(word, 60)} is an incomplete filter; filters are: {HINT}")
     return run_filter
 

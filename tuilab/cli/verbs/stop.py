@@ -12,7 +12,7 @@ from tuilab.errors import TuilabError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tuilab.runs.sweeps import Begun
+    from tuilab.runs.sweeps import RecordedSweep
 
 
 @click.command(
@@ -54,10 +54,10 @@ def _stop_sweep(reference: str, root: "Path", *, at_once: bool, as_json: bool) -
     from tuilab.runs import store, sweeps
 
     begun = sweeps.find(reference, root)
-    front = begun.front
+    front = begun.client
     is_front_asked = front is not None and launch.interrupt(front, begun.source)
     actions = {}
-    for entry in reversed(begun.going_on):
+    for entry in reversed(begun.unfinished):
         run_dir = root / entry.run
         actions[run_dir] = _stop_point(run_dir, at_once=at_once)
     if as_json:
@@ -79,7 +79,7 @@ def _stop_point(run_dir: "Path", *, at_once: bool) -> str:
         return str(problem)
 
 
-def _print_actions(begun: "Begun", actions: list[str], *, is_front_asked: bool) -> None:
+def _print_actions(begun: "RecordedSweep", actions: list[str], *, is_front_asked: bool) -> None:
     from tuilab.runs import sweeps
     from tuilab.text.display import plural
 
@@ -92,7 +92,7 @@ def _print_actions(begun: "Begun", actions: list[str], *, is_front_asked: bool) 
         counts = sweeps.describe_counts(begun.counts)
         lines.append(f"{sweep_id} has no running points: {counts}")
     click.echo("\n".join(lines))
-    not_started = begun.counts[sweeps.LEFT]
+    not_started = begun.counts[sweeps.NOT_BEGUN]
     if actions and not is_front_asked and not_started:
         click.echo(
             f"{plural(not_started, 'point')} not started: if its `tuilab sweep` is still running, "

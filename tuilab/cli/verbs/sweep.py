@@ -215,20 +215,20 @@ def _make_missing_orders(arguments: dict[str, Any], root: Path) -> "list[RunOrde
             "--resume continues a sweep with its own scenario and values; drop the name and --set"
         )
     begun = sweeps.find(arguments["resume"], root)
-    if begun.front:
+    if begun.client:
         attach = hint(root, "attach", begun.sweep.id)
         stop = hint(root, "stop", begun.sweep.id)
         raise UsageError(
             f"{begun.sweep.id} is still running: another `tuilab sweep` starts its points; "
             f"{attach} or {stop}"
         )
-    with sweeps.as_begun(begun):
+    with sweeps.in_start_folder(begun):
         original_ctx = command.make_context("sweep", begun.sweep.argv[1:])
         orders = _make_orders(original_ctx, original_ctx.params, root)
     options.continue_on_engine(arguments, original_ctx.params)
     points = [order.sweep for order in orders if order.sweep]
     missing_orders = []
-    for position in sweeps.missing(begun, points):
+    for position in sweeps.missing_points(begun, points):
         sweep = replace(points[position], id=begun.sweep.id)
         missing_orders.append(replace(orders[position], sweep=sweep))
     return missing_orders

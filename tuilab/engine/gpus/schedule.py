@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tuilab.engine.gpus.raced import Raced
 from tuilab.probes.gpu.meters import METERS
 from tuilab.probes.gpu.nvml import PROCESSES, SHARE, Gpu, GpuLost, Gpus
-from tuilab.probes.gpu.tenants import Other
+from tuilab.probes.gpu.tenants import GpuProcess
 from tuilab.record.events import GpuShared, Tenant, Unavailable, XidReported
 from tuilab.record.gpus.raced_gpu import nvml_uuid
 from tuilab.record.journal.writer import Writer
@@ -80,7 +80,7 @@ class GpuSchedule:
     def answer(self, question: GpuContext) -> GpuAnswers:
         """Ask the GPU of the race, and return all answers since the last call."""
         self._question = question
-        gpus = {gpu.uuid: gpu for gpu in self._gpus.found}
+        gpus = {gpu.uuid: gpu for gpu in self._gpus.available}
         raced = ""
         if question.raced.uuid:
             raced = nvml_uuid(question.raced.uuid, gpus)
@@ -135,7 +135,7 @@ class GpuSchedule:
         ):
             return
         self._listed_s, self._cost_of_round_s = now_s, 0.0
-        for gpu in self._gpus.found:
+        for gpu in self._gpus.available:
             if not self._raced:
                 names = (*METERS, PROCESSES) if now_s >= self._seldom_due_s else _USUAL
                 self._waiting.append((gpu, names))
@@ -147,7 +147,7 @@ class GpuSchedule:
             self._seldom_due_s = now_s + SELDOM_S
 
     def _ask(self, gpu: Gpu, names: Collection[str]) -> None:
-        if gpu not in self._gpus.found:  # lost since it was listed
+        if gpu not in self._gpus.available:  # lost since it was listed
             return
         asked_ns = self._clock_ns()
         raced = self._question.raced
@@ -161,7 +161,7 @@ class GpuSchedule:
         if "foreign_processes" in reading.values and (
             gpu.uuid == self._raced or "memory_tree_bytes" in reading.values
         ):
-            self._record_tenants(gpu, self._gpus.others[gpu.uuid])
+            self._record_tenants(gpu, self._gpus.foreign_processes[gpu.uuid])
         if reading.values:
             self._answers.readings.setdefault(gpu.uuid, {}).update(reading.values)
             self._answers.asked.setdefault(gpu.uuid, asked_ns)
@@ -175,7 +175,7 @@ class GpuSchedule:
         if reason and not gpu.slice:
             self._explain(gpu, {"xid": reason})
 
-    def _record_tenants(self, gpu: Gpu, others: Sequence[Other]) -> None:
+    def _record_tenants(self, gpu: Gpu, others: Sequence[GpuProcess]) -> None:
         """Record the other users of a GPU when they change; seldom if only their memory changes."""
         tenants = [Tenant(user.pid, user.user, user.why, user.bytes_used) for user in others]
         recorded = self._tenants.get(gpu.uuid, [])

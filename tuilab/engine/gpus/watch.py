@@ -68,7 +68,7 @@ class GpuWatch:
         else:
             self._record_gpus(gpus)
             schedule = GpuSchedule(gpus, self._journal)
-            while gpus.found:
+            while gpus.available:
                 self._turn(schedule)
         self._is_off = True
 
@@ -85,7 +85,7 @@ class GpuWatch:
             self._answers.put(schedule.answer(question))
 
     def _record_gpus(self, gpus: Gpus) -> None:
-        for gpu in gpus.found:
+        for gpu in gpus.available:
             limits = gpus.settings(gpu, _LIMITS)
             record = GpuFound(
                 gpu.uuid, gpu.index, gpu.name, gpu.bytes_total, gpu.slice, *map(limits.get, _LIMITS)

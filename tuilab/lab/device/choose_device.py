@@ -17,7 +17,7 @@ from tuilab.lab.device import devices, torch_gpus
 from tuilab.lab.device.cuda import Cuda
 from tuilab.probes import NotKnown
 from tuilab.probes.gpu.free_memory import free_bytes
-from tuilab.probes.gpu.is_present import is_gpu_there, what_to_do
+from tuilab.probes.gpu.is_present import describe_fix, is_gpu_there
 from tuilab.record.events import EnvironmentRecorded
 from tuilab.record.gpus.gpu_of_run import gpu_of_run
 from tuilab.record.gpus.raced_gpu import nvml_uuid
@@ -118,7 +118,7 @@ def _listed(refused: dict[str, str]) -> str:
 
 def mended(reason: str) -> str:
     """Return a reason together with the next step."""
-    return f"{reason}: {what_to_do(reason, torch.version.cuda or '')}"
+    return f"{reason}: {describe_fix(reason, torch.version.cuda or '')}"
 
 
 def asked_for(wanted: str) -> Iterator[tuple[Cuda, str]]:

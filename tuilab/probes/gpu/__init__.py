@@ -1,1 +1,1 @@
-"""The GPUs of this box: what NVML, the files of the driver and the rules of CUDA tell of them."""
+"""Read the facts about GPUs from NVML, from files of the driver, and by the rules of CUDA."""

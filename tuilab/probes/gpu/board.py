@@ -1,4 +1,7 @@
-"""How a GPU is set and plugged in: questions to NVIDIA's module that nobody needs while something is measured."""
+"""The questions to NVML about the settings and the connection of a GPU.
+
+They are not needed while something is measured.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,23 +11,23 @@ _BUS = "sys/bus/pci/devices"
 
 
 class Rows(NamedTuple):
-    """The rows of memory that were replaced, and whether that waits for a reset or did not work."""
+    """The numbers of memory rows that were replaced after errors of two kinds."""
 
     corrected: int
     uncorrected: int
-    is_pending: bool
+    is_pending: bool  # a replacement waits for a reset of the GPU
     has_failed: bool
 
 
 class Links(NamedTuple):
-    """The NVLinks of a GPU: how many are up, and how many there are."""
+    """The numbers of NVLinks of a GPU."""
 
     up: int
-    there: int
+    there: int  # whether up or down
 
 
 def _links(nvml: Any, handle: Any) -> Links:
-    """Ask for each link that there can be; a GPU has some of them, or none."""
+    """Ask for each link that a GPU can have; this one has some of them, or none."""
     states = []
     for link in range(nvml.NVML_NVLINK_MAX_LINKS):
         try:
@@ -44,12 +47,14 @@ def _rows(nvml: Any, handle: Any) -> Rows:
 
 
 def _bus(nvml: Any, handle: Any) -> str:
-    """Return where it is plugged in, as the kernel writes it: 0000:17:00.0."""
-    found = nvml.nvmlDeviceGetPciInfo(handle).busId
-    return str(found.decode(errors="replace") if isinstance(found, bytes) else found)[-12:].lower()
+    """Return the PCI address as the kernel writes it: 0000:17:00.0."""
+    address = nvml.nvmlDeviceGetPciInfo(handle).busId
+    if isinstance(address, bytes):
+        address = address.decode(errors="replace")
+    return str(address)[-12:].lower()
 
 
-# What changes with the load: a link sleeps while nothing is copied.
+# The state of the PCIe link changes with the load: it sleeps while nothing is copied.
 LINK: dict[str, Callable[[Any, Any], Any]] = {
     "generation": lambda nvml, handle: nvml.nvmlDeviceGetCurrPcieLinkGeneration(handle),
     "width": lambda nvml, handle: nvml.nvmlDeviceGetCurrPcieLinkWidth(handle),
@@ -75,7 +80,10 @@ BOARD: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def width_of_card(bus: str, root: Path) -> int | None:
-    """Return how many lanes the GPU itself has; NVML's most is what the slot leaves of them."""
+    """Return the number of PCIe lanes of the GPU itself; None if it is not known.
+
+    NVML's maximum is lower if the slot has fewer lanes.
+    """
     try:
         width = int((root / _BUS / bus / "max_link_width").read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a GPU is asked, question by question: each is put to NVIDIA's module about one of its handles."""
+"""The questions to NVML about a GPU while it is watched, each as a function of one handle."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 from tuilab.text.display import show
 
 IMPOSSIBLE_BYTES = 1 << 50
-# Codes of nvml.h. After one of these a GPU is left alone, because asking on may crash the process: uninitialised, driver
-# not loaded, GPU lost, reset required, driver exchanged, GPU not found.
+# Codes of nvml.h. After one of these a GPU is not asked again, because that may crash the process:
+# uninitialised, driver not loaded, GPU lost, reset required, driver exchanged, GPU not found.
 LOST_CODES = {1, 9, 15, 16, 18, 28}
 
 
 def name_of(nvml: Any, handle: Any) -> str:
-    """Return the name of a GPU; one may keep it to itself."""
+    """Return the name of a GPU, or a text that says that it has none."""
     try:
         return show(nvml.nvmlDeviceGetName(handle), 100)
     except (ValueError, nvml.NVMLError) as problem:
@@ -21,7 +21,7 @@ def name_of(nvml: Any, handle: Any) -> str:
 
 
 def bytes_total(nvml: Any, handle: Any) -> int | None:
-    """Return the size of a GPU's memory, None where what the driver says cannot be."""
+    """Return the size of a GPU's memory; None if the driver does not report a possible one."""
     try:
         total = int(_memory(nvml, handle).total)
     except nvml.NVMLError as problem:
@@ -36,7 +36,10 @@ def _raise_if_lost(problem: Exception) -> None:
 
 
 def _memory(nvml: Any, handle: Any) -> Any:
-    """Return what nvidia-smi shows; older drivers only know the call that counts what they keep for themselves as used."""
+    """Return the numbers that nvidia-smi shows.
+
+    Older drivers only have a call that counts the memory that they reserve as used.
+    """
     try:
         return nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
     except (nvml.NVMLError_FunctionNotFound, nvml.NVMLError_ArgumentVersionMismatch):
@@ -57,7 +60,7 @@ def _throttle_mask(nvml: Any, handle: Any) -> float:
         return float(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
 
 
-# name -> (the call, the most that can be true)
+# By name: the call, and the largest possible value.
 METERS: dict[str, tuple[Callable[[Any, Any], float], float]] = {
     "memory_used_bytes": (_bytes_used, IMPOSSIBLE_BYTES),
     "busy_percent": (lambda nvml, handle: nvml.nvmlDeviceGetUtilizationRates(handle).gpu, 100),
@@ -75,5 +78,6 @@ METERS: dict[str, tuple[Callable[[Any, Any], float], float]] = {
     "ecc_uncorrected": (lambda nvml, handle: nvml.nvmlDeviceGetTotalEccErrors(handle, 1, 0), 1e9),
 }
 
-# A slice of a GPU (MIG) has memory of its own; its clocks are those of the whole GPU, and of the rest nothing is told.
+# A slice of a GPU (MIG) has memory of its own, and the clocks of the whole GPU. The driver reports
+# nothing else of it.
 METERS_OF_SLICE = ("memory_used_bytes", "sm_mhz", "throttle_mask")

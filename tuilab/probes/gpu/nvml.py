@@ -1,7 +1,8 @@
-"""The NVIDIA GPUs of this box through NVML: the only file that imports `pynvml`.
+"""Read the NVIDIA GPUs of this machine through NVML: the only file that imports `pynvml`.
 
-NVML may be absent, leave things out, lie, hang or crash its process, so it is asked by processes that may die. A GPU is
-known by its UUID: NVML's index is not CUDA's. A slice of a GPU (MIG) is one of its own, beside the whole one.
+NVML may be missing, leave facts out, give wrong ones, hang or crash its process. So only processes
+that may die use it. A GPU is identified by its UUID, because NVML's index is not CUDA's. A slice of
+a GPU (MIG) is a GPU of its own, next to the whole one.
 """
 
 import contextlib
@@ -16,28 +17,35 @@ from tuilab.probes import NotKnown, gather
 from tuilab.probes.gpu.board import BOARD
 from tuilab.probes.gpu.meters import LOST_CODES, METERS, METERS_OF_SLICE, bytes_total, name_of
 from tuilab.probes.gpu.tenants import (
-    Other,
-    Shares,
+    ForeignUse,
+    GpuProcess,
+    count_foreign,
+    list_tenants,
     memory_of,
-    others_of,
-    strangers,
     why_pids_mean_nothing,
 )
 from tuilab.text.display import show
 from tuilab.text.words import gpu_label
 
-# Beside the meters: how busy processes of others keep it, and one list that tells how many there are, and the run's own memory.
+# Two names that a GPU can be asked for besides the meters. SHARE is how busy foreign processes keep
+# it. PROCESSES stands for the number of foreign processes and the memory of the run's own.
 SHARE, PROCESSES = "foreign_percent", "processes"
 
 _REASONS = {
     4: "no permission to use the NVIDIA driver (/dev/nvidia*)",
     9: "the NVIDIA driver is not loaded",
     12: "no NVIDIA driver (libnvidia-ml.so.1 not found)",
-    18: "the NVIDIA driver and its library have different versions, for example after an upgrade: reboot",
-    999: "NVML does not start (unknown error): if this is a container, it may have lost its devices: restart it",
+    18: (
+        "the NVIDIA driver and its library have different versions, "
+        "for example after an upgrade: reboot"
+    ),
+    999: (
+        "NVML does not start (unknown error): "
+        "if this is a container, it may have lost its devices: restart it"
+    ),
 }
 
-_READ = 0  # of nvml.h's capabilities between two GPUs; the module has it as a tuple
+_READ = 0  # the capability to read another GPU's memory, in nvml.h; the module has it as a tuple
 _REFUSALS = {
     0: "",
     1: "the chipset does not allow it",
@@ -63,23 +71,23 @@ _THROTTLES = {
 
 
 _TIMEOUT_CODE = 10
-_MOST = 16  # at once
+_MAX_ERRORS = 16  # of a GPU that are read at a time
 
 
 class GpuLost(Exception):
-    """A GPU that was there no longer answers; the text is why. It must not be asked again."""
+    """A GPU no longer answers; the text is the reason. It must not be asked again."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """What does not change about a GPU, or about a slice of one."""
+    """The facts about a GPU, or about a slice of one, that do not change."""
 
     uuid: str
-    index: int  # NVML's, of a slice that of the whole GPU
+    index: int  # NVML's; for a slice, that of the whole GPU
     name: str
     bytes_total: int | None
     slice: str = ""  # as nvidia-smi names it: "MIG 1g.10gb Device 0"; empty: a whole GPU
-    part_of: str = ""  # the UUID of the whole GPU
+    part_of: str = ""  # of a slice: the UUID of the whole GPU
 
     @property
     def label(self) -> str:
@@ -87,21 +95,24 @@ class Gpu:
 
 
 class _Handles(NamedTuple):
-    """NVML's handles of a GPU; of a slice its own, and that of the whole GPU, which has the clocks."""
+    """NVML's handles of a GPU, or of a slice and of its whole GPU, which has the clocks."""
 
     own: Any
     whole: Any
 
 
 class GpuReading(NamedTuple):
-    """What a GPU said, and why it did not say the rest."""
+    """The values that a GPU reported, and by name the reason why others are missing."""
 
     values: dict[str, float]
     missing: dict[str, str]
 
 
 def open_gpus(root: Path = Path("/")) -> "Gpus | str":
-    """Start NVML; where that cannot be done return why, in a sentence. `root` is where /proc is looked for."""
+    """Start NVML, and return the GPUs, or a sentence that says why there are none.
+
+    `root` is the folder with /proc.
+    """
     nvml = _import_nvml()
     if isinstance(nvml, str):
         return nvml
@@ -110,53 +121,62 @@ def open_gpus(root: Path = Path("/")) -> "Gpus | str":
         gpus = Gpus(nvml, root)
     except nvml.NVMLError as problem:
         return _REASONS.get(problem.value, f"NVML does not start: {problem}")
-    return gpus if gpus.found or gpus.unusable else "the NVIDIA driver sees no GPU"
+    if not gpus.available and not gpus.unusable:
+        return "the NVIDIA driver sees no GPU"
+    return gpus
 
 
 def throttle_names(mask: int) -> list[str]:
-    """Return in words what holds the clocks down."""
-    bits = [1 << place for place in range(mask.bit_length()) if mask >> place & 1]
-    return [_THROTTLES.get(bit, f"bit {bit:#x}") for bit in bits]
+    """Return the reasons for lower clocks, in words."""
+    names = []
+    for position in range(mask.bit_length()):
+        bit = 1 << position
+        if mask & bit:
+            names.append(_THROTTLES.get(bit, f"bit {bit:#x}"))
+    return names
 
 
 class Gpus:
-    """The GPUs that NVML found when it was started, and their slices; those that come later are not seen."""
+    """The GPUs that NVML had when it was started, and their slices; later ones are not seen."""
 
     def __init__(self, nvml: Any, root: Path) -> None:
-        self.found: list[Gpu] = []
-        self.unusable: dict[int, str] = {}  # NVML's index -> why
+        self.available: list[Gpu] = []  # without those that were lost
+        self.unusable: dict[int, str] = {}  # by NVML's index, the reason
         self.no_pids = why_pids_mean_nothing(root)
-        self.errors = Errors(nvml)
-        self.others: dict[
-            str, list[Other]
-        ] = {}  # who was there besides us, when PROCESSES of a GPU were told last
-        self._nvml, self._root = nvml, root
+        self.errors = XidListener(nvml)
+        # By UUID: the foreign processes at the last reading of PROCESSES.
+        self.foreign_processes: dict[str, list[GpuProcess]] = {}
+        self._nvml = nvml
+        self._root = root
         self._handles: dict[str, _Handles] = {}
-        self._shares: dict[str, Shares] = {}
-        self._strange: dict[str, str] = {}  # uuid -> why its processes cannot be told apart
+        self._foreign_use: dict[str, ForeignUse] = {}
+        self._why_unknown: dict[str, str] = {}  # by UUID: why its processes cannot be told apart
         for index in range(nvml.nvmlDeviceGetCount()):
             try:
-                self._take(index)
-            except (nvml.NVMLError, ValueError) as problem:  # the others may be well
+                self._open(index)
+            except (nvml.NVMLError, ValueError) as problem:  # other GPUs may work
                 self.unusable[index] = str(problem)
 
     @property
     def whole(self) -> list[Gpu]:
         """The GPUs without their slices."""
-        return [gpu for gpu in self.found if not gpu.slice]
+        return [gpu for gpu in self.available if not gpu.slice]
 
     def facts(self) -> dict[str, Any]:
-        """Return the versions of the driver, of its library, and the newest CUDA it can run."""
+        """Return the versions of the driver and its library, and its newest CUDA."""
         nvml = self._nvml
         return gather(
             {
                 "driver": lambda: show(nvml.nvmlSystemGetDriverVersion(), 100),
                 "nvml": lambda: show(nvml.nvmlSystemGetNVMLVersion(), 100),
-                "cuda": lambda: "{}.{}".format(
-                    *divmod(nvml.nvmlSystemGetCudaDriverVersion_v2() // 10, 100)
-                ),
+                "cuda": self._cuda_version,
             }
         )
+
+    def _cuda_version(self) -> str:
+        version = self._nvml.nvmlSystemGetCudaDriverVersion_v2()  # 13020 for CUDA 13.2
+        major, minor = divmod(version // 10, 100)
+        return f"{major}.{minor}"
 
     def read(
         self,
@@ -166,47 +186,41 @@ class Gpus:
         *,
         must_be_there: bool = False,
     ) -> GpuReading:
-        """Ask a GPU for its meters, or for some of them, for SHARE and PROCESSES; `ours` are the pids of the run's own.
+        """Read the meters of a GPU with these names, which may include SHARE and PROCESSES.
 
-        One of those computes there if it `must_be_there`; else the driver's pids are not those seen here.
+        `ours` are the pids of the run. `must_be_there`: one of them computes on this GPU. If the
+        driver does not list it, its pids are not those seen here. Raises GpuLost.
         """
         reading = GpuReading({}, {})
         handles = self._handles[gpu.uuid]
         try:
-            for name, (call, most) in METERS.items():
-                if name in names and (not gpu.slice or name in METERS_OF_SLICE):
-                    self._ask(
-                        reading,
-                        name,
-                        call,
-                        handles.own if name == "memory_used_bytes" else handles.whole,
-                        most,
-                    )
+            for name, (call, maximum) in METERS.items():
+                if name not in names or (gpu.slice and name not in METERS_OF_SLICE):
+                    continue
+                handle = handles.own if name == "memory_used_bytes" else handles.whole
+                self._ask(reading, name, call, handle, maximum)
             if PROCESSES in names:
                 self._ask_processes(reading, gpu, ours, must_be_there)
             if SHARE in names:
-                self._ask(
-                    reading, SHARE, lambda nvml, handle: self._share(gpu, handle, ours), handles.own
-                )
+                self._ask(reading, SHARE, partial(self._read_share, gpu, ours), handles.own)
         except GpuLost as lost:
             self._forget(gpu)
             raise GpuLost(f"{lost}{self.errors.after(gpu.part_of or gpu.uuid)}") from lost
         if not reading.values and set(METERS) <= set(names):
             self._forget(gpu)
-            raise GpuLost(
-                f"answers nothing: {next(iter(reading.missing.values()), 'no reason given')}"
-            )
+            reason = next(iter(reading.missing.values()), "no reason given")
+            raise GpuLost(f"answers nothing: {reason}")
         return reading
 
     def settings(
         self, gpu: Gpu, questions: Mapping[str, Callable[[Any, Any], Any]] = BOARD
     ) -> dict[str, Any]:
-        """Return how a GPU is set and plugged in, or of that what is asked; of a slice what is true of the whole."""
+        """Return the settings and the connection of a GPU; for a slice, those of the whole GPU."""
         handle = self._handles[gpu.uuid].whole
         return gather({name: partial(ask, self._nvml, handle) for name, ask in questions.items()})
 
     def has_mig(self, gpu: Gpu) -> bool:
-        """Say whether a GPU is cut into slices; one that cannot be is not. NotKnown where it does not tell."""
+        """Return whether a GPU is divided into slices; NotKnown if the driver does not say."""
         nvml = self._nvml
         try:
             return bool(nvml.nvmlDeviceGetMigMode(self._handles[gpu.uuid].whole)[0])
@@ -216,57 +230,63 @@ class Gpus:
             raise NotKnown(str(problem)) from problem
 
     def peers(self, gpu: Gpu) -> list[str]:
-        """Return of each other GPU why this one cannot read its memory directly, or nothing where the driver lets it.
+        """Return, for each other GPU, why this one cannot read its memory directly.
 
-        NotKnown where the driver does not tell.
+        Empty if the driver allows it; NotKnown if the driver does not say.
         """
-        nvml, own = self._nvml, self._handles[gpu.uuid].own
-        others = [one for one in self.whole if one.uuid != gpu.uuid]
+        nvml = self._nvml
+        own = self._handles[gpu.uuid].own
+        refusals = []
         try:
-            found = [
-                nvml.nvmlDeviceGetP2PStatus(own, self._handles[one.uuid].own, _READ)
-                for one in others
-            ]
+            for peer in self.whole:
+                if peer.uuid != gpu.uuid:
+                    status = nvml.nvmlDeviceGetP2PStatus(own, self._handles[peer.uuid].own, _READ)
+                    refusals.append(_REFUSALS.get(status, f"status {status}"))
         except nvml.NVMLError as problem:
             raise NotKnown(str(problem)) from problem
-        return [_REFUSALS.get(status, f"status {status}") for status in found]
+        return refusals
 
-    def tenants(self, gpu: Gpu) -> list[Other]:
-        """Return who computes on a GPU, ours too, without users where pids mean nothing here; NotKnown where it is not told."""
+    def tenants(self, gpu: Gpu) -> list[GpuProcess]:
+        """Return the processes on a GPU, including ours; NotKnown if the driver does not say.
+
+        Users are left out if the driver's pids are not those seen here.
+        """
         try:
             listed = self._nvml.nvmlDeviceGetComputeRunningProcesses_v3(self._handles[gpu.uuid].own)
         except self._nvml.NVMLError as problem:
             raise NotKnown(str(problem)) from problem
-        found = others_of(listed, (), self._root)
-        return [one._replace(user="", why=self.no_pids) for one in found] if self.no_pids else found
+        processes = list_tenants(listed, (), self._root)
+        if self.no_pids:
+            processes = [process._replace(user="", why=self.no_pids) for process in processes]
+        return processes
 
-    def _take(self, index: int) -> None:
-        nvml = self._nvml
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        gpu = Gpu(
-            show(nvml.nvmlDeviceGetUUID(handle), 100),
-            index,
-            name_of(nvml, handle),
-            bytes_total(nvml, handle),
-        )
-        self._add(gpu, _Handles(handle, handle))
+    def _open(self, index: int) -> None:
+        """Add a GPU and its slices."""
+        handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
+        gpu = self._add(index, _Handles(handle, handle))
         self.errors.listen(gpu.uuid, handle)
-        for words, piece in slices(nvml, handle):
-            with contextlib.suppress(nvml.NVMLError, ValueError):  # the others may be well
-                uuid = show(nvml.nvmlDeviceGetUUID(piece), 100)
-                found = Gpu(
-                    uuid, index, name_of(nvml, piece), bytes_total(nvml, piece), words, gpu.uuid
-                )
-                self._add(found, _Handles(piece, handle))
+        for slice_name, slice_handle in slices(self._nvml, handle):
+            with contextlib.suppress(self._nvml.NVMLError, ValueError):  # other slices may work
+                self._add(index, _Handles(slice_handle, handle), slice_name, gpu.uuid)
 
-    def _add(self, gpu: Gpu, handles: _Handles) -> None:
+    def _add(self, index: int, handles: _Handles, slice_name: str = "", part_of: str = "") -> Gpu:
+        nvml = self._nvml
+        gpu = Gpu(
+            uuid=show(nvml.nvmlDeviceGetUUID(handles.own), 100),
+            index=index,
+            name=name_of(nvml, handles.own),
+            bytes_total=bytes_total(nvml, handles.own),
+            slice=slice_name,
+            part_of=part_of,
+        )
         self._handles[gpu.uuid] = handles
-        self._shares[gpu.uuid] = Shares()
-        self._strange[gpu.uuid] = self.no_pids
-        self.found.append(gpu)
+        self._foreign_use[gpu.uuid] = ForeignUse()
+        self._why_unknown[gpu.uuid] = self.no_pids
+        self.available.append(gpu)
+        return gpu
 
     def _forget(self, gpu: Gpu) -> None:
-        self.found.remove(gpu)
+        self.available.remove(gpu)
         del self._handles[gpu.uuid]
 
     def _ask(
@@ -275,9 +295,9 @@ class Gpus:
         name: str,
         call: Callable[[Any, Any], float | None],
         handle: Any,
-        most: float = float("inf"),
+        maximum: float = float("inf"),
     ) -> None:
-        """Note the answer to one question, or why there is none; raise when the GPU is lost."""
+        """Add the answer to one question to a reading, or why there is none; may raise GpuLost."""
         try:
             value = call(self._nvml, handle)
         except AttributeError:
@@ -289,86 +309,98 @@ class Gpus:
                 raise GpuLost(str(problem)) from problem
             reading.missing[name] = str(problem)
         else:
-            if value is not None and 0 <= value <= most:
+            if value is None:
+                return
+            if 0 <= value <= maximum:
                 reading.values[name] = value
-            elif value is not None:
+            else:
                 reading.missing[name] = f"the driver said {value:g}, which cannot be"
 
     def _ask_processes(
         self, reading: GpuReading, gpu: Gpu, ours: Collection[int], must_be_there: bool
     ) -> None:
-        """Note how many processes of others are there, and the memory of the run's own, left out where none of them is seen."""
+        """Add the number of foreign processes to a reading, and the memory of the run's own.
+
+        The memory is left out if none of the run's processes is listed.
+        """
         listed: list[Any] = []
 
         def count(nvml: Any, handle: Any) -> float:
             if self.no_pids:
                 raise ValueError(self.no_pids)
             listed.extend(nvml.nvmlDeviceGetComputeRunningProcesses_v3(handle))
-            return strangers(listed, ours, must_be_there=must_be_there)
+            return count_foreign(listed, ours, must_be_there=must_be_there)
+
+        def read_memory(nvml: Any, handle: Any) -> float | None:
+            return memory_of(listed, ours)
 
         handle = self._handles[gpu.uuid].own
         self._ask(reading, "foreign_processes", count, handle)
-        self._strange[gpu.uuid] = why = reading.missing.pop("foreign_processes", "")
-        if why:
-            reading.missing[PROCESSES] = why
+        reason = reading.missing.pop("foreign_processes", "")
+        self._why_unknown[gpu.uuid] = reason
+        if reason:
+            reading.missing[PROCESSES] = reason
         else:
-            self.others[gpu.uuid] = others_of(listed, ours, self._root)
-            self._ask(reading, "memory_tree_bytes", lambda *_: memory_of(listed, ours), handle)
+            self.foreign_processes[gpu.uuid] = list_tenants(listed, ours, self._root)
+            self._ask(reading, "memory_tree_bytes", read_memory, handle)
 
-    def _share(self, gpu: Gpu, handle: Any, ours: Collection[int]) -> float | None:
-        """Return how busy others keep a GPU; nothing where its processes cannot be told apart, as was said of those."""
+    def _read_share(self, gpu: Gpu, ours: Collection[int], nvml: Any, handle: Any) -> float | None:
+        """Return how busy foreign processes keep a GPU.
+
+        None if its processes cannot be told apart: PROCESSES has the reason.
+        """
         if gpu.slice:
             raise ValueError("the driver does not report it for a slice (MIG)")
-        return (
-            None
-            if self._strange[gpu.uuid]
-            else self._shares[gpu.uuid].of_others(self._nvml, handle, ours)
-        )
+        if self._why_unknown[gpu.uuid]:
+            return None
+        return self._foreign_use[gpu.uuid].read(nvml, handle, ours)
 
 
 def _import_nvml() -> Any:
-    """Return NVIDIA's module, or why it is not there; a package of the same name gives wrong numbers."""
+    """Return NVIDIA's module, or a sentence that says why it cannot be used.
+
+    Another package of the same name gives wrong numbers.
+    """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # the deprecated distribution warns although NVIDIA's is there too
+            # The deprecated distribution warns even if NVIDIA's is installed as well.
+            warnings.simplefilter("ignore")
             import pynvml
     except ImportError:
         return "the package nvidia-ml-py is not installed: pip install nvidia-ml-py"
-    if hasattr(pynvml, "__path__") or not hasattr(
-        pynvml, "nvmlDeviceGetComputeRunningProcesses_v3"
-    ):  # NVIDIA's is one file
-        return "the module pynvml is not from NVIDIA: pip uninstall -y pynvml; pip install --force-reinstall nvidia-ml-py"
+    is_package = hasattr(pynvml, "__path__")  # NVIDIA's is one file
+    if is_package or not hasattr(pynvml, "nvmlDeviceGetComputeRunningProcesses_v3"):
+        return (
+            "the module pynvml is not from NVIDIA: "
+            "pip uninstall -y pynvml; pip install --force-reinstall nvidia-ml-py"
+        )
     return pynvml
 
 
 def slices(nvml: Any, handle: Any) -> Iterator[tuple[str, Any]]:
-    """Yield `MIG 1g.10gb Device 0` and NVML's handle of each slice of a GPU; one that is whole has none."""
+    """Yield the name and NVML's handle of each slice of a GPU, such as `MIG 1g.10gb Device 0`."""
     try:
-        most = nvml.nvmlDeviceGetMaxMigDeviceCount(handle)
+        max_slices = nvml.nvmlDeviceGetMaxMigDeviceCount(handle)
     except (AttributeError, nvml.NVMLError):
-        return  # it cannot be cut, or this driver does not know how
-    for number in range(most):
+        return  # the GPU or this driver has no slices
+    for number in range(max_slices):
         try:
-            piece = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
-            profile = (
-                name_of(nvml, piece).rpartition(" MIG ")[2]
-                if " MIG " in name_of(nvml, piece)
-                else ""
-            )
-        except nvml.NVMLError:  # nothing has this number
+            slice_handle = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
+            name = name_of(nvml, slice_handle)
+        except nvml.NVMLError:  # no slice has this number
             continue
-        yield " ".join(word for word in ("MIG", profile, "Device", str(number)) if word), piece
+        profile = name.rpartition(" MIG ")[2] if " MIG " in name else ""
+        words = ["MIG", profile, "Device", str(number)]
+        yield " ".join(word for word in words if word), slice_handle
 
 
-class Errors:
-    """Listens to GPUs, each known by its UUID; the driver has their errors in a queue, so that no GPU is asked for them."""
+class XidListener:
+    """Listens to the errors of GPUs. The driver puts them into a queue, so no GPU is asked."""
 
     def __init__(self, nvml: Any) -> None:
-        self.deaf: dict[str, str] = {}  # uuid -> why its errors are not heard
+        self.deaf: dict[str, str] = {}  # by UUID: why the errors of a GPU are not received
         self._nvml = nvml
-        self._events: dict[str, Any] = {}  # uuid -> a set of events of this one GPU
+        self._events: dict[str, Any] = {}  # by UUID: an event set of this GPU alone
         self._last: dict[str, int] = {}
 
     def listen(self, uuid: str, handle: Any) -> None:
@@ -382,20 +414,21 @@ class Errors:
             self._events[uuid] = events
 
     def next(self, uuid: str) -> list[int]:
-        """Return the numbers of the errors that came since this was asked last."""
-        found: list[int] = []
-        while uuid in self._events and len(found) < _MOST:
+        """Return the numbers of the errors since the previous call."""
+        numbers: list[int] = []
+        while uuid in self._events and len(numbers) < _MAX_ERRORS:
             try:
-                found.append(int(self._nvml.nvmlEventSetWait_v2(self._events[uuid], 0).eventData))
+                event = self._nvml.nvmlEventSetWait_v2(self._events[uuid], 0)
+                numbers.append(int(event.eventData))
             except self._nvml.NVMLError as problem:
                 if problem.value != _TIMEOUT_CODE:
                     self.deaf[uuid] = str(problem)
                     del self._events[uuid]
                 break
-        if found:
-            self._last[uuid] = found[-1]
-        return found
+        if numbers:
+            self._last[uuid] = numbers[-1]
+        return numbers
 
     def after(self, uuid: str) -> str:
-        """Return ` after Xid 79` where that was the last error, to be put behind a sentence."""
+        """Return ` after Xid 79`, the end of a sentence, if that was the last error; else empty."""
         return f" after Xid {self._last[uuid]}" if uuid in self._last else ""

@@ -1,9 +1,9 @@
-"""Asks the GPUs in a process of its own, which may hang or crash without harm to who asks.
+"""Read the GPUs in a process of its own, which may hang or crash without harm to its parent.
 
-    python -P -m tuilab.probes.gpu.own_process         one line of JSON about the GPUs, then a line of readings each second
-    python -P -m tuilab.probes.gpu.own_process list    one line about those that a run can have
+    python -P -m tuilab.probes.gpu.own_process         a line of JSON about the GPUs, then readings
+    python -P -m tuilab.probes.gpu.own_process list    a line about those that a run can use
 
-It ends when its stdin is closed.
+The readings are one line each second. The process ends when its stdin is closed.
 """
 
 import contextlib
@@ -19,60 +19,60 @@ from threading import Lock, Thread
 from typing import Any
 
 PERIOD_S = 1.0
-PATIENCE_S = 10.0  # a driver that is not kept loaded takes seconds to answer the first time
-_TENANTS_EVERY, _MOST_TENANTS = 5, 20  # readings, and processes that are told of
-_SLICE_S = 0.2
+PATIENCE_S = 10.0  # a driver that is not kept loaded takes seconds for its first answer
+_READINGS_PER_TENANTS = 5  # the processes are listed with every fifth reading
+_MAX_TENANTS = 20  # processes of a GPU that are listed
+_POLL_S = 0.2
 _LINE_LIMIT = 1024 * 1024
 
 
-class Apart:
-    """A process that asks the GPUs; `next` returns what it says, line by line."""
+class NvmlProcess:
+    """A process that reads the GPUs; `next` returns its answers one by one."""
 
     def __init__(self, *words: str) -> None:
         self._is_closed = False
-        self._lock = (
-            Lock()
-        )  # a descriptor must not be closed, and given to somebody else, while it is read
-        self._said = b""
+        # A descriptor must not be closed while it is read: another file could get its number.
+        self._lock = Lock()
+        self._output = b""  # that was read, and not returned yet
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "tuilab.probes.gpu.own_process", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C at the terminal is not meant for it
+            start_new_session=True,  # Ctrl-C at the terminal must not end it
         )
 
     def next(self, patience_s: float = PATIENCE_S) -> dict[str, Any] | str:
-        """Return the next thing it says, or why there is none; to be called by a thread that may wait."""
+        """Return the next answer, or why there is none; call it in a thread that may wait."""
         deadline = time.monotonic() + patience_s
-        while b"\n" not in self._said:
-            more = self._read()
+        while b"\n" not in self._output:
+            data = self._read()
             if self._is_closed:
                 return "no longer read"
-            if more == b"" or len(self._said) > _LINE_LIMIT:
-                return self._how_it_ended()
+            if data == b"" or len(self._output) > _LINE_LIMIT:
+                return self._describe_end()
             if time.monotonic() > deadline:
                 return f"NVML has not answered for {patience_s:g} s"
-            self._said += more or b""
-        line, _, self._said = self._said.partition(b"\n")
+            self._output += data or b""
+        line, _, self._output = self._output.partition(b"\n")
         with contextlib.suppress(ValueError):
-            said = json.loads(line)
-            if isinstance(said, dict):
-                return said
+            answer = json.loads(line)
+            if isinstance(answer, dict):
+                return answer
         return "the process that asks NVML gave an invalid answer"
 
     def _read(self) -> bytes | None:
-        """Return what it said within a short time, None for nothing, b"" when it has ended."""
+        """Return the output of a short time; None for none so far, b"" if the process has ended."""
         with self._lock:
             if self._is_closed or self._process.stdout is None:
                 return None
             fd = self._process.stdout.fileno()
             poll = select.poll()
             poll.register(fd, select.POLLIN)
-            return os.read(fd, 65536) if poll.poll(_SLICE_S * 1000) else None
+            return os.read(fd, 65536) if poll.poll(_POLL_S * 1000) else None
 
     def close(self) -> None:
-        """End it; one that hangs in the driver cannot be ended, and is not waited for."""
+        """End the process. If it hangs in the driver, it cannot be ended and is not waited for."""
         self._is_closed = True
         self._process.kill()
         with self._lock:
@@ -83,7 +83,7 @@ class Apart:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(0.5)
 
-    def _how_it_ended(self) -> str:
+    def _describe_end(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(1.0)
             if code < 0:
@@ -93,40 +93,36 @@ class Apart:
 
 
 def ask(patience_s: float = PATIENCE_S) -> dict[str, Any] | str:
-    """Return what there is to say about the GPUs, or why nothing can be said; for who needs it once."""
-    apart = Apart()
+    """Return the first answer of a process of its own: the GPUs, or why they are not known."""
+    process = NvmlProcess()
     try:
-        return apart.next(patience_s)
+        return process.next(patience_s)
     finally:
-        apart.close()
+        process.close()
 
 
 def main() -> None:
-    """Say what GPUs there are, then read them each second; or only list those that a run can have."""
+    """Print the GPUs, then readings each second; or only the GPUs that a run can use."""
     from tuilab.probes.gpu.nvml import open_gpus
 
     Thread(target=_end_with_stdin, daemon=True).start()
     gpus = open_gpus()
     if isinstance(gpus, str):
-        _say({"refusal": gpus})
+        _print({"refusal": gpus})
         return
     if sys.argv[1:] == ["list"]:
-        from tuilab.probes.gpu.gpu_choices import listed
+        from tuilab.probes.gpu.gpu_choices import describe_choices
 
-        _say(listed(gpus, os.environ))
+        _print(describe_choices(gpus, os.environ))
         return
-    found = [asdict(gpu) for gpu in gpus.found]
-    _say(
-        {
-            "facts": gpus.facts(),
-            "gpus": found,
-            "unusable": {str(index): why for index, why in gpus.unusable.items()},
-        }
-    )
+    rows = [asdict(gpu) for gpu in gpus.available]
+    unusable = {str(index): reason for index, reason in gpus.unusable.items()}
+    _print({"facts": gpus.facts(), "gpus": rows, "unusable": unusable})
     for number in itertools.count():
-        if not gpus.found:
+        if not gpus.available:
             return
-        _say({"readings": _read_all(gpus, has_tenants=number % _TENANTS_EVERY == 0)})
+        has_tenants = number % _READINGS_PER_TENANTS == 0
+        _print({"readings": _read_all(gpus, has_tenants=has_tenants)})
         time.sleep(PERIOD_S)
 
 
@@ -134,7 +130,7 @@ def _read_all(gpus: Any, *, has_tenants: bool) -> dict[str, Any]:
     from tuilab.probes.gpu.nvml import GpuLost
 
     readings: dict[str, Any] = {}
-    for gpu in list(gpus.found):
+    for gpu in list(gpus.available):
         try:
             reading = gpus.read(gpu)
         except GpuLost as lost:
@@ -147,27 +143,26 @@ def _read_all(gpus: Any, *, has_tenants: bool) -> dict[str, Any]:
 
 
 def _tenants(gpus: Any, gpu: Any) -> dict[str, Any]:
-    """Return who computes on a GPU, or why that is not known."""
+    """Return the processes on a GPU, and which of them are not listed, or why none is."""
     from tuilab.probes import NotKnown
 
     try:
-        found = gpus.tenants(gpu)
+        processes = gpus.tenants(gpu)
     except NotKnown as problem:
         return {"tenants": [], "unseen": str(problem)}
-    unseen = (
-        gpus.no_pids
-        if not found
-        else f"{len(found) - _MOST_TENANTS} more"
-        if len(found) > _MOST_TENANTS
-        else ""
-    )
-    return {"tenants": [one._asdict() for one in found[:_MOST_TENANTS]], "unseen": unseen}
+    listed = [process._asdict() for process in processes[:_MAX_TENANTS]]
+    unseen = ""
+    if not processes:
+        unseen = gpus.no_pids
+    elif len(processes) > len(listed):
+        unseen = f"{len(processes) - len(listed)} more"
+    return {"tenants": listed, "unseen": unseen}
 
 
-def _say(what: dict[str, Any]) -> None:
+def _print(answer: dict[str, Any]) -> None:
     try:
-        os.write(1, json.dumps(what).encode() + b"\n")
-    except OSError:
+        os.write(1, json.dumps(answer).encode() + b"\n")
+    except OSError:  # no process reads the answers any more
         os._exit(0)
 
 

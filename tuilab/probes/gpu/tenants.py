@@ -1,7 +1,7 @@
-"""Who computes on a GPU: the memory of a run's own processes, who the others are, and how busy those keep it.
+"""Read the processes on a GPU: the memory of the run's own, and how busy foreign ones keep it.
 
-The driver tells processes apart by pids. In a container they may be the host's, and then they say nothing here: one that is
-the same by accident would pass off a stranger's memory as the run's own.
+The driver identifies processes by pids. In a container these may be pids of the host, which mean
+nothing here: an equal pid would count the memory of a foreign process as the run's own.
 """
 
 import functools
@@ -14,23 +14,24 @@ from typing import Any, NamedTuple
 from tuilab.probes.gpu.meters import IMPOSSIBLE_BYTES
 from tuilab.text.display import show
 
-_FIRST_NAMESPACE = "pid:[4026531836]"  # of pids, as the kernel numbers the one that it starts with
-_NOBODY = {0, 6}  # success without a sample, as the module tells it, and nvml.h's "not found"
+_FIRST_NAMESPACE = "pid:[4026531836]"  # the pid namespace in which the kernel starts
+# Codes for "no samples": success, as the module reports it, and "not found" of nvml.h.
+_NO_SAMPLE_CODES = {0, 6}
 _HOST_PIDS = "the driver names processes by pids of the host"
-_NO_USER = 65534  # whom the kernel shows where a user has no number in this namespace
+_NO_USER = 65534  # the kernel shows this number for a user who has none in this namespace
 
 
-class Other(NamedTuple):
-    """A process on a GPU that is not ours."""
+class GpuProcess(NamedTuple):
+    """A process on a GPU."""
 
     pid: int
     user: str  # empty: not known
-    why: str  # the user is not known
-    bytes_used: int | None  # None: the driver does not tell
+    why: str  # why the user is not known
+    bytes_used: int | None  # None: the driver does not report it
 
 
 def why_pids_mean_nothing(root: Path = Path("/")) -> str:
-    """Return why the driver's pids may not be those seen here, or nothing."""
+    """Return why the driver's pids may not be those seen here; empty if they are."""
     try:
         namespace = os.readlink(root / "proc/self/ns/pid")
     except OSError as problem:
@@ -38,40 +39,45 @@ def why_pids_mean_nothing(root: Path = Path("/")) -> str:
     return "" if namespace == _FIRST_NAMESPACE else f"not visible in a container: {_HOST_PIDS}"
 
 
-def strangers(listed: Sequence[Any], ours: Collection[int], *, must_be_there: bool = False) -> int:
-    """Count the processes on a GPU that are not ours; ValueError where the pids of the list cannot be those seen here."""
-    others = [process for process in listed if process.pid not in ours]
-    if len(others) == len(listed):
+def count_foreign(
+    listed: Sequence[Any], ours: Collection[int], *, must_be_there: bool = False
+) -> int:
+    """Count the processes on a GPU that are not ours.
+
+    ValueError if the driver's pids cannot be those seen here.
+    """
+    foreign = [process for process in listed if process.pid not in ours]
+    if len(foreign) == len(listed):
         if listed and not any(_exists(process.pid) for process in listed):
             raise ValueError(f"not visible: {_HOST_PIDS}")
         if must_be_there:
             raise ValueError(
                 "not visible: the driver does not list the process that is timed there"
             )
-    return len(others)
+    return len(foreign)
 
 
-def others_of(listed: Sequence[Any], ours: Collection[int], root: Path = Path("/")) -> list[Other]:
+def list_tenants(
+    listed: Sequence[Any], ours: Collection[int], root: Path = Path("/")
+) -> list[GpuProcess]:
     """Return the processes on a GPU that are not ours, the one with the most memory first."""
-    found = [
-        Other(one.pid, *user_of(one.pid, root), bytes_of(one))
-        for one in listed
-        if one.pid not in ours
-    ]
-    return sorted(found, key=lambda one: (-(one.bytes_used or 0), one.pid))
+    processes = []
+    for process in listed:
+        if process.pid not in ours:
+            user, why = user_of(process.pid, root)
+            processes.append(GpuProcess(process.pid, user, why, bytes_of(process)))
+    return sorted(processes, key=lambda process: (-(process.bytes_used or 0), process.pid))
 
 
 def user_of(pid: int, root: Path = Path("/")) -> tuple[str, str]:
-    """Return whose a process is, or why that is not known."""
+    """Return the user of a process, and why the user is not known. One of them is empty."""
     try:
         number = os.stat(root / "proc" / str(pid)).st_uid
     except OSError:
         return "", "its process is not visible from here"
-    return (
-        ("", "its user does not exist in this container")
-        if number == _NO_USER
-        else (_user_name(number), "")
-    )
+    if number == _NO_USER:
+        return "", "its user does not exist in this container"
+    return _user_name(number), ""
 
 
 @functools.lru_cache(256)
@@ -83,17 +89,23 @@ def _user_name(number: int) -> str:
 
 
 def bytes_of(process: Any) -> int | None:
-    """Return the memory of a process, None where the driver does not tell it, or says what cannot be."""
+    """Return the memory of a process; None if the driver reports none, or an impossible value."""
     used = process.usedGpuMemory
     return None if used is None or used >= IMPOSSIBLE_BYTES else int(used)
 
 
 def memory_of(listed: Sequence[Any], ours: Collection[int]) -> float | None:
-    """Return the memory of our processes, None where there are none."""
-    used = [process.usedGpuMemory for process in listed if process.pid in ours]
-    if any(one is None or one >= IMPOSSIBLE_BYTES for one in used):
-        raise ValueError("the driver does not report the memory of a process")
-    return float(sum(used)) if used else None
+    """Return the memory of our processes; None if there are none."""
+    own = [process for process in listed if process.pid in ours]
+    if not own:
+        return None
+    total = 0
+    for process in own:
+        used = bytes_of(process)
+        if used is None:
+            raise ValueError("the driver does not report the memory of a process")
+        total += used
+    return float(total)
 
 
 def _exists(pid: int) -> bool:
@@ -101,38 +113,42 @@ def _exists(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it is somebody else's
+    except OSError:  # it is a process of another user
         pass
     return True
 
 
-class Shares:
-    """How busy others keep a GPU; the driver keeps some seconds of it, of which only what is new counts."""
+class ForeignUse:
+    """Measures how busy foreign processes keep a GPU.
+
+    The driver keeps the samples of some seconds. Only those since the previous reading count.
+    """
 
     def __init__(self) -> None:
-        self._seen_us: int | None = None  # the newest sample so far, by the driver's own clock
+        self._newest_us: int | None = None  # the time of the newest sample, by the driver's clock
 
-    def of_others(self, nvml: Any, handle: Any, ours: Collection[int]) -> float | None:
-        """Return in percent how busy processes that are not ours kept it since it was asked last; None the first time."""
-        is_first, since_us = self._seen_us is None, self._seen_us or 0
-        samples = self._samples(nvml, handle, since_us)
-        self._seen_us = max([since_us, *(sample.timeStamp for sample in samples)])
+    def read(self, nvml: Any, handle: Any, ours: Collection[int]) -> float | None:
+        """Return the percentage since the previous reading; None at the first one."""
+        is_first = self._newest_us is None
+        since_us = self._newest_us or 0
+        samples = self._read_samples(nvml, handle, since_us)
+        self._newest_us = max([since_us, *(sample.timeStamp for sample in samples)])
         if is_first:
             return None
-        most: dict[int, int] = {}
+        peaks: dict[int, int] = {}  # by pid
         for sample in samples:
             if sample.smUtil > 100:
                 raise ValueError(f"the driver said {sample.smUtil} %, which cannot be")
             if sample.pid not in ours:
-                most[sample.pid] = max(most.get(sample.pid, 0), sample.smUtil)
-        return float(min(sum(most.values()), 100))
+                peaks[sample.pid] = max(peaks.get(sample.pid, 0), sample.smUtil)
+        return float(min(sum(peaks.values()), 100))
 
     @staticmethod
-    def _samples(nvml: Any, handle: Any, since_us: int) -> Sequence[Any]:
+    def _read_samples(nvml: Any, handle: Any, since_us: int) -> Sequence[Any]:
         try:
-            found: Sequence[Any] = nvml.nvmlDeviceGetProcessUtilization(handle, since_us)
+            samples: Sequence[Any] = nvml.nvmlDeviceGetProcessUtilization(handle, since_us)
         except nvml.NVMLError as problem:
-            if problem.value in _NOBODY:
+            if problem.value in _NO_SAMPLE_CODES:
                 return []
             raise
-        return [sample for sample in found if sample.timeStamp > since_us]
+        return [sample for sample in samples if sample.timeStamp > since_us]

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from tuilab.catalogue.params import spell
-from tuilab.probes.same_box import what_changed
+from tuilab.probes.same_box import describe_changes
 from tuilab.record.events import RunStarted, SettingRaced
 from tuilab.record.gpus.own_gpus import name_of_gpu
 from tuilab.record.gpus.raced_gpu import torch_uuid
@@ -58,7 +58,7 @@ def why_not(
         return f"it ran with other options: {show(_other_options(summary.run, free), 200)}"
     if lacking := [name for name in ("cores", "torch") if name not in facts]:
         return f"it did not record {join(lacking)}"
-    if changed := what_changed({**facts, "host": ""}, here):
+    if changed := describe_changes({**facts, "host": ""}, here):
         return show("; ".join(changed), 300)
     if own := _set_before(summary, said.name):
         return f"{join(own)} was already set when it ran"

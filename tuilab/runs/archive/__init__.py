@@ -1,4 +1,4 @@
-"""A run as one file: packed on one box, unpacked on another without trusting a byte of it.
+"""A run as one file: packed on one machine, and unpacked on another without trusting a byte of it.
 
-An archive is a tar in gzip with the folder of one run.
+An archive is a gzipped tar file with the folder of one run.
 """

@@ -1,4 +1,4 @@
-"""Packs a run into an archive, without what nobody should hand on."""
+"""Pack a run into an archive, without the private data that should not be shared."""
 
 import gzip
 import hashlib
@@ -31,39 +31,43 @@ from tuilab.record.origin.taken_out import TakenOut
 from tuilab.record.secrets import clean_bytes
 from tuilab.record.states import RunState
 from tuilab.runs import notes
-from tuilab.runs.archive.names import MOST_BYTES, MOST_FILES, names
-from tuilab.runs.redaction import Private
+from tuilab.runs.archive.names import MOST_BYTES, MOST_FILES, list_run_files
+from tuilab.runs.redaction import Redactor
 from tuilab.storage.files import new_file, open_regular
 from tuilab.text.display import plural, show
 from tuilab.text.words import size
 
-_IN_MEMORY = 16 << 20  # bytes of a file
+_IN_MEMORY = 16 << 20  # bytes of a cleaned file that are not written to a temporary file
 _SOURCE = "scenario.py"
 _LOGS = ("stdout.log", "stderr.log")
-_LINE = 2 * LINE_LIMIT  # what is longer is no record
-_PIECE = (
-    4 << 20
-)  # bytes of a text that are looked at together: more than a run prints, so a secret is cut in no file of ours
+_LINE = 2 * LINE_LIMIT  # bytes; no record is longer
+# Bytes of a text that are cleaned together. A run prints less, so that none of our files is cut
+# within a secret.
+_PIECE = 4 << 20
 
 
 @dataclass
-class Packed:
-    """What became of a run in an archive: how many files, what was taken out of them, and which could not be read."""
+class PackedRun:
+    """The result of packing a run."""
 
-    files: int = 0
-    secrets: Private = field(default_factory=Private)
-    unread: list[str] = field(default_factory=list)
+    files: int = 0  # in the archive
+    secrets: Redactor = field(default_factory=Redactor)  # with the counts of what was removed
+    unread: list[str] = field(default_factory=list)  # files that could not be read
     source_sha256: str = ""  # of the source as it is in the archive
-    is_source_whole: bool = True  # nothing of it was taken out or replaced
+    is_source_whole: bool = True  # nothing was removed from the source or replaced in it
 
 
-def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> Packed:
-    """Write the folder of a run into a new file, without links and devices; it is there when it is whole."""
-    _refuse_what_none_unpacks(run_dir)
-    packed = Packed()
+def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> PackedRun:
+    """Write the folder of a run, without links and devices, into a new file.
+
+    The file appears when it is complete.
+    """
+    _check_limits(run_dir)
+    packed = PackedRun()
+    redactor = None if keeps_private else packed.secrets
     try:
-        with new_file(path) as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as squeezed:
-            _pack(run_dir, squeezed, None if keeps_private else packed.secrets, packed)
+        with new_file(path) as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as compressed:
+            _pack(run_dir, compressed, redactor, packed)
             return packed
     except FileExistsError as problem:
         raise UsageError(f"{show(path)} already exists; name another file with -o") from problem
@@ -79,7 +83,7 @@ def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> Packed:
 
 
 class _Source(io.FileIO):
-    """A file of a run; an error at reading it is not taken for one at writing the archive."""
+    """A file of a run. An error at reading it is not mistaken for one at writing the archive."""
 
     def __init__(self, fd: int, title: str) -> None:
         super().__init__(fd)
@@ -94,47 +98,54 @@ class _Source(io.FileIO):
             ) from problem
 
 
-def _refuse_what_none_unpacks(run_dir: Path) -> None:
-    """Say before the work what would be said of the archive: a run is unpacked up to some size."""
+def _check_limits(run_dir: Path) -> None:
+    """Raise UsageError for a run that is too large to be unpacked again, before it is packed."""
     sizes = []
-    for name in names(run_dir):
+    for name in list_run_files(run_dir):
         with suppress(FileNotFoundError):
             sizes.append((run_dir / name).lstat().st_size)
     if sum(sizes) > MOST_BYTES or len(sizes) > MOST_FILES:
-        held = f"{plural(len(sizes), 'file')} of {size(sum(sizes))}"
-        most = f"{MOST_FILES} of {size(MOST_BYTES)}"
+        files = f"{plural(len(sizes), 'file')} of {size(sum(sizes))}"
+        limits = f"{MOST_FILES} of {size(MOST_BYTES)}"
         raise UsageError(
-            f"{show(run_dir)} has {held}, and tuilab import takes {most} at most; move artifacts elsewhere"
+            f"{show(run_dir)} has {files}, and tuilab import takes {limits} at most; "
+            "move artifacts elsewhere"
         )
 
 
 def _pack(
-    run_dir: Path, into: BinaryIO | gzip.GzipFile, secrets: Private | None, packed: Packed
+    run_dir: Path, into: BinaryIO | gzip.GzipFile, redactor: Redactor | None, packed: PackedRun
 ) -> None:
     with tarfile.open(fileobj=into, mode="w|", format=tarfile.GNU_FORMAT) as archive:
-        for name in names(run_dir):
-            if name == taken_out.FILE:
-                continue
-            try:
-                fd = open_regular(run_dir / name)
-            except OSError:
-                packed.unread.append(name)
-                continue
-            with io.BufferedReader(_Source(fd, name)) as file, _clean(name, file, secrets) as clean:
-                if name == _SOURCE:
-                    packed.source_sha256 = _digest(clean)
-                    packed.is_source_whole = clean is file or packed.source_sha256 == _digest(file)
-                modified = int(os.fstat(fd).st_mtime)
-                _add(archive, f"{run_dir.name}/{name}", clean, modified)
-                packed.files += 1
-        if told := _taken_out(run_dir, packed, secrets):
-            _add(
-                archive,
-                f"{run_dir.name}/{taken_out.FILE}",
-                io.BytesIO(msgspec.json.encode(told)),
-                int(time.time()),
-            )
+        for name in list_run_files(run_dir):
+            if name != taken_out.FILE:  # written anew below
+                _pack_file(archive, run_dir, name, redactor, packed)
+        record = _taken_out(run_dir, packed, redactor)
+        if record is not None:
+            data = io.BytesIO(msgspec.json.encode(record))
+            _add(archive, f"{run_dir.name}/{taken_out.FILE}", data, int(time.time()))
             packed.files += 1
+
+
+def _pack_file(
+    archive: tarfile.TarFile,
+    run_dir: Path,
+    name: str,
+    redactor: Redactor | None,
+    packed: PackedRun,
+) -> None:
+    try:
+        fd = open_regular(run_dir / name)
+    except OSError:
+        packed.unread.append(name)
+        return
+    with io.BufferedReader(_Source(fd, name)) as file, _clean(name, file, redactor) as clean:
+        if name == _SOURCE:
+            packed.source_sha256 = _digest(clean)
+            packed.is_source_whole = clean is file or packed.source_sha256 == _digest(file)
+        modified_s = int(os.fstat(fd).st_mtime)
+        _add(archive, f"{run_dir.name}/{name}", clean, modified_s)
+        packed.files += 1
 
 
 def _digest(file: IO[bytes]) -> str:
@@ -142,49 +153,61 @@ def _digest(file: IO[bytes]) -> str:
     return hashlib.sha256(file.read(SOURCE_LIMIT)).hexdigest()
 
 
-def _taken_out(run_dir: Path, packed: Packed, secrets: Private | None) -> TakenOut | None:
-    """Return what is not in the archive, now or since the run was packed before."""
-    before = taken_out.taken_out(run_dir)
-    if not secrets or (packed.is_source_whole and not secrets.places):
-        return before
-    digest = before.digest if before else digest_of(run_dir, RunState.LOST)
-    places = Counter(before.places if before else {}) + secrets.places
-    return TakenOut(dict(places), digest, packed.source_sha256)
+def _taken_out(run_dir: Path, packed: PackedRun, redactor: Redactor | None) -> TakenOut | None:
+    """Return the record of what was removed, now and when the run was packed before.
+
+    None if nothing was ever removed.
+    """
+    earlier = taken_out.taken_out(run_dir)
+    if redactor is None or (packed.is_source_whole and not redactor.places):
+        return earlier
+    digest = earlier.digest if earlier else digest_of(run_dir, RunState.LOST)
+    earlier_places = Counter(earlier.places) if earlier else Counter[str]()
+    return TakenOut(dict(earlier_places + redactor.places), digest, packed.source_sha256)
 
 
-def _add(archive: tarfile.TarFile, name: str, file: IO[bytes], modified: int) -> None:
-    about = tarfile.TarInfo(name)
-    about.size, about.mtime, about.mode = file.seek(0, os.SEEK_END), modified, 0o600
+def _add(archive: tarfile.TarFile, name: str, file: IO[bytes], modified_s: int) -> None:
+    header = tarfile.TarInfo(name)
+    # The length that the file has now: a running run goes on writing.
+    header.size = file.seek(0, os.SEEK_END)
+    header.mtime = modified_s
+    header.mode = 0o600
     file.seek(0)
-    archive.addfile(about, file)  # as long as it is now: a run that goes on writes on
+    archive.addfile(header, file)
 
 
-def _clean(name: str, file: BinaryIO, secrets: Private | None) -> IO[bytes]:
-    """Return a file as it may be handed on; what a scenario saved is not looked into."""
-    folder, _, short = name.rpartition("/")
-    if secrets is None or folder == "artifacts":
+# ---- private data
+
+
+def _clean(name: str, file: BinaryIO, redactor: Redactor | None) -> IO[bytes]:
+    """Return a file without private data; artifacts, which a scenario saved, stay as they are."""
+    if redactor is None or name.startswith("artifacts/"):
         return file
-    clean = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  (closed by who adds it)
-    is_lines = folder or short == notes.FILE
+    clean = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  (the caller closes it)
     try:
-        if name == _SOURCE:
-            clean.writelines(_source(file, secrets))
-        elif name in _LOGS:
-            printed = io.BytesIO(secrets.printed(file.read(_PIECE), name))
-            clean.writelines(_texts(printed, secrets, short))
-            clean.writelines(_texts(file, secrets, short))
-        else:
-            clean.writelines(
-                _lines(file, secrets, short) if is_lines else _texts(file, secrets, short)
-            )
+        clean.writelines(_clean_pieces(name, file, redactor))
     except BaseException:
         clean.close()
         raise
     return clean
 
 
-def _source(file: BinaryIO, secrets: Private) -> Iterator[bytes]:
-    """Yield a source as one text if it is no longer than one that runs; else, and if it is no UTF-8, in pieces."""
+def _clean_pieces(name: str, file: BinaryIO, redactor: Redactor) -> Iterator[bytes]:
+    folder, _, short_name = name.rpartition("/")
+    if name == _SOURCE:
+        yield from _source(file, redactor)
+    elif folder or name == notes.FILE:
+        yield from _lines(file, redactor, short_name)
+    else:
+        if name in _LOGS:
+            # The run counted the places of its own secrets from the beginning of the log.
+            printed = io.BytesIO(redactor.printed(file.read(_PIECE), name))
+            yield from _texts(printed, redactor, name)
+        yield from _texts(file, redactor, name)
+
+
+def _source(file: BinaryIO, redactor: Redactor) -> Iterator[bytes]:
+    """Yield a source as one text; in pieces if it is not UTF-8 or longer than any that runs."""
     data = file.read(SOURCE_LIMIT + 1)
     try:
         text = data.decode()
@@ -192,28 +215,41 @@ def _source(file: BinaryIO, secrets: Private) -> Iterator[bytes]:
         text = ""
     if not text or len(data) > SOURCE_LIMIT:
         file.seek(0)
-        yield from _texts(file, secrets, _SOURCE)
+        yield from _texts(file, redactor, _SOURCE)
     else:
-        yield secrets.source(text).encode()
+        yield redactor.source(text).encode()
 
 
-def _lines(file: BinaryIO, secrets: Private, short: str) -> Iterator[bytes]:
-    """Yield the lines of a stream, or notes; after so many that are neither, where no view reads on, the rest is a text."""
-    clean_line, place = (_note, short) if short == notes.FILE else (_record, "journal")
-    barren = 0
-    while barren <= BARREN_LINES and (line := file.readline(_LINE)):
-        clean = clean_line(line, secrets)
-        barren += clean is None
-        yield _text(line, secrets, place) if clean is None else clean
-    yield from _texts(file, secrets, place)
+def _lines(file: BinaryIO, redactor: Redactor, short_name: str) -> Iterator[bytes]:
+    """Yield the lines of a stream, or of notes.
+
+    After BARREN_LINES lines of another kind, no view reads on. The rest is cleaned as a text.
+    """
+    clean_line = _record
+    place = "journal"
+    if short_name == notes.FILE:
+        clean_line = _note
+        place = short_name
+    barren_lines = 0
+    while barren_lines <= BARREN_LINES:
+        line = file.readline(_LINE)
+        if not line:
+            break
+        clean = clean_line(line, redactor)
+        if clean is None:
+            barren_lines += 1
+            clean = _text(line, redactor, place)
+        yield clean
+    yield from _texts(file, redactor, place)
 
 
-def _record(line: bytes, secrets: Private) -> bytes | None:
-    """Return a line of a stream: as it is where it holds nothing private, nothing where it is no record."""
+def _record(line: bytes, redactor: Redactor) -> bytes | None:
+    """Return a line of a stream without private data; None if it is not a record."""
     item = parse(line.rstrip(b"\n")) if line.endswith(b"\n") else ""
     if isinstance(item, str):
         return None
-    if (clean := secrets.item(item)) is item:
+    clean = redactor.item(item)
+    if clean is item:
         return line
     assert not isinstance(clean, Corrupt | Gap)
     if isinstance(clean, Unknown):
@@ -223,22 +259,28 @@ def _record(line: bytes, secrets: Private) -> bytes | None:
     return b"%08x %b\n" % (crc32(body), body)
 
 
-def _note(line: bytes, secrets: Private) -> bytes | None:
+def _note(line: bytes, redactor: Redactor) -> bytes | None:
+    """Return a line of notes without private data; None if it is not JSON."""
     try:
-        plain = json.loads(line)
+        note = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    clean = secrets.of(plain, notes.FILE)
-    return line if clean == plain else json.dumps(clean).encode() + b"\n"
+    clean = redactor.of(note, notes.FILE)
+    if clean == note:
+        return line
+    return json.dumps(clean).encode() + b"\n"
 
 
-def _texts(file: BinaryIO, secrets: Private, place: str) -> Iterator[bytes]:
+def _texts(file: BinaryIO, redactor: Redactor, place: str) -> Iterator[bytes]:
     """Yield a text in pieces of whole lines."""
-    yield from (
-        _text(piece, secrets, place)
-        for piece in iter(lambda: file.read(_PIECE) + file.readline(_LINE), b"")
-    )
+    while True:
+        piece = file.read(_PIECE) + file.readline(_LINE)
+        if not piece:
+            return
+        yield _text(piece, redactor, place)
 
 
-def _text(data: bytes, secrets: Private, place: str) -> bytes:
-    return data if data.isspace() else clean_bytes(data, partial(secrets.of, place=place))
+def _text(data: bytes, redactor: Redactor, place: str) -> bytes:
+    if data.isspace():
+        return data
+    return clean_bytes(data, partial(redactor.of, place=place))

@@ -1,7 +1,8 @@
-"""Unpacks a run from an archive.
+"""Unpack a run from an archive, without trusting the archive.
 
-It takes plain files of the names that a run has, bounded in size and number, into a folder beside the runs; only a run that
-reads as one, and does not claim to go on here, is moved among them.
+Only regular files are unpacked, with names that the files of a run have, and within limits of size
+and number. They are written into a scratch folder next to the runs. The run is moved among the runs
+only if it can be read, and if its record does not claim to be running here.
 """
 
 import contextlib
@@ -23,61 +24,63 @@ from tuilab.record.journal.lines import Corrupt, Gap, parse
 from tuilab.record.live_run import Watch
 from tuilab.record.origin.imported import mark_imported
 from tuilab.record.summary import RunSummary
-from tuilab.runs.archive.names import FOLDERS, MOST_BYTES, MOST_FILES, is_of_a_run
+from tuilab.runs.archive.names import FOLDERS, MOST_BYTES, MOST_FILES, is_run_file
 from tuilab.storage.files import open_regular
 from tuilab.storage.scratch import scratch
 from tuilab.text.display import plural, show
 from tuilab.text.words import size
 
-_NAME_BYTES = 4096  # of a name too long for a header
+_MAX_NAME_BYTES = 4096  # of a name that is too long for its header
 _BLOCK = 512
 _CHUNK = 1 << 20
 _RUN = re.compile(r"(?a:[0-9]{8}T[0-9]{9}Z-[\w.+-]{1,60}-[0-9a-f]{6,12})")
 _FIRST = "journal/supervisor.jsonl"
 _FILE_TYPES = (tarfile.REGTYPE, tarfile.AREGTYPE)
 _EXAMINED = (RunStarted, StateChanged, WorkerExited, ScenarioFinished, Corrupt, Gap)
-_HEADERS = (tarfile.XHDTYPE, tarfile.XGLTYPE)  # what other programs add; nothing in them is needed
+# Headers that other programs add. Nothing in them is needed.
+_FOREIGN_HEADERS = (tarfile.XHDTYPE, tarfile.XGLTYPE)
 
 
-class Refused(UsageError):
-    """The archive is not one of a run, or not one to be trusted."""
+class RefusedArchive(UsageError):
+    """The archive does not contain a run, or is not to be trusted."""
 
 
 @dataclass
-class Unpacked:
-    """A run that came out of an archive."""
+class UnpackedRun:
+    """A run that was unpacked."""
 
     run_dir: Path
-    left_out: list[str] = field(default_factory=list)  # names that no run has
+    left_out: list[str] = field(default_factory=list)  # names that no file of a run has
     damage: str = ""
 
 
 def unpack(
     path: Path, root: Path, *, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES
-) -> Unpacked:
-    """Put the run in an archive among the runs in `root`; whatever goes wrong, nothing is left of it."""
+) -> UnpackedRun:
+    """Unpack the run in an archive into `root`. If anything fails, nothing of it is left."""
     try:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with scratch(root) as below:
-            found = _unpack(path, below, most_bytes, most_files)
-            _examine(found)
-            there = root / found.run_dir.name
-            if os.path.lexists(there):
-                raise Refused(
-                    f"the run {show(there.name)} already exists in {show(root)}; import it into another folder with --root DIR"
+        with scratch(root) as scratch_dir:
+            unpacked = _unpack(path, scratch_dir, most_bytes, most_files)
+            _examine(unpacked)
+            run_dir = root / unpacked.run_dir.name
+            if os.path.lexists(run_dir):
+                raise RefusedArchive(
+                    f"the run {show(run_dir.name)} already exists in {show(root)}; "
+                    "import it into another folder with --root DIR"
                 )
-            mark_imported(found.run_dir)
-            os.rename(found.run_dir, there)
-            found.run_dir = there
-            return found
+            mark_imported(unpacked.run_dir)
+            os.rename(unpacked.run_dir, run_dir)
+            unpacked.run_dir = run_dir
+            return unpacked
     except tarfile.TarError as problem:
-        raise Refused(f"{show(path)} is not an archive of a run: {problem}") from problem
+        raise RefusedArchive(f"{show(path)} is not an archive of a run: {problem}") from problem
     except gzip.BadGzipFile as problem:
-        raise Refused(
+        raise RefusedArchive(
             f"{show(path)} is not an archive of a run; name a file that an export wrote"
         ) from problem
     except (EOFError, zlib.error) as problem:
-        raise Refused(
+        raise RefusedArchive(
             f"{show(path)} is not an archive of a run, or is incomplete: {problem}"
         ) from problem
     except OSError as problem:
@@ -86,33 +89,34 @@ def unpack(
         ) from problem
 
 
-def _unpack(path: Path, below: Path, most_bytes: int, most_files: int) -> Unpacked:
-    found = Unpacked(below)
-    written = 0
-    room = os.statvfs(below)
-    most = min(
-        most_bytes, room.f_bavail * room.f_frsize // 2
-    )  # whoever else writes there needs room, too
-    with _open(path) as file, gzip.GzipFile(fileobj=file) as squeezed:
-        for at, about in enumerate(_members(squeezed, most_files)):
-            if at >= most_files:
-                raise Refused(
+def _unpack(path: Path, scratch_dir: Path, most_bytes: int, most_files: int) -> UnpackedRun:
+    unpacked = UnpackedRun(scratch_dir)  # its folder is known with the first name
+    written_bytes = 0
+    disk = os.statvfs(scratch_dir)
+    # Other programs that write to this disk need room as well.
+    max_bytes = min(most_bytes, disk.f_bavail * disk.f_frsize // 2)
+    with _open(path) as file, gzip.GzipFile(fileobj=file) as compressed:
+        for position, header in enumerate(_read_headers(compressed, most_files)):
+            if position >= most_files:
+                raise RefusedArchive(
                     f"{show(path)} holds more than {most_files} files: not an archive of a run"
                 )
-            name = _checked_name(about, found, below)
-            written += about.size
-            if written > most:
-                raise Refused(
-                    f"{show(path)} holds more than {size(most)}, the limit for an archive"
+            name = _check_name(header, unpacked, scratch_dir)
+            written_bytes += header.size
+            if written_bytes > max_bytes:
+                raise RefusedArchive(
+                    f"{show(path)} holds more than {size(max_bytes)}, the limit for an archive"
                 )
-            _take(squeezed, about.size, found.run_dir / name if name else None)
+            target = unpacked.run_dir / name if name else None
+            _read_content(compressed, header.size, target)
             if name == _FIRST:
-                _examine_start(found.run_dir)  # before much is unpacked
-        if len(squeezed.read(_CHUNK)) == _CHUNK:  # with the end comes the checksum of all
-            raise Refused(f"{show(path)} has data after its end: not an archive of a run")
-    if found.run_dir == below:
-        raise Refused(f"{show(path)} is empty: not an archive of a run")
-    return found
+                _examine_start(unpacked.run_dir)  # before much is unpacked
+        # Reading the end checks the checksum of the whole.
+        if len(compressed.read(_CHUNK)) == _CHUNK:
+            raise RefusedArchive(f"{show(path)} has data after its end: not an archive of a run")
+    if unpacked.run_dir == scratch_dir:
+        raise RefusedArchive(f"{show(path)} is empty: not an archive of a run")
+    return unpacked
 
 
 def _open(path: Path) -> BinaryIO:
@@ -122,92 +126,101 @@ def _open(path: Path) -> BinaryIO:
         raise UsageError(f"cannot read {show(path)}: {problem.strerror or problem}") from problem
 
 
-def _members(squeezed: gzip.GzipFile, most_files: int) -> Iterator[tarfile.TarInfo]:
-    """Yield the headers; whoever gets one reads what belongs to it. Nothing is believed, and a long name only so long."""
+def _read_headers(compressed: gzip.GzipFile, most_files: int) -> Iterator[tarfile.TarInfo]:
+    """Yield the headers of the files; the caller reads the content that follows each of them.
+
+    Nothing in a header is trusted, and the length of a name is limited.
+    """
     long_name = ""
     for _ in range(3 * most_files):
-        block = _read(squeezed, _BLOCK)
+        block = _read(compressed, _BLOCK)
         if not block.strip(b"\0"):
             return
-        about = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
-        if about.size < 0:
-            raise Refused("the archive has a file of a negative size")
-        if about.type == tarfile.GNUTYPE_LONGNAME or about.type in _HEADERS:
-            if about.size > (
-                _NAME_BYTES if about.type == tarfile.GNUTYPE_LONGNAME else 16 * _NAME_BYTES
-            ):
-                raise Refused(f"the archive has a header of {about.size} bytes")
-            text = _read(squeezed, about.size)
-            _read(squeezed, -about.size % _BLOCK)
-            if about.type == tarfile.GNUTYPE_LONGNAME:
-                long_name = text.rstrip(b"\0").decode("utf-8", "surrogateescape")
+        header = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        if header.size < 0:
+            raise RefusedArchive("the archive has a file of a negative size")
+        is_long_name = header.type == tarfile.GNUTYPE_LONGNAME
+        if not is_long_name and header.type not in _FOREIGN_HEADERS:
+            if long_name:
+                header.name = long_name
+                long_name = ""
+            yield header
             continue
-        about.name, long_name = long_name or about.name, ""
-        yield about
-    raise Refused("the archive has headers without end: not unpacked")
+        max_bytes = _MAX_NAME_BYTES if is_long_name else 16 * _MAX_NAME_BYTES
+        if header.size > max_bytes:
+            raise RefusedArchive(f"the archive has a header of {header.size} bytes")
+        text = _read(compressed, header.size)
+        _read(compressed, -header.size % _BLOCK)
+        if is_long_name:
+            long_name = text.rstrip(b"\0").decode("utf-8", "surrogateescape")
+    raise RefusedArchive("the archive has headers without end: not unpacked")
 
 
-def _checked_name(about: tarfile.TarInfo, found: Unpacked, below: Path) -> str:
-    """Return the name of a file below the run's folder; empty for what is left out. Raise for what no honest archive has."""
-    parts = about.name.removeprefix("./").rstrip("/").split("/")
-    is_folder = about.type == tarfile.DIRTYPE
-    if about.type not in _FILE_TYPES and not is_folder:
-        raise Refused(
-            f"the archive holds {show(about.name, 100)}, which is not a regular file: not unpacked"
+def _check_name(header: tarfile.TarInfo, unpacked: UnpackedRun, scratch_dir: Path) -> str:
+    """Return the name of a file relative to the run's folder; empty if the file is left out.
+
+    RefusedArchive for a name that no archive of ours has. The first name makes the run's folder.
+    """
+    parts = header.name.removeprefix("./").rstrip("/").split("/")
+    is_folder = header.type == tarfile.DIRTYPE
+    if header.type not in _FILE_TYPES and not is_folder:
+        raise RefusedArchive(
+            f"the archive holds {show(header.name, 100)}, which is not a regular file: not unpacked"
         )
-    is_artifact = (
-        parts[1:2] == ["artifacts"] and len(parts) == 3
-    )  # which may have any name that a file can have
-    is_odd = "\0" in about.name if is_artifact else not about.name.isprintable()
+    is_artifact = len(parts) == 3 and parts[1] == "artifacts"
+    # An artifact may have any name that a file can have.
+    is_odd = "\0" in header.name if is_artifact else not header.name.isprintable()
     if is_odd or any(part in ("", ".", "..") for part in parts):
-        raise Refused(
-            f"the archive holds {show(about.name, 100)}, a name that leads elsewhere: not unpacked"
+        raise RefusedArchive(
+            f"the archive holds {show(header.name, 100)}, a name that leads elsewhere: not unpacked"
         )
-    if not _RUN.fullmatch(parts[0]):
-        raise Refused(
-            f"the archive holds {show(parts[0], 100)}, which is not the folder of a run: not unpacked"
+    run, *rest = parts
+    if not _RUN.fullmatch(run):
+        raise RefusedArchive(
+            f"the archive holds {show(run, 100)}, which is not the folder of a run: not unpacked"
         )
-    if found.run_dir == below:
-        found.run_dir = below / parts[0]
-        for folder in (found.run_dir, *(found.run_dir / name for name in FOLDERS)):
-            folder.mkdir(mode=0o700)
-    elif found.run_dir.name != parts[0]:
-        raise Refused("the archive holds more than one run: not unpacked")
-    name = "/".join(parts[1:])
+    if unpacked.run_dir == scratch_dir:
+        unpacked.run_dir = scratch_dir / run
+        unpacked.run_dir.mkdir(mode=0o700)
+        for folder in FOLDERS:
+            (unpacked.run_dir / folder).mkdir(mode=0o700)
+    elif unpacked.run_dir.name != run:
+        raise RefusedArchive("the archive holds more than one run: not unpacked")
     if is_folder:
         return ""
-    if not is_of_a_run(name):
-        found.left_out.append(name)
+    name = "/".join(rest)
+    if not is_run_file(name):
+        unpacked.left_out.append(name)
         return ""
     return name
 
 
-def _take(squeezed: gzip.GzipFile, size: int, path: Path | None) -> None:
-    """Write what belongs to a header into a new file, or pass over it."""
-    into = None
+def _read_content(compressed: gzip.GzipFile, byte_count: int, path: Path | None) -> None:
+    """Write the content that follows a header into a new file, or skip it if there is no path."""
+    target = None
     if path is not None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            into = os.fdopen(os.open(path, flags, 0o600), "wb")
+            target = os.fdopen(os.open(path, flags, 0o600), "wb")
         except FileExistsError as problem:
-            raise Refused(
+            raise RefusedArchive(
                 f"the archive holds {show(path.name, 100)} twice: not unpacked"
             ) from problem
-    with into or contextlib.nullcontext():
-        left = size
-        while left:
-            chunk = _read(squeezed, min(left, _CHUNK))
-            left -= len(chunk)
-            if into is not None:
-                into.write(chunk)
-    _read(squeezed, -size % _BLOCK)
+    with target or contextlib.nullcontext():
+        remaining = byte_count
+        while remaining:
+            chunk = _read(compressed, min(remaining, _CHUNK))
+            remaining -= len(chunk)
+            if target is not None:
+                target.write(chunk)
+    _read(compressed, -byte_count % _BLOCK)
 
 
-def _read(squeezed: gzip.GzipFile, size: int) -> bytes:
-    """Return exactly so many bytes."""
+def _read(compressed: gzip.GzipFile, byte_count: int) -> bytes:
+    """Return exactly so many bytes; EOFError if there are fewer."""
     data = b""
-    while len(data) < size:
-        more = squeezed.read(size - len(data))
+    while len(data) < byte_count:
+        more = compressed.read(byte_count - len(data))
         if not more:
             raise EOFError("it ends in the middle")
         data += more
@@ -215,47 +228,55 @@ def _read(squeezed: gzip.GzipFile, size: int) -> bytes:
 
 
 def _examine_start(run_dir: Path) -> None:
-    """Refuse the run of another name as soon as its first record is there; what begins otherwise is looked at when all is."""
+    """Refuse a run of another name, as soon as its first record was unpacked.
+
+    A stream with another first record is examined when everything was unpacked.
+    """
     with open(run_dir / _FIRST, "rb") as stream:
         started = parse(stream.readline(LINE_LIMIT + 1).rstrip(b"\n"))
     if isinstance(started, RunStarted):
-        _check_name(run_dir, started)
+        _check_run_name(run_dir, started)
 
 
-def _check_name(run_dir: Path, started: RunStarted) -> None:
+def _check_run_name(run_dir: Path, started: RunStarted) -> None:
     if started.run != run_dir.name:
-        raise Refused(
-            f"the archive calls the run {show(run_dir.name, 100)}, its record {show(started.run, 100)}: not unpacked"
+        raise RefusedArchive(
+            f"the archive calls the run {show(run_dir.name, 100)}, "
+            f"its record {show(started.run, 100)}: not unpacked"
         )
 
 
-def _examine(found: Unpacked) -> None:
-    """Read the run as every view does, and keep little of it: what an archive holds may be packed a thousandfold.
+def _examine(unpacked: UnpackedRun) -> None:
+    """Read the run as every view does, and note its damage.
 
-    Refuse what is none, or what would let its name reach processes of this box.
+    RefusedArchive if it is not a run, or if its name could be mistaken for that of processes of
+    this machine. Little of the run is kept in memory: an archive may have been compressed a
+    thousandfold.
     """
-    watch = Watch(found.run_dir, lambda item: item if isinstance(item, _EXAMINED) else None)
+    watch = Watch(unpacked.run_dir, lambda item: item if isinstance(item, _EXAMINED) else None)
     try:
         watch.catch_up()
     finally:
         watch.close()
     run = watch.summary.run
     if run is None:
-        raise Refused("the archive has no record of a run's start: not unpacked")
-    _check_name(found.run_dir, run)
+        raise RefusedArchive("the archive has no record of a run's start: not unpacked")
+    _check_run_name(unpacked.run_dir, run)
     if not watch.summary.is_over and presence.is_of_this_box(run.supervisor):
-        raise Refused(
-            "the archive has an unfinished run of this machine, and its processes could be mistaken for others: not unpacked"
+        raise RefusedArchive(
+            "the archive has an unfinished run of this machine, "
+            "and its processes could be mistaken for others: not unpacked"
         )
-    found.damage = _damage(watch.summary)
+    unpacked.damage = _describe_damage(watch.summary)
 
 
-def _damage(summary: RunSummary) -> str:
+def _describe_damage(summary: RunSummary) -> str:
     damage = summary.damage
     if not damage.is_any:
         return ""
-    corrupt, missing = (
-        plural(damage.corrupt_count, "corrupt line"),
-        plural(damage.missing_count, "record"),
+    corrupt = plural(damage.corrupt_count, "corrupt line")
+    missing = plural(damage.missing_count, "record")
+    return (
+        f"the recorded data is incomplete: {corrupt}, {missing} missing, "
+        f"{damage.lost_count} not written"
     )
-    return f"the recorded data is incomplete: {corrupt}, {missing} missing, {damage.lost_count} not written"

@@ -1,1 +1,1 @@
-"""Runs held against each other: what was asked, what came of it, and since when."""
+"""Compare runs: their settings, their results, and when a result changed."""

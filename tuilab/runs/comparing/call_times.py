@@ -1,7 +1,8 @@
-"""How long the calls of an arm take in one run and in another, and whether that is more than chance.
+"""Compare how long the calls of an arm take in two runs, and whether that is more than chance.
 
-A process has one time: the median of its blocks. Processes of one run differ, and how much is what the interval goes by; where
-a run has one process nobody knows. What slows all processes of a run alike, a neighbour or a hot day, no interval covers.
+A process has one time: the median of its blocks. The interval of the comparison comes from how much
+the processes of a run differ. For a run with one process, this is not known. An interval does not
+cover anything that slows all processes of a run alike, such as another user or a hot day.
 """
 
 import math
@@ -14,38 +15,53 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.timing.clocks import CPU, WALL, cpu_times
 from tuilab.runs.comparing.claim_pairs import Shift
 
-CONFIDENCE = 0.99  # of each arm: a run has several, and one that fails for nothing is one too many
+CONFIDENCE = 0.99  # of each arm: a run has several, and one false alarm is one too many
 
-Times = Mapping[str, Sequence[float]]
+Times = Mapping[str, Sequence[float]]  # seconds of a call in each process, by arm
 
 
 def times_of_processes(summary: RunSummary, clock: str = WALL) -> dict[str, list[float]]:
     """Return, by arm, the seconds that a call took in each process on a clock."""
-    found: dict[str, list[float]] = {}
+    times_of_arms: dict[str, list[float]] = {}
     for (_, arm), blocks in summary.blocks.items():
-        those = counted(blocks)
-        times = cpu_times(those) if clock == CPU else [block.step_s for block in those]
+        counted_blocks = counted(blocks)
+        if clock == CPU:
+            times = cpu_times(counted_blocks)
+        else:
+            times = [block.step_s for block in counted_blocks]
         if times:
-            found.setdefault(arm, []).append(median(times))
-    return found
+            times_of_arms.setdefault(arm, []).append(median(times))
+    return times_of_arms
 
 
-def shifts_of(first: Times, others: Sequence[Times]) -> dict[str, tuple[Shift | None, ...]]:
-    """Return, by arm, how each later run's times differ from the first one's; None where one of them has too few processes."""
-    return {
-        arm: tuple(shift_between(times, other.get(arm, ())) for other in others)
-        for arm, times in first.items()
-    }
+def shifts_of(first: Times, later: Sequence[Times]) -> dict[str, tuple[Shift | None, ...]]:
+    """Return, by arm, how the times of each later run differ from those of the first one.
+
+    None if one of the two runs has too few processes.
+    """
+    shifts = {}
+    for arm, times in first.items():
+        shifts[arm] = tuple(shift_between(times, run.get(arm, ())) for run in later)
+    return shifts
 
 
-def shift_between(first: Sequence[float], other: Sequence[float]) -> Shift | None:
-    """Return the ratio of two times with the interval of Welch."""
-    if len(first) < 2 or len(other) < 2:
+def shift_between(first: Sequence[float], later: Sequence[float]) -> Shift | None:
+    """Return the ratio of the times of two runs, with Welch's interval.
+
+    None if one of them has fewer than two processes.
+    """
+    if len(first) < 2 or len(later) < 2:
         return None
-    one, two = ([*map(math.log, times)] for times in (first, other))
-    middle = sum(two) / len(two) - sum(one) / len(one)
-    errors = [sample_sd(logs) ** 2 / len(logs) for logs in (one, two)]
-    weights = [error**2 / (len(logs) - 1) for error, logs in zip(errors, (one, two), strict=True)]
-    freedom = int(sum(errors) ** 2 / sum(weights)) if sum(weights) else len(one) + len(two) - 2
-    half = t_quantile((1 + CONFIDENCE) / 2, max(freedom, 1)) * math.sqrt(sum(errors))
-    return Shift.of_logs(middle, half)
+    first_logs = list(map(math.log, first))
+    later_logs = list(map(math.log, later))
+    center = sum(later_logs) / len(later_logs) - sum(first_logs) / len(first_logs)
+    # The squared standard errors of both means, and what each adds to Welch's degrees of freedom.
+    first_error = sample_sd(first_logs) ** 2 / len(first_logs)
+    later_error = sample_sd(later_logs) ** 2 / len(later_logs)
+    error = first_error + later_error
+    weight = first_error**2 / (len(first_logs) - 1) + later_error**2 / (len(later_logs) - 1)
+    freedom = len(first_logs) + len(later_logs) - 2
+    if weight:
+        freedom = int(error**2 / weight)
+    half_width = t_quantile((1 + CONFIDENCE) / 2, max(freedom, 1)) * math.sqrt(error)
+    return Shift.of_logs(center, half_width)

@@ -1,4 +1,4 @@
-"""One claim in run after run of a scenario: what came of it, and what was other than in the run before."""
+"""Follow one claim through the runs of a scenario: its results, and the facts that changed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +10,12 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.summary_parts import Claim
 from tuilab.runs.command_line import hint
 from tuilab.runs.comparing.claim_pairs import Side, side_of
-from tuilab.runs.comparing.differences import ABSENT, Difference, facts_of
+from tuilab.runs.comparing.differences import ABSENT, Difference, Facts, facts_of
 from tuilab.text.display import join, join_first, plural, show
 
-# What changes a result most often comes first, and what follows from it last.
-_TELLING = (
+# Facts in the order in which their changes are listed: first those that change a result most often,
+# last those that follow from them.
+_WEIGHTY = (
     "scenario.py",
     "GPU of the run",
     "host",
@@ -24,7 +25,7 @@ _TELLING = (
     "kernel",
     "checkout commit",
 )
-_NAMED = 5  # claims that an error lists
+_LISTED = 5  # claims that an error lists
 _PARTS = ("parameter", "source", "run", "environment")
 
 
@@ -34,89 +35,102 @@ class HistoryEntry:
 
     run_dir: Path
     side: Side
-    changes: tuple[Difference, ...]  # since the run before
+    changes: tuple[Difference, ...]  # since the previous run
 
 
 @dataclass(frozen=True)
 class ClaimHistory:
-    """The claim in every run that made it, the oldest first."""
+    """The claim in every run that made it, oldest first."""
 
     scenario: str
     key: str
-    text: str  # as the newest run has it
+    text: str  # of the newest run
     bound: float | None  # that is claimed, of a ratio
     moments: tuple[HistoryEntry, ...]
 
 
-def history_of(run_dirs: Sequence[Path], wanted: str) -> ClaimHistory:
-    """Return the history of the claim with a key, or of the only one with these words, in runs that are given oldest first."""
+def history_of(run_dirs: Sequence[Path], reference: str) -> ClaimHistory:
+    """Return the history of a claim in runs that are given oldest first.
+
+    The reference is the key of the claim, or a part of its text that no other claim of a run has.
+    """
     runs = [(run_dir, read_run(run_dir)) for run_dir in run_dirs]
-    names = dict.fromkeys(_scenario(summary) for _, summary in runs if _claim_of(summary, wanted))
-    if not names:
-        _refuse_ambiguous(runs, wanted)
-        known = dict.fromkeys(
-            claim.claim_id for _, summary in runs for claim in summary.claims.values()
-        )
-        told = (
-            f"their claims are {join_first([*known], _NAMED)}"
-            if known
-            else f"list the runs: {hint([run_dir.parent for run_dir in run_dirs], 'runs')}"
-        )
-        raise UsageError(f"0 of {plural(len(runs), 'run')} have a claim {show(wanted, 60)}; {told}")
-    if len(names) > 1:
-        raise UsageError(
-            f"several scenarios have a claim {show(wanted, 60)}: {join(names)}; choose one with --scenario NAME"
-        )
-    moments: list[HistoryEntry] = []
-    before: dict[tuple[str, str], str] = {}
+    scenarios: dict[str, None] = {}
+    entries = []
+    earlier_facts: Facts = {}
     newest: Claim | None = None
     for run_dir, summary in runs:
-        if claim := _claim_of(summary, wanted):
-            facts = facts_of(summary)
-            moments.append(
-                HistoryEntry(
-                    run_dir, side_of(claim), tuple(_changes(before, facts)) if before else ()
-                )
-            )
-            before, newest = facts, claim
-    assert newest
+        claim = _find_claim(summary, reference)
+        if claim is None:
+            continue
+        scenarios[_scenario(summary)] = None
+        facts = facts_of(summary)
+        changes = _changes(earlier_facts, facts) if earlier_facts else []
+        entries.append(HistoryEntry(run_dir, side_of(claim), tuple(changes)))
+        earlier_facts = facts
+        newest = claim
+    if newest is None:
+        _refuse_ambiguous(runs, reference)
+        raise UsageError(_describe_unknown(runs, reference))
+    if len(scenarios) > 1:
+        raise UsageError(
+            f"several scenarios have a claim {show(reference, 60)}: {join(scenarios)}; "
+            "choose one with --scenario NAME"
+        )
     bound = newest.declared.bound if newest.declared else None
-    return ClaimHistory(next(iter(names)), newest.key, newest.text, bound, tuple(moments))
+    (scenario,) = scenarios
+    return ClaimHistory(scenario, newest.key, newest.text, bound, tuple(entries))
 
 
-def _refuse_ambiguous(runs: Sequence[tuple[Path, RunSummary]], wanted: str) -> None:
-    """Raise an error that names the claims if several claims of one run contain the words."""
+def _refuse_ambiguous(runs: Sequence[tuple[Path, RunSummary]], reference: str) -> None:
+    """Raise an error that names the claims if several claims of one run contain the text."""
     for _, summary in reversed(runs):
-        matches = [claim.claim_id for claim in summary.claims.values() if wanted in claim.text]
+        matches = [claim.claim_id for claim in summary.claims.values() if reference in claim.text]
         if len(matches) > 1:
             raise UsageError(
-                f"several claims of {_scenario(summary)} contain {show(wanted, 60)}; name one: {join_first(matches, _NAMED)}"
+                f"several claims of {_scenario(summary)} contain {show(reference, 60)}; "
+                f"name one: {join_first(matches, _LISTED)}"
             )
+
+
+def _describe_unknown(runs: Sequence[tuple[Path, RunSummary]], reference: str) -> str:
+    """Return that no run has the claim, and the claims that the runs have."""
+    claim_ids: dict[str, None] = {}
+    for _, summary in runs:
+        claim_ids |= dict.fromkeys(claim.claim_id for claim in summary.claims.values())
+    if claim_ids:
+        step = f"their claims are {join_first(list(claim_ids), _LISTED)}"
+    else:
+        step = f"list the runs: {hint([run_dir.parent for run_dir, _ in runs], 'runs')}"
+    return f"0 of {plural(len(runs), 'run')} have a claim {show(reference, 60)}; {step}"
 
 
 def _scenario(summary: RunSummary) -> str:
     return summary.run.scenario if summary.run else ABSENT
 
 
-def _claim_of(summary: RunSummary, wanted: str) -> Claim | None:
-    """Return the claim that is meant: by its key, else by a part of its words that no other claim of the run has."""
+def _find_claim(summary: RunSummary, reference: str) -> Claim | None:
+    """Return the claim with a key, else the only one that contains a text; None if none does."""
     claims = summary.claims.values()
-    found = [claim for claim in claims if claim.claim_id == wanted] or [
-        claim for claim in claims if wanted in claim.text
-    ]
-    return found[0] if len(found) == 1 else None
+    matches = [claim for claim in claims if claim.claim_id == reference]
+    if not matches:
+        matches = [claim for claim in claims if reference in claim.text]
+    return matches[0] if len(matches) == 1 else None
 
 
-def _changes(
-    before: dict[tuple[str, str], str], after: dict[tuple[str, str], str]
-) -> list[Difference]:
-    names = dict.fromkeys([*after, *before])
-    rows = [
-        Difference(*name, (before.get(name, ABSENT), after.get(name, ABSENT))) for name in names
-    ]
-    return sorted((row for row in rows if len(set(row.values)) > 1), key=_weight)
+def _changes(before: Facts, after: Facts) -> list[Difference]:
+    """Return the facts that differ between two runs, the weightiest ones first."""
+    rows = []
+    for part, name in dict.fromkeys([*after, *before]):
+        values = (before.get((part, name), ABSENT), after.get((part, name), ABSENT))
+        if values[0] != values[1]:
+            rows.append(Difference(part, name, values))
+    return sorted(rows, key=_rank)
 
 
-def _weight(row: Difference) -> tuple[int, int]:
-    place = next((at for at, name in enumerate(_TELLING) if name in row.name), len(_TELLING))
-    return _PARTS.index(row.part) if row.part in _PARTS else len(_PARTS), place
+def _rank(row: Difference) -> tuple[int, int]:
+    part_rank = _PARTS.index(row.part) if row.part in _PARTS else len(_PARTS)
+    for position, name in enumerate(_WEIGHTY):
+        if name in row.name:
+            return part_rank, position
+    return part_rank, len(_WEIGHTY)

@@ -1,4 +1,4 @@
-"""One claim in several runs: what each says of it, and how far apart they are."""
+"""Pair the claims of several runs, and compare their verdicts and estimates."""
 
 import math
 from collections.abc import Container, Mapping, Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from tuilab.judging.exact import describe_value
+from tuilab.record.events import VerdictReached
 from tuilab.record.summary import RunSummary
 from tuilab.record.summary_parts import Claim
 from tuilab.record.timing.clocks import CPU, clock_of
@@ -15,23 +16,23 @@ from tuilab.text.display import brief, interval_words, show
 
 @dataclass(frozen=True)
 class Side:
-    """What one run says of a claim."""
+    """The result of a claim in one run."""
 
     verdict: str = ""  # empty: not judged, or not claimed in that run
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
-    measured: str = ""  # of an exact claim, in words
+    measured: str = ""  # the values of an exact claim, in words
     why: str = ""
     op: str = ""  # of a claim about a ratio: at_least, at_most, between
     gpu: str = ""  # on which it was measured, in words; empty: on none
-    is_open: bool = False  # there is no verdict yet, and the run goes on
+    is_open: bool = False  # there is no verdict yet, and the run is running
     bound: float | None = None  # of a claim about a ratio
-    clock: str = ""  # that a ratio was judged on; empty: it says nothing of one
+    clock: str = ""  # by which a ratio was judged; empty: not known
 
     @property
     def ratio_words(self) -> str:
-        """What was measured of a ratio, as every table tells it; nothing of another claim."""
+        """The estimate of a ratio with its interval, for every table; empty for another claim."""
         if self.estimate is None or self.measured:
             return ""
         if self.low is None or self.high is None:
@@ -47,14 +48,16 @@ class Shift:
     ratio: float
     low: float
     high: float
-    lone: int = 0  # of one process: how many of the two; the interval leaves out how much one process differs from another
+    # How many of the two estimates come from one process. The interval leaves out by how much one
+    # process differs from another.
+    lone: int = 0
 
     @classmethod
-    def of_logs(cls, middle: float, half: float, lone: int = 0) -> "Shift":
-        """Return the ratio whose logarithm is `middle`, give or take `half`."""
-        ratio, low, high = (
-            math.exp(min(max(at, -700.0), 700.0)) for at in (middle, middle - half, middle + half)
-        )
+    def of_logs(cls, center: float, half_width: float, lone: int = 0) -> "Shift":
+        """Return the ratio with the logarithm `center`, plus or minus `half_width`."""
+        ratio = _bounded_exp(center)
+        low = _bounded_exp(center - half_width)
+        high = _bounded_exp(center + half_width)
         return cls(ratio, low, high, lone)
 
     @property
@@ -63,162 +66,189 @@ class Shift:
 
     @property
     def lone_words(self) -> str:
-        """What its interval leaves out, in words."""
+        """A remark if the interval leaves out the variation between processes."""
         return ("", ", one of one process", ", of one process each")[self.lone]
 
     @property
     def is_apart(self) -> bool:
-        """Whether the interval leaves out 1."""
+        """Whether the interval excludes 1."""
         return not self.low <= 1 <= self.high
+
+
+def _bounded_exp(log: float) -> float:
+    """Return e to the power of a logarithm; a logarithm that would overflow is bounded first."""
+    return math.exp(min(max(log, -700.0), 700.0))
 
 
 @dataclass(frozen=True)
 class ClaimPair:
     """A claim in every run."""
 
-    text: str  # as the last of the runs that claim it has it
+    text: str  # of the last run with the claim
     key: str
-    sides: tuple[Side | None, ...]  # None: not claimed there
-    shifts: tuple[
-        Shift | None, ...
-    ] = ()  # of each run after the first, where both have an estimate
-    former_keys: tuple[str, ...] = ()  # under which other runs have it
+    sides: tuple[Side | None, ...]  # None: not claimed in that run
+    # Of each run after the first. None unless both runs have an estimate.
+    shifts: tuple[Shift | None, ...] = ()
+    former_keys: tuple[str, ...] = ()  # of the claim in other runs
 
     @property
     def gpus(self) -> list[str]:
-        """The GPUs on which the runs measured it; of several none is better or worse than another one."""
-        return [*dict.fromkeys(side.gpu for side in self.sides if side is not None and side.gpu)]
+        """The GPUs on which the runs measured it; results of different GPUs have no order."""
+        return list(dict.fromkeys(side.gpu for side in self.sides if side is not None and side.gpu))
 
     @property
     def is_open(self) -> bool:
-        """Whether a run that goes on has not decided it yet."""
+        """Whether a running run has not decided it yet."""
         return any(side is not None and side.is_open for side in self.sides)
 
     @property
     def has_other_verdicts(self) -> bool:
-        """Whether runs that have said what they will say differ."""
-        return (
-            len({side.verdict for side in self.sides if side is not None and not side.is_open}) > 1
-        )
+        """Whether runs that will not change any more have different verdicts."""
+        return len({side.verdict for side in self._settled_sides()}) > 1
 
     @property
     def has_other_values(self) -> bool:
         """Whether exact values differ, or an estimate beyond what its interval allows."""
-        exact = {
-            side.measured
-            for side in self.sides
-            if side is not None and side.measured and not side.is_open
-        }
-        return len(exact) > 1 or any(shift is not None and shift.is_apart for shift in self.shifts)
+        measured = {side.measured for side in self._settled_sides() if side.measured}
+        return len(measured) > 1 or self.has_other_estimates
+
+    @property
+    def has_other_estimates(self) -> bool:
+        return any(shift is not None and shift.is_apart for shift in self.shifts)
+
+    def _settled_sides(self) -> list[Side]:
+        return [side for side in self.sides if side is not None and not side.is_open]
+
+
+# ---- pairing
 
 
 def pairs_of(
-    summaries: Sequence[RunSummary], going_on: Container[int] = ()
+    summaries: Sequence[RunSummary], running: Container[int] = ()
 ) -> tuple[ClaimPair, ...]:
-    """Pair claims by their keys; by their texts those that have no key, or another one in a run that does not know this one.
+    """Pair the claims of runs by their keys, or by their texts.
 
-    `going_on` are the places of the runs that may say more.
+    The text counts if a claim has no key, or another key in a run that does not have this one.
+    `running` are the positions of the runs that may decide more claims.
     """
-    latest = {
-        claim.text: (claim.key, s.claims)
-        for s in summaries
-        for claim in s.claims.values()
-        if claim.key
-    }
-    known = [{_name(claim, s, latest): claim for claim in s.claims.values()} for s in summaries]
-    return tuple(
-        _pair([claims.get(name) for claims in known], going_on)
-        for name in dict.fromkeys(name for claims in known for name in claims)
-    )
+    latest = {}
+    for summary in summaries:
+        for claim in summary.claims.values():
+            if claim.key:
+                latest[claim.text] = (claim.key, summary.claims)
+    named_claims = []  # the claims of each run, by name
+    names: dict[str, None] = {}
+    for summary in summaries:
+        claims = {_name_of(claim, summary, latest): claim for claim in summary.claims.values()}
+        named_claims.append(claims)
+        names |= dict.fromkeys(claims)
+    return tuple(_pair([claims.get(name) for claims in named_claims], running) for name in names)
 
 
-def are_apart(one: str, other: str) -> bool:
-    """Say whether two claims were measured on two GPUs."""
-    return bool(one and other and one != other)
+def are_apart(gpu: str, other_gpu: str) -> bool:
+    """Return whether two claims were measured on different GPUs."""
+    return bool(gpu and other_gpu and gpu != other_gpu)
 
 
-def _name(
+def _name_of(
     claim: Claim, summary: RunSummary, latest: Mapping[str, tuple[str, Mapping[str, Claim]]]
 ) -> str:
-    """Return what a claim is known by among all runs: its key, or the one that the last run with its words has for it.
+    """Return the name of a claim among all runs: its key, or the key of the last run with its text.
 
-    Where several claims of a run have the same words, nobody can tell which one has another key.
+    `latest` has that key by text, with all claims of that run. If several claims of a run have the
+    same text, it is not known which of them has the other key.
     """
-    key, others = latest.get(claim.text, ("", {}))
-    has_several = any(
-        [one.text for one in known.values()].count(claim.text) > 1
-        for known in (summary.claims, others)
-    )
-    return (
-        claim.claim_id
-        if not key or has_several or key in summary.claims or claim.key in others
-        else key
-    )
+    key, latest_claims = latest.get(claim.text, ("", {}))
+    if not key or key in summary.claims or claim.key in latest_claims:
+        return claim.claim_id
+    for claims in (summary.claims, latest_claims):
+        if [candidate.text for candidate in claims.values()].count(claim.text) > 1:
+            return claim.claim_id
+    return key
 
 
-def _pair(claims: Sequence[Claim | None], going_on: Container[int]) -> ClaimPair:
-    sides = tuple(
-        None if claim is None else side_of(claim, is_going_on=at in going_on)
-        for at, claim in enumerate(claims)
-    )
-    known = [claim for claim in claims if claim is not None]
-    first, *others = claims
-    shifts = tuple(_shift(first, other) for other in others)
-    keys = [*dict.fromkeys(claim.key for claim in known if claim.key)]
-    return ClaimPair(known[-1].text, keys[-1] if keys else "", sides, shifts, tuple(keys[:-1]))
+def _pair(claims: Sequence[Claim | None], running: Container[int]) -> ClaimPair:
+    """Return the pair of the claims of each run; None for a run that does not have the claim."""
+    sides = []
+    for position, claim in enumerate(claims):
+        sides.append(side_of(claim, is_running=position in running) if claim else None)
+    first, *later = claims
+    shifts = [_shift(first, claim) for claim in later]
+    recorded = [claim for claim in claims if claim is not None]
+    keys = list(dict.fromkeys(claim.key for claim in recorded if claim.key))
+    *former_keys, key = keys or [""]
+    return ClaimPair(recorded[-1].text, key, tuple(sides), tuple(shifts), tuple(former_keys))
 
 
-def side_of(claim: Claim, *, is_going_on: bool = False) -> Side:
-    """Return what a run says of a claim."""
-    reached = claim.verdict
-    every = [*claim.measured, *([claim.missed] if claim.missed else [])]
-    measured = "; ".join(dict.fromkeys(describe_value(one.got.value, LENGTH) for one in every))[
-        :LENGTH
-    ]
-    if reached is None:
-        return Side(measured=measured, why=claim.needs, is_open=is_going_on)
-    op, bound = (claim.declared.op, claim.declared.bound) if claim.declared else ("", None)
-    numbers = reached.estimate, reached.low, reached.high
+def side_of(claim: Claim, *, is_running: bool = False) -> Side:
+    """Return the result of a claim in a run."""
+    records = list(claim.measured)
+    if claim.missed:
+        records.append(claim.missed)
+    values = dict.fromkeys(describe_value(record.got.value, LENGTH) for record in records)
+    measured = "; ".join(values)[:LENGTH]
+    verdict = claim.verdict
+    if verdict is None:
+        return Side(measured=measured, why=claim.needs, is_open=is_running)
     return Side(
-        reached.verdict,
-        *numbers,
-        measured,
-        reached.why,
-        op,
-        claim.gpu,
-        bound=bound,
+        verdict=verdict.verdict,
+        estimate=verdict.estimate,
+        low=verdict.low,
+        high=verdict.high,
+        measured=measured,
+        why=verdict.why,
+        op=claim.declared.op if claim.declared else "",
+        gpu=claim.gpu,
+        bound=claim.declared.bound if claim.declared else None,
         clock=clock_of(claim),
     )
 
 
-def _shift(first: Claim | None, other: Claim | None) -> Shift | None:
-    """Return the ratio of two estimates; None where one of them has none.
+# ---- the ratio of two estimates
 
-    Estimates are ratios with intervals that are even on a logarithmic scale, and the runs are independent: the squares of
-    half the widths add up, each brought to the higher of the two confidences first.
+
+def _shift(first: Claim | None, later: Claim | None) -> Shift | None:
+    """Return the ratio of the estimates of two runs; None if one of them has none.
+
+    Estimates are ratios, their intervals are symmetric on a logarithmic scale, and the runs are
+    independent. So the squares of the half widths add up, after each was brought to the higher one
+    of the two confidences.
     """
-    one, two = (claim.verdict if claim else None for claim in (first, other))
-    if one is None or two is None or are_apart(one.gpu, two.gpu):
+    first_verdict = first.verdict if first else None
+    later_verdict = later.verdict if later else None
+    if first_verdict is None or later_verdict is None:
         return None
-    halves = [
-        _half_width(one.estimate, one.low, one.high),
-        _half_width(two.estimate, two.low, two.high),
-    ]
-    if one.estimate is None or two.estimate is None or halves[0] is None or halves[1] is None:
+    if are_apart(first_verdict.gpu, later_verdict.gpu):
         return None
-    confidences = [min(max(reached.confidence or 0.95, 0.5), 0.9999999) for reached in (one, two)]
-    scales = [NormalDist().inv_cdf((1 + confidence) / 2) for confidence in confidences]
-    half = max(scales) * math.hypot(halves[0] / scales[0], halves[1] / scales[1])
-    middle = math.log(two.estimate / one.estimate)
-    return Shift.of_logs(middle, half, [one.unit, two.unit].count("rounds"))
+    first_interval = _read_interval(first_verdict)
+    later_interval = _read_interval(later_verdict)
+    if first_interval is None or later_interval is None:
+        return None
+    first_estimate, first_half = first_interval
+    later_estimate, later_half = later_interval
+    first_scale = _half_width_in_sd(first_verdict)
+    later_scale = _half_width_in_sd(later_verdict)
+    error = math.hypot(first_half / first_scale, later_half / later_scale)
+    half_width = max(first_scale, later_scale) * error
+    center = math.log(later_estimate / first_estimate)
+    lone = [first_verdict.unit, later_verdict.unit].count("rounds")
+    return Shift.of_logs(center, half_width, lone)
 
 
-def _half_width(estimate: float | None, low: float | None, high: float | None) -> float | None:
-    if (
-        estimate is None
-        or low is None
-        or high is None
-        or not 0 < low <= estimate <= high < math.inf
-    ):
+def _read_interval(verdict: VerdictReached) -> tuple[float, float] | None:
+    """Return the estimate of a verdict and the half width of its interval, as a logarithm.
+
+    None if there is no interval, or if it cannot be that of a ratio.
+    """
+    estimate, low, high = verdict.estimate, verdict.low, verdict.high
+    if estimate is None or low is None or high is None:
         return None
-    return max(math.log(high / estimate), math.log(estimate / low))
+    if not 0 < low <= estimate <= high < math.inf:
+        return None
+    return estimate, max(math.log(high / estimate), math.log(estimate / low))
+
+
+def _half_width_in_sd(verdict: VerdictReached) -> float:
+    """Return the half width of an interval of a verdict's confidence, in standard deviations."""
+    confidence = min(max(verdict.confidence or 0.95, 0.5), 0.9999999)
+    return NormalDist().inv_cdf((1 + confidence) / 2)

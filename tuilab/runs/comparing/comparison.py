@@ -1,8 +1,9 @@
-"""What differs between runs: first in what was asked and where it ran, then in what came out; pure, from their summaries.
+"""Compare runs by their summaries: first their settings and machines, then their results.
 
-The first run is the one that the others are compared with.
+The first run is the one with which the others are compared.
 """
 
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import unified_diff
@@ -19,7 +20,7 @@ from tuilab.runs.comparing.differences import ABSENT, Difference, absent, box_of
 from tuilab.text.display import brief, plural
 from tuilab.text.words import seconds
 
-_CHANGED_LINES = 200  # of two sources
+_MAX_CHANGED_LINES = 200  # of two sources
 _RANKS: dict[str, int] = {
     Verdict.SUPPORTED: 3,
     Verdict.WEAKER: 2,
@@ -29,131 +30,142 @@ _RANKS: dict[str, int] = {
 }
 
 
+Values = tuple[float | None, ...]  # a number of each run; None if a run does not have it
+Row = tuple[str, Values]
+
+
 @dataclass(frozen=True)
 class Comparison:
-    """Everything there is to say about runs side by side."""
+    """The result of a comparison of runs. A field with a row for each arm or name is a table."""
 
-    names: tuple[str, ...]  # the scenario of each
+    names: tuple[str, ...]  # the scenario of each run
     differences: tuple[Difference, ...]
-    same: int  # facts that are the same in all
+    same: int  # facts that are the same in all runs
     claims: tuple[ClaimPair, ...]
-    times: tuple[
-        tuple[str, tuple[float | None, ...]], ...
-    ]  # arm: median seconds of a call in each run
-    shifts: Mapping[str, tuple[Shift | None, ...]]  # arm: of that time, of each run after the first
-    sizes: tuple[tuple[str, tuple[float | None, ...]], ...]  # measured memory and other values
-    lacks: tuple[str, ...]  # what stands for a number that a run has not, with the reason
-    series: tuple[str, ...]  # names of curves that more than one run has
-    of: str = "call"  # what the times are of
-    cpu_times: tuple[
-        tuple[str, tuple[float | None, ...]], ...
-    ] = ()  # medians on CPU time; none if no verdict rests on it
+    times: tuple[Row, ...]  # by arm: the median seconds of a call
+    # By arm: how that time differs from the first run's, for each run after the first.
+    shifts: Mapping[str, tuple[Shift | None, ...]]
+    sizes: tuple[Row, ...]  # measured memory and other values
+    lacks: tuple[
+        str, ...
+    ]  # of each run: what is shown instead of a missing number, with the reason
+    series: tuple[str, ...]  # names of curves, those of the most runs first
+    of: str = "call"  # the unit that the times are of: a call or a step
+    cpu_times: tuple[Row, ...] = ()  # medians of CPU time; empty if no verdict rests on it
     cpu_shifts: Mapping[str, tuple[Shift | None, ...]] = field(default_factory=dict)
-    judged_on_cpu: frozenset[str] = (
-        frozenset()
-    )  # the arms that every run which has them judged on CPU time
-    boxes: tuple[str, ...] = ()  # where each was made, if not all were made on one box
+    # Arms that were judged by CPU time in every run that timed them.
+    judged_on_cpu: frozenset[str] = frozenset()
+    boxes: tuple[str, ...] = ()  # where each run was made; empty if all were made on one machine
 
 
-def compare(summaries: Sequence[RunSummary], going_on: Container[int] = ()) -> Comparison:
-    """Return what differs between runs; `going_on` are the places of those that have not said all yet."""
-    differences, same = differing(summaries, going_on)
-    first, *others = map(times_of_processes, summaries)
-    of_arms = [arm_times(summary) for summary in summaries]
-    has_cpu = any(one.clock == CPU for times in of_arms for one in times.values())
-    first_cpu, *others_cpu = [
-        times_of_processes(summary, CPU) if has_cpu else {} for summary in summaries
-    ]
+def compare(summaries: Sequence[RunSummary], running: Container[int] = ()) -> Comparison:
+    """Return what differs between runs; `running` are the positions of those that are running."""
+    differences, same = differing(summaries, running)
+    first_times, *later_times = map(times_of_processes, summaries)
+    times_of_runs = [arm_times(summary) for summary in summaries]
+    on_cpu = _arms_on(CPU, times_of_runs)
+    cpu_medians: list[dict[str, float]] = []
+    cpu_shifts: dict[str, tuple[Shift | None, ...]] = {}
+    if on_cpu:
+        cpu_medians = [_medians_of(cpu_times_of(summary)) for summary in summaries]
+        first_cpu, *later_cpu = [times_of_processes(summary, CPU) for summary in summaries]
+        cpu_shifts = shifts_of(first_cpu, later_cpu)
+    lacks = []
+    for position, summary in enumerate(summaries):
+        lack = f"{ABSENT}: not yet" if position in running else absent(summary, "parameter")
+        lacks.append(lack)
     boxes = tuple(map(box_of, summaries))
     return Comparison(
         names=tuple(summary.run.scenario if summary.run else ABSENT for summary in summaries),
         differences=tuple(differences),
         same=same,
-        claims=pairs_of(summaries, going_on),
-        times=_table([_medians(summary) for summary in summaries]),
-        shifts=shifts_of(first, others),
+        claims=pairs_of(summaries, running),
+        times=_table([_median_times(summary) for summary in summaries]),
+        shifts=shifts_of(first_times, later_times),
         sizes=_table([_sizes(summary) for summary in summaries]),
-        lacks=tuple(
-            f"{ABSENT}: not yet" if at in going_on else absent(run, "parameter")
-            for at, run in enumerate(summaries)
-        ),
+        lacks=tuple(lacks),
         series=_shared_series(summaries),
         of=measure_of(summaries[0]).of,
-        cpu_times=_table(
-            [_middles(cpu_times_of(summary)) if has_cpu else {} for summary in summaries]
-        ),
-        cpu_shifts=shifts_of(first_cpu, others_cpu),
-        judged_on_cpu=frozenset(_judged_on_cpu(of_arms)),
+        cpu_times=_table(cpu_medians),
+        cpu_shifts=cpu_shifts,
+        judged_on_cpu=frozenset(on_cpu - _arms_on(WALL, times_of_runs)),
         boxes=boxes if len(set(boxes)) > 1 else (),
     )
 
 
 def source_changes(first: str, other: str) -> list[str]:
-    """Return the lines that differ between two sources, as `diff -u` has them, without a heading."""
+    """Return the lines that differ between two sources, as in `diff -u` without its heading."""
     lines = list(unified_diff(first.splitlines(), other.splitlines(), lineterm="", n=1))[2:]
-    kept = lines[:_CHANGED_LINES]
-    return (
-        [*kept, f"… and {plural(len(lines) - len(kept), 'line')} more"]
-        if len(lines) > len(kept)
-        else kept
-    )
+    listed = lines[:_MAX_CHANGED_LINES]
+    if len(lines) > len(listed):
+        listed.append(f"… and {plural(len(lines) - len(listed), 'line')} more")
+    return listed
 
 
-def no_claims(found: Comparison) -> str:
-    """Return what stands where none of the runs claims anything."""
-    return (
-        "Commands have no claims; `tuilab ab` compares ways to run a command, with verdicts."
-        if found.of == "step"
-        else "No claims."
-    )
+def no_claims(comparison: Comparison) -> str:
+    """Return the sentence for runs without claims."""
+    if comparison.of == "step":
+        return "Commands have no claims; `tuilab ab` compares ways to run a command, with verdicts."
+    return "No claims."
 
 
-def claim_groups(found: Comparison) -> dict[str, list[ClaimPair]]:
-    """Return the claims by how the runs differ on them, what needs looking at first; without groups that are empty."""
-    shared = [pair for pair in found.claims if None not in pair.sides]
-    differing = [pair for pair in shared if verdict_words(pair)]
-    groups = {
-        "Different": differing,
-        "Not decided yet": [pair for pair in shared if pair.is_open and pair not in differing],
-        "The same": [pair for pair in shared if not pair.is_open and pair not in differing],
-        "Not claimed in every run": [pair for pair in found.claims if None in pair.sides],
+def claim_groups(comparison: Comparison) -> dict[str, list[ClaimPair]]:
+    """Return the claims by how the runs differ on them, the most important group first.
+
+    Empty groups are left out.
+    """
+    groups: dict[str, list[ClaimPair]] = {
+        "Different": [],
+        "Not decided yet": [],
+        "The same": [],
+        "Not claimed in every run": [],
     }
+    for pair in comparison.claims:
+        if None in pair.sides:
+            title = "Not claimed in every run"
+        elif verdict_words(pair):
+            title = "Different"
+        elif pair.is_open:
+            title = "Not decided yet"
+        else:
+            title = "The same"
+        groups[title].append(pair)
     return {title: pairs for title, pairs in groups.items() if pairs}
 
 
 def verdict_words(pair: ClaimPair) -> str:
-    """Return how the runs differ on a claim, in a few words; nothing when they agree."""
+    """Return how the runs differ on a claim, in a few words; empty if they agree."""
     if pair.has_other_verdicts:
-        return "different verdicts" + (
-            f", on different GPUs: {' and '.join(pair.gpus)}" if len(pair.gpus) > 1 else ""
-        )
-    if any(shift is not None and shift.is_apart for shift in pair.shifts):
+        if len(pair.gpus) > 1:
+            return f"different verdicts, on different GPUs: {' and '.join(pair.gpus)}"
+        return "different verdicts"
+    if pair.has_other_estimates:
         return "different estimates"
     return "different values" if pair.has_other_values else ""
 
 
 def key_words(pair: ClaimPair) -> str:
-    """Return that a claim has another key than it had; nothing when it has not."""
-    return (
-        f"claim {' and '.join(f'[{key}]' for key in pair.former_keys)} is [{pair.key}] now"
-        if pair.former_keys
-        else ""
-    )
+    """Return that a claim has another key than before; empty if it does not."""
+    if not pair.former_keys:
+        return ""
+    former_keys = " and ".join(f"[{key}]" for key in pair.former_keys)
+    return f"claim {former_keys} is [{pair.key}] now"
 
 
-def regressions(found: Comparison) -> list[str]:
-    """Return a sentence for each claim that came out worse in a later run than in the first.
+def regressions(comparison: Comparison) -> list[str]:
+    """Return a sentence for each claim whose result is worse in a later run than in the first.
 
-    What was measured on another GPU is not worse, but about another GPU: `verdict_words` says so.
-    A verdict that could not be reached (inconclusive, not testable) is not worse, only unknown. Of an estimate the interval of
-    the ratio has to leave out 1, and to cover how much processes differ.
+    A result of another GPU is not worse, because it is about another GPU: `verdict_words` says so.
+    A missing verdict (inconclusive, not testable) is not worse, only unknown. An estimate is worse
+    only if the interval of the ratio excludes 1 and covers the variation between processes.
     """
     sentences = []
-    for pair in found.claims:
-        for at, side in enumerate(pair.sides[1:], 1):
-            shift = pair.shifts[at - 1] if at <= len(pair.shifts) else None
-            if why := _worse(pair.sides[0], side, shift):
-                sentences.append(f"run {at + 1}: {pair.text}: {why}")
+    for pair in comparison.claims:
+        first, *later = pair.sides
+        for position, side in enumerate(later):
+            shift = pair.shifts[position] if position < len(pair.shifts) else None
+            if problem := _describe_regression(first, side, shift):
+                sentences.append(f"run {position + 2}: {pair.text}: {problem}")
     return sentences
 
 
@@ -161,8 +173,8 @@ class TimeRow(NamedTuple):
     """The median times of an arm on one clock, in every run."""
 
     arm: str
-    clock: str  # empty: every time of the comparison is on the wall clock
-    values: tuple[float | None, ...]
+    clock: str  # empty: every time of the comparison is wall-clock time
+    values: Values
     shifts: tuple[Shift | None, ...]
 
     @property
@@ -171,98 +183,117 @@ class TimeRow(NamedTuple):
         return f"{self.arm}, {CLOCK_NAMES[self.clock]}" if self.clock else self.arm
 
 
-def time_rows(found: Comparison) -> list[TimeRow]:
-    """Return the rows of times. If a verdict rests on CPU time, an arm has a row for each clock, the judged one first."""
-    cpu_times = dict(found.cpu_times)
+def time_rows(comparison: Comparison) -> list[TimeRow]:
+    """Return the rows of times.
+
+    If a verdict rests on CPU time, an arm has a row for each clock, the judged one first.
+    """
+    cpu_times = dict(comparison.cpu_times)
+    wall_clock = WALL if cpu_times else ""
     rows = []
-    for arm, values in found.times:
-        wall = TimeRow(arm, WALL if cpu_times else "", values, found.shifts.get(arm, ()))
+    for arm, values in comparison.times:
+        wall = TimeRow(arm, wall_clock, values, comparison.shifts.get(arm, ()))
         if arm not in cpu_times:
             rows.append(wall)
             continue
-        cpu = TimeRow(arm, CPU, cpu_times[arm], found.cpu_shifts.get(arm, ()))
-        rows += [cpu, wall] if arm in found.judged_on_cpu else [wall, cpu]
+        cpu = TimeRow(arm, CPU, cpu_times[arm], comparison.cpu_shifts.get(arm, ()))
+        if arm in comparison.judged_on_cpu:
+            rows += [cpu, wall]
+        else:
+            rows += [wall, cpu]
     return rows
 
 
-def slower(found: Comparison, share: float) -> list[str]:
-    """Return a sentence for each arm whose calls take longer in a later run, surely by more than a share, or are gone.
+def slowdowns(comparison: Comparison, share: float) -> list[str]:
+    """Return a sentence for each arm that is missing in a later run, or surely slower than before.
 
-    The times are those on the clock that the verdicts of all runs rest on, else on the wall clock.
+    It is slower if the interval of the ratio is above 1 plus the share. The times are CPU times if
+    the verdicts of all runs rest on them, else wall-clock times.
     """
     sentences = []
-    seen: set[str] = set()
-    for row in time_rows(found):
-        if row.arm in seen:
-            continue  # a second row is on the clock that was not judged
-        seen.add(row.arm)
+    described_arms: set[str] = set()
+    for row in time_rows(comparison):
+        if row.arm in described_arms:
+            continue  # the second row of an arm is on the clock that was not judged
+        described_arms.add(row.arm)
         of_clock = " of CPU time" if row.clock == CPU else ""
-        for at, shift in enumerate(row.shifts, 1):
-            if row.values[at] is None:
-                sentences.append(f"run {at + 1}: a call of {row.arm} was not timed")
+        for position, shift in enumerate(row.shifts, 1):
+            value = row.values[position]
+            if value is None:
+                sentences.append(f"run {position + 1}: a call of {row.arm} was not timed")
             elif shift is not None and shift.low > 1 + share:
-                takes = f"takes {seconds(row.values[at] or 0)}{of_clock}"
-                sentences.append(f"run {at + 1}: a call of {row.arm} {takes} ({shift.words})")
+                time = f"{seconds(value)}{of_clock}"
+                sentences.append(
+                    f"run {position + 1}: a call of {row.arm} takes {time} ({shift.words})"
+                )
     return sentences
 
 
-def _worse(first: Side | None, other: Side | None, shift: Shift | None) -> str:
-    """Return how one side is worse than another, in words; nothing when it is not, or cannot be told."""
-    if first is not None and other is None and _RANKS.get(first.verdict, 0) > 0:
-        return f"no longer claimed, was {first.verdict}"
-    if first is None or other is None or are_apart(first.gpu, other.gpu):
+def _describe_regression(first: Side | None, later: Side | None, shift: Shift | None) -> str:
+    """Return how a result is worse than the first one; empty if it is not, or if it is unknown."""
+    if first is None:
         return ""
-    ranks = [_RANKS.get(side.verdict) for side in (first, other)]
-    if ranks[0] is not None and ranks[1] is not None and ranks[1] < ranks[0]:
-        return f"{other.verdict}, was {first.verdict}"
-    is_lower_worse = {"at_least": True, "at_most": False}.get(other.op)
-    if shift is None or not shift.is_apart or shift.lone or is_lower_worse is None:
+    first_rank = _RANKS.get(first.verdict)
+    if later is None:
+        return f"no longer claimed, was {first.verdict}" if first_rank else ""
+    if are_apart(first.gpu, later.gpu):
         return ""
-    if (shift.ratio < 1) != is_lower_worse:
+    later_rank = _RANKS.get(later.verdict)
+    if first_rank is not None and later_rank is not None and later_rank < first_rank:
+        return f"{later.verdict}, was {first.verdict}"
+    if shift is None or not shift.is_apart or shift.lone:
         return ""
-    return f"{brief(other.estimate or 0)}, was {brief(first.estimate or 0)} ({shift.words})"
+    # A smaller ratio is worse for a claim of at least so much, a larger one for at most so much.
+    if later.op != ("at_least" if shift.ratio < 1 else "at_most"):
+        return ""
+    return f"{brief(later.estimate or 0)}, was {brief(first.estimate or 0)} ({shift.words})"
 
 
-def _medians(summary: RunSummary) -> dict[str, float]:
-    """Return the median time of a call of each arm."""
-    is_time = measure_of(summary).unit == "s"
-    return _middles(times_of(summary)) if is_time else {}
+# ---- tables
 
 
-def _middles(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Return the median time of each arm."""
-    return {arm: median(found) for arm, found in times.items()}
+def _median_times(summary: RunSummary) -> dict[str, float]:
+    """Return the median time of a call of each arm; empty if the arms were compared by no time."""
+    if measure_of(summary).unit != "s":
+        return {}
+    return _medians_of(times_of(summary))
 
 
-def _judged_on_cpu(of_runs: Sequence[Mapping[str, ArmTimes]]) -> set[str]:
-    """Return the arms that have CPU time as their first clock in every run that timed them."""
-    on_cpu: set[str] = set()
-    on_wall: set[str] = set()
-    for times in of_runs:
-        for arm, one in times.items():
-            (on_cpu if one.clock == CPU else on_wall).add(arm)
-    return on_cpu - on_wall
+def _medians_of(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    return {arm: median(arm_times) for arm, arm_times in times.items()}
+
+
+def _arms_on(clock: str, times_of_runs: Sequence[Mapping[str, ArmTimes]]) -> set[str]:
+    """Return the arms that have a clock as their first one in some run."""
+    arms = set()
+    for times_of_arms in times_of_runs:
+        for arm, times in times_of_arms.items():
+            if times.clock == clock:
+                arms.add(arm)
+    return arms
 
 
 def _sizes(summary: RunSummary) -> dict[str, float]:
-    return {
-        f"{m.name} {m.arm}".strip() + f" {name}": value
-        for m in summary.memory
-        for name, value in m.values.items()
-    }
+    sizes = {}
+    for measured in summary.memory:
+        prefix = f"{measured.name} {measured.arm}".strip()
+        for name, value in measured.values.items():
+            sizes[f"{prefix} {name}"] = value
+    return sizes
 
 
-def _table(
-    columns: Sequence[Mapping[str, float]],
-) -> tuple[tuple[str, tuple[float | None, ...]], ...]:
-    names = dict.fromkeys(name for column in columns for name in column)
+def _table(columns: Sequence[Mapping[str, float]]) -> tuple[Row, ...]:
+    """Return a row for each name, from a column for each run."""
+    names: dict[str, None] = {}
+    for column in columns:
+        names |= dict.fromkeys(column)
     return tuple((name, tuple(column.get(name) for column in columns)) for name in names)
 
 
 def _shared_series(summaries: Sequence[RunSummary]) -> tuple[str, ...]:
-    """Return the names of series, those first that most runs have."""
-    counts: dict[str, int] = {}
+    """Return the names of series, those of the most runs first."""
+    counts: Counter[str] = Counter()
     for summary in summaries:
-        for name in dict.fromkeys(name for name, _, _ in summary.series):
-            counts[name] = counts.get(name, 0) + 1
-    return tuple(sorted(counts, key=lambda name: -counts[name]))
+        names = dict.fromkeys(name for name, _, _ in summary.series)
+        counts.update(list(names))
+    return tuple(name for name, _ in counts.most_common())

@@ -1,9 +1,8 @@
-"""What was asked of runs and where they ran, as far as it is not the same in all."""
+"""Compare the settings of runs and the machines that they ran on: the facts that differ."""
 
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from tuilab.catalogue.params import spell
@@ -16,9 +15,9 @@ from tuilab.text.display import plural
 from tuilab.text.words import gpu_words, size
 
 ABSENT = "n/a"
-_FACTS = 400  # of an environment that are compared
-LENGTH = 300  # of a value
-# What is another number at every look says nothing about the box.
+_MAX_FACTS = 400  # of an environment that are compared
+LENGTH = 300  # characters of a value
+# Facts that differ at each reading. They say nothing about the machine.
 _MOMENTARY = (
     "load_average",
     "pressure_avg10",
@@ -33,10 +32,12 @@ _CONDITIONS = {
     "memory_available_bytes": "memory available",
 }
 
+Facts = dict[tuple[str, str], str]  # values in words, by part and name
+
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is not the same in all runs: a value for each of them."""
+    """One fact that is not the same in all runs: a value for each of them."""
 
     part: str  # "parameter", "source", "run", "environment" or "conditions"
     name: str
@@ -44,171 +45,200 @@ class Difference:
 
 
 def differing(
-    summaries: Sequence[RunSummary], going_on: Container[int] = ()
+    summaries: Sequence[RunSummary], running: Container[int] = ()
 ) -> tuple[list[Difference], int]:
-    """Return what is not the same in all runs, how busy the box was last, and how many facts are the same."""
-    known = [facts_of(summary) for summary in summaries]
-    lacks = [
-        partial(absent, summary, is_going_on=at in going_on) for at, summary in enumerate(summaries)
-    ]
-    rows = [
-        Difference(
-            *key,
-            tuple(facts.get(key) or lack(key[0]) for facts, lack in zip(known, lacks, strict=True)),
-        )
-        for key in dict.fromkeys(key for facts in known for key in facts)
-    ]
-    different = [row for row in rows if len(set(row.values)) > 1]
-    late = _only_late(different, known, summaries)
-    told = [row for row in different if row not in late]
+    """Return the facts that are not the same in all runs, and how many are the same.
+
+    The conditions, such as the load of the machine, come last. `running` are the positions of the
+    runs that may record more facts.
+    """
+    facts_of_runs = [facts_of(summary) for summary in summaries]
+    keys: dict[tuple[str, str], None] = {}
+    for facts in facts_of_runs:
+        keys |= dict.fromkeys(facts)
+    rows = []
+    same_count = 0
+    for part, name in keys:
+        values = []
+        for position, facts in enumerate(facts_of_runs):
+            value = facts.get((part, name))
+            if not value:
+                value = absent(summaries[position], part, is_running=position in running)
+            values.append(value)
+        if len(set(values)) > 1:
+            rows.append(Difference(part, name, tuple(values)))
+        else:
+            same_count += 1
+    late = _find_late(rows, facts_of_runs, summaries)
+    rows = [row for row in rows if row not in late]
     if late:
-        counts = [sum((row.part, row.name) in facts for row in late) for facts in known]
-        values = (
-            plural(count, "fact") if count else lack("environment")
-            for count, lack in zip(counts, lacks, strict=True)
-        )
-        told.append(Difference("environment", "the rest", tuple(values)))
-    return [*told, *conditions(summaries)], len(rows) - len(different)
+        values = []
+        for position, facts in enumerate(facts_of_runs):
+            count = sum((row.part, row.name) in facts for row in late)
+            if count:
+                values.append(plural(count, "fact"))
+            else:
+                is_running = position in running
+                values.append(absent(summaries[position], "environment", is_running=is_running))
+        rows.append(Difference("environment", "the rest", tuple(values)))
+    return rows + conditions(summaries), same_count
 
 
-def _only_late(
+def _find_late(
     rows: Sequence[Difference],
-    known: Sequence[Container[tuple[str, str]]],
+    facts_of_runs: Sequence[Container[tuple[str, str]]],
     summaries: Sequence[RunSummary],
 ) -> list[Difference]:
-    """Return the facts of the box that differ only because some runs have not recorded a whole part of it."""
-    parts = {part for summary in summaries for part in summary.environment}
-    behind = [at for at, summary in enumerate(summaries) if parts - summary.environment.keys()]
+    """Return the facts of the machine that differ only because they come late in a run.
+
+    Some runs have not recorded a whole part of the machine, and the others have the same value.
+    """
+    parts: set[str] = set()
+    for summary in summaries:
+        parts |= summary.environment.keys()
+    incomplete = []  # the positions of runs without some part
+    for position, summary in enumerate(summaries):
+        if parts - summary.environment.keys():
+            incomplete.append(position)
     late = []
     for row in rows:
-        without = {at for at in behind if (row.part, row.name) not in known[at]}
-        told = {value for at, value in enumerate(row.values) if at not in without}
-        if row.part == "environment" and without and len(told) < 2:
+        if row.part != "environment":
+            continue
+        lacking = {run for run in incomplete if (row.part, row.name) not in facts_of_runs[run]}
+        values = {value for run, value in enumerate(row.values) if run not in lacking}
+        if lacking and len(values) < 2:
             late.append(row)
     return late
 
 
-def facts_of(summary: RunSummary) -> dict[tuple[str, str], str]:
-    """Return what should be the same for two runs to be alike, by part and name, in the order in which it matters."""
+def facts_of(summary: RunSummary) -> Facts:
+    """Return the facts that are the same in two equal runs, the most important ones first."""
     run = summary.run
     if run is None:
         return {}
-    found = {("run", "scenario"): f"{run.topic}/{run.scenario}" if run.topic else run.scenario}
-    found |= {("parameter", name): _words(value) for name, value in run.params.items()}
-    found |= {("run", name): value for name, value in _of_command(summary).items()}
-    found["source", "scenario.py"] = run.source_sha256[:12] or ABSENT
-    found["run", "repeats"] = f"up to {run.repeats}" if run.looks else str(summary.planned_repeats)
-    found["run", "quick"] = "yes" if run.quick else "no"
-    found["run", "tuilab"] = run.tuilab
-    found["environment", "host"] = run.supervisor.host
+    facts = {("run", "scenario"): f"{run.topic}/{run.scenario}" if run.topic else run.scenario}
+    for name, value in run.params.items():
+        facts["parameter", name] = _words(value)
+    for name, text in _command_facts(summary).items():
+        facts["run", name] = text
+    facts["source", "scenario.py"] = run.source_sha256[:12] or ABSENT
+    facts["run", "repeats"] = f"up to {run.repeats}" if run.looks else str(summary.planned_repeats)
+    facts["run", "quick"] = "yes" if run.quick else "no"
+    facts["run", "tuilab"] = run.tuilab
+    facts["environment", "host"] = run.supervisor.host
     if run.node:
-        found["environment", "node"] = run.node
+        facts["environment", "node"] = run.node
     if summary.gpus or "gpu" in summary.unavailable:
-        found["environment", "GPUs"] = _gpus(summary)
-    if own := own_gpus(summary):
-        found["environment", "GPU of the run"] = ", ".join(
-            gpu_words(name_of_gpu(one.torch_uuid, summary), one.torch_uuid or one.nvml_uuid)
-            for one in own
+        facts["environment", "GPUs"] = _gpus(summary)
+    gpus = []
+    for gpu in own_gpus(summary):
+        gpus.append(
+            gpu_words(name_of_gpu(gpu.torch_uuid, summary), gpu.torch_uuid or gpu.nvml_uuid)
         )
-    for part, facts in summary.environment.items():
-        found |= {
-            ("environment", _spoken(name)): value for name, value in _flat(part, facts).items()
-        }
-    return dict(list(found.items())[:_FACTS])
+    if gpus:
+        facts["environment", "GPU of the run"] = ", ".join(gpus)
+    for part, part_facts in summary.environment.items():
+        for path, text in _flatten(part, part_facts).items():
+            facts["environment", _title_of(path)] = text
+    return dict(list(facts.items())[:_MAX_FACTS])
 
 
 def box_of(summary: RunSummary) -> str:
-    """Return where a run was made: on which node of a cluster, else on which host."""
-    return (summary.run.node or summary.run.supervisor.host) if summary.run else ABSENT
+    """Return where a run was made: the node of a cluster, else the host."""
+    if summary.run is None:
+        return ABSENT
+    return summary.run.node or summary.run.supervisor.host
 
 
-def _of_command(summary: RunSummary) -> dict[str, str]:
-    """Return of a command of the user's what was run, and what its steps amounted to."""
+def _command_facts(summary: RunSummary) -> dict[str, str]:
+    """Return the facts about a user's command and its steps; none for a scenario."""
     run = summary.run
     if run is None or not run.command:
         return {}
-    found = {
+    facts = {
         "command": command_line.line(run.command),
         "how": " ".join(command_line.verb_of(run)[1:]),
         "folder": run.folder,
     }
     for text in summary.texts:
-        found[text.title] = text.text.partition("\n")[0].partition(":")[0]
-    found |= ends_of_curves(summary)
+        facts[text.title] = text.text.partition("\n")[0].partition(":")[0]
+    facts |= ends_of_curves(summary)
     for bars in summary.figures.values():
         if isinstance(bars, BarsShown):
-            found |= {
-                f"{bars.title}: {name}": f"{value:.0f} {bars.unit}"
-                for name, value in zip(bars.names, bars.values, strict=False)
-            }
-    return {name: value[:LENGTH] for name, value in found.items()}
+            for name, value in zip(bars.names, bars.values, strict=False):
+                facts[f"{bars.title}: {name}"] = f"{value:.0f} {bars.unit}"
+    return {name: value[:LENGTH] for name, value in facts.items()}
 
 
-def absent(summary: RunSummary, part: str, *, is_going_on: bool = False) -> str:
+def absent(summary: RunSummary, part: str, *, is_running: bool = False) -> str:
     """Return that a fact of a part is not known of a run, and why."""
     if summary.run is None:
         return f"{ABSENT}: nothing was recorded"
-    if part == "environment" and is_going_on:
+    if part == "environment" and is_running:
         return f"{ABSENT}: not recorded yet"
     if part == "environment" and not summary.environment:
         return f"{ABSENT}: the run ended before it was recorded"
-    return f"{ABSENT}: not in this run" if part == "parameter" else f"{ABSENT}: not recorded"
+    if part == "parameter":
+        return f"{ABSENT}: not in this run"
+    return f"{ABSENT}: not recorded"
 
 
 def _gpus(summary: RunSummary) -> str:
-    if summary.gpus:
-        models = Counter(gpu.name for gpu in summary.gpus.values())
-        return ", ".join(
-            f"{count}x {name}" if count > 1 else name for name, count in sorted(models.items())
-        )
-    return f"{ABSENT}: {summary.unavailable['gpu']}"
+    if not summary.gpus:
+        return f"{ABSENT}: {summary.unavailable['gpu']}"
+    models = []
+    for name, count in sorted(Counter(gpu.name for gpu in summary.gpus.values()).items()):
+        models.append(f"{count}x {name}" if count > 1 else name)
+    return ", ".join(models)
 
 
-def _flat(name: str, facts: Mapping[str, Any]) -> dict[str, str]:
-    """Return nested facts by their path; a fact that is missing says why."""
-    found: dict[str, str] = {}
+def _flatten(path: str, facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return nested facts by their path; the value of a missing fact is the reason."""
+    texts: dict[str, str] = {}
     for key, value in facts.items():
         if isinstance(value, dict) and key != "missing":
-            found |= _flat(f"{name} {key}", value)
+            texts |= _flatten(f"{path} {key}", value)
         elif key not in _MOMENTARY:
             is_size = key.endswith("_bytes") and isinstance(value, int)
-            found[f"{name} {key.removesuffix('_bytes')}"] = (
-                size(value) if is_size else _words(value)
-            )
+            text = size(value) if is_size else _words(value)
+            texts[f"{path} {key.removesuffix('_bytes')}"] = text
     missing = facts.get("missing")
     if isinstance(missing, dict):
-        found |= {
-            f"{name} {key.removesuffix('_bytes')}": f"{ABSENT}: {_words(why)}"
-            for key, why in missing.items()
-        }
-    return found
+        for key, reason in missing.items():
+            texts[f"{path} {key.removesuffix('_bytes')}"] = f"{ABSENT}: {_words(reason)}"
+    return texts
 
 
-def _spoken(path: str) -> str:
-    """Return the path of a fact as it is told: what is known of a box needs no telling of its place in the record."""
+def _title_of(path: str) -> str:
+    """Return the title of a fact: its path, without the beginning that all facts of a part have."""
     for prefix in ("box env ", "box cpu ", "box "):
         path = path.removeprefix(prefix)
     return path.replace("_", " ")
 
 
 def conditions(summaries: Sequence[RunSummary]) -> list[Difference]:
-    """Return how busy the box was as each run began: never the same, and worth a look when times differ."""
+    """Return how busy the machine was when each run began.
+
+    These facts are never the same. They matter when times differ.
+    """
     rows = []
     for key, name in _CONDITIONS.items():
-        found = [_condition(key, summary) for summary in summaries]
-        if len({*found} - {""}) > 1:
-            told = (
-                value or absent(summary, "environment")
-                for value, summary in zip(found, summaries, strict=True)
-            )
-            rows.append(Difference("conditions", name, tuple(told)))
+        values = [_condition(key, summary) for summary in summaries]
+        if len(set(values) - {""}) < 2:
+            continue
+        for position, summary in enumerate(summaries):
+            if not values[position]:
+                values[position] = absent(summary, "environment")
+        rows.append(Difference("conditions", name, tuple(values)))
     return rows
 
 
 def _condition(key: str, summary: RunSummary) -> str:
+    """Return a condition in words; empty if it was not recorded."""
     box = summary.environment.get("box", {}).get("cpu", {})
     value = box.get(key) if isinstance(box, dict) else None
-    value = value[0] if isinstance(value, list) and value else value
+    if isinstance(value, list) and value:
+        value = value[0]
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
     return size(value) if key.endswith("_bytes") else f"{value:.3g}"
@@ -216,5 +246,7 @@ def _condition(key: str, summary: RunSummary) -> str:
 
 def _words(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(_words(one) for one in value[:50])[:LENGTH]
-    return (spell(value) if isinstance(value, bool | int | float | str) else str(value))[:LENGTH]
+        return ", ".join(_words(item) for item in value[:50])[:LENGTH]
+    if isinstance(value, bool | int | float | str):
+        return spell(value)[:LENGTH]
+    return str(value)[:LENGTH]

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.worker import get_current_worker
 
-from tuilab.probes.gpu.own_process import Apart
+from tuilab.probes.gpu.own_process import NvmlProcess
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import to_content
 from tuilab.tui.screens.page import Page
@@ -36,7 +36,7 @@ class BoxPage(Page):
 
     def __init__(self) -> None:
         super().__init__()
-        self._apart: Apart | None = None
+        self._apart: NvmlProcess | None = None
 
     def compose_body(self) -> ComposeResult:
         self.gauges = Gauges()
@@ -81,7 +81,7 @@ class BoxPage(Page):
     def _listen_to_gpus(self) -> None:
         if self._apart is None:
             try:
-                self._apart = Apart()
+                self._apart = NvmlProcess()
             except OSError as problem:
                 self.gauges.show_silence(
                     f"cannot start the process that asks NVML: {problem.strerror}"
@@ -95,7 +95,7 @@ class BoxPage(Page):
             self._apart = None
 
     @work(thread=True, group="live")
-    def _listen(self, apart: Apart) -> None:
+    def _listen(self, apart: NvmlProcess) -> None:
         """Pass on what the GPUs answer, until the screen closes or no answer can come any more."""
         worker = get_current_worker()
         while not worker.is_cancelled:

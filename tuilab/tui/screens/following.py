@@ -293,7 +293,7 @@ class FollowingPage(Page):
     def _earlier(self) -> dict[str, str]:
         """Return, by claim, how often it was judged before; looked up once."""
         if self._before is None:
-            self._before = earlier_verdicts.record_earlier_verdicts(
+            self._before = earlier_verdicts.describe_earlier_verdicts(
                 self.run_dir, self.source.summary, self.desk.index
             )
         return self._before

@@ -37,7 +37,7 @@ class QueuePage(Page):
     class Looked(Message):
         """How the queue stands now."""
 
-        def __init__(self, standing: queue.Standing, others: Sequence[RunEntry]) -> None:
+        def __init__(self, standing: queue.QueueState, others: Sequence[RunEntry]) -> None:
             super().__init__()
             self.standing = standing
             self.others = others  # that go on, and time nothing

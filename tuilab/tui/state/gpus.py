@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuilab.probes.gpu.is_present import is_gpu_there
-from tuilab.probes.gpu.own_process import Apart
+from tuilab.probes.gpu.own_process import NvmlProcess
 from tuilab.text.display import plural, show
 from tuilab.text.words import size
 
@@ -34,7 +34,7 @@ class GpuQuestion:
     """Asks when somebody looks, but not again at once; on a box without a driver never again."""
 
     def __init__(self) -> None:
-        self._apart: Apart | None = None
+        self._apart: NvmlProcess | None = None
         self._asked_at = -_AGAIN_S
         self._is_refused = False
 
@@ -45,7 +45,7 @@ class GpuQuestion:
     def begin(self, now_s: float) -> None:
         """Start the process that asks; OSError where there can be none."""
         self._asked_at = now_s
-        self._apart = Apart("list")
+        self._apart = NvmlProcess("list")
 
     def answer(self) -> GpuList | None:
         """Wait for the answer, in a thread that may wait; None where nobody wants it any more, or there is nothing to say."""

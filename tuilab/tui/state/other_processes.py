@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tuilab.probes.processes import Busy, Process
+from tuilab.probes.processes import BusyProcesses, Process
 from tuilab.record import presence
 from tuilab.record.events import Identity
 from tuilab.text.display import plural, show
@@ -18,7 +18,7 @@ class OtherProcesses:
     """Polls /proc, and polls it less often where that takes long."""
 
     def __init__(self) -> None:
-        self._busy = Busy()
+        self._busy = BusyProcesses()
         self._words = ""
         self._due_s = 0.0
 

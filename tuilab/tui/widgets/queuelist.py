@@ -20,7 +20,7 @@ class QueueList(PickList):
 
     def __init__(self) -> None:
         super().__init__()
-        self.standing = queue.Standing()
+        self.standing = queue.QueueState()
         self._others: Sequence[RunEntry] = ()
 
     @property
@@ -36,7 +36,7 @@ class QueueList(PickList):
         state, _, one = rows[min(self.cursor, len(rows) - 1)]
         return state, one
 
-    def show(self, standing: queue.Standing, others: Sequence[RunEntry] = ()) -> None:
+    def show(self, standing: queue.QueueState, others: Sequence[RunEntry] = ()) -> None:
         """Show the queue, and below it the other runs that go on."""
         before = self.chosen
         self.standing, self._others = standing, others

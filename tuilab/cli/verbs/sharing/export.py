@@ -12,8 +12,8 @@ import click
 from tuilab.cli import completion, options
 from tuilab.runs import read_entry, store
 from tuilab.runs.archive import pack
-from tuilab.runs.archive.names import left_out
-from tuilab.runs.redaction import words_of
+from tuilab.runs.archive.names import list_left_out
+from tuilab.runs.redaction import describe_redactions
 from tuilab.text.display import join_first, plural, show
 from tuilab.text.words import size
 
@@ -40,7 +40,7 @@ def command(
     run_dir = store.find_among(run, options.root_paths(roots))
     path = output or Path(f"{run_dir.name}.tgz")
     packed = pack.pack(run_dir, path, keeps_private=keep_private)
-    not_packable = left_out(run_dir)
+    not_packable = list_left_out(run_dir)
     removed_secrets = packed.secrets.places
     packed_bytes = path.stat().st_size
     if as_json:
@@ -57,7 +57,7 @@ def command(
     files = plural(packed.files, "file")
     click.echo(f"{show(path)}: {store.short_id(run_dir.name)}, {files}, {size(packed_bytes)}")
     if removed_secrets:
-        click.echo(f"{words_of(removed_secrets)}; --keep-private keeps them", err=True)
+        click.echo(f"{describe_redactions(removed_secrets)}; --keep-private keeps them", err=True)
     _print_left_out(not_packable, "that cannot be packed")
     _print_left_out(packed.unread, "that cannot be read")
     if read_entry.read_entry(run_dir).is_running:

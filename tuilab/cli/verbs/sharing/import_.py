@@ -14,7 +14,7 @@ from tuilab.record.origin.taken_out import taken_out
 from tuilab.runs import store
 from tuilab.runs.archive import unpack
 from tuilab.runs.command_line import hint
-from tuilab.runs.redaction import words_of_packed
+from tuilab.runs.redaction import describe_packed_redactions
 from tuilab.text.display import join_first, plural
 
 
@@ -42,13 +42,13 @@ def command(files: Sequence[Path], as_json: bool, root: str | None) -> None:
         _print_unpacked(unpack.unpack(path, folder))
 
 
-def _print_unpacked(unpacked: unpack.Unpacked) -> None:
+def _print_unpacked(unpacked: unpack.UnpackedRun) -> None:
     run_dir = unpacked.run_dir
     run_id = store.short_id(run_dir.name)
     click.echo(f"{run_id}  {run_dir}  see it: {hint(run_dir.parent, 'attach', run_id)}")
     removed = taken_out(run_dir)
     if removed is not None:
-        removal = words_of_packed(removed.places)
+        removal = describe_packed_redactions(removed.places)
         click.echo(f"{run_id}: before it was packed: {removal}", err=True)
     if unpacked.damage:
         click.echo(f"{run_id}: {unpacked.damage}", err=True)
@@ -61,7 +61,7 @@ def _print_unpacked(unpacked: unpack.Unpacked) -> None:
         )
 
 
-def _describe(unpacked: unpack.Unpacked) -> dict[str, object]:
+def _describe(unpacked: unpack.UnpackedRun) -> dict[str, object]:
     """Return an imported run for `--json`."""
     removed = taken_out(unpacked.run_dir)
     return {
