@@ -219,7 +219,7 @@ def test_a_report_that_cannot_be_written_stops_the_run_before_it_starts(
 
 
 def test_the_front_never_loads_torch_or_the_screens_for_a_report(runs: Path) -> None:
-    code = "from tuilab.reports.formats import html; from tuilab.reports import files; import sys; "
+    code = "from tuilab.reports.formats import html; from tuilab.reports import write_report; import sys; "
     code += "from tuilab.reports.reported_run import read_subject; "
     code += f"from pathlib import Path; html.render([read_subject(Path({str(JOURNALS / 'tour')!r}))]); print(*sys.modules)"
 

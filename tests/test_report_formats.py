@@ -34,7 +34,7 @@ from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.record.series import Series
 from tuilab.reports import samples
-from tuilab.reports.charts.geometry import draw
+from tuilab.reports.charts.geometry import draw_chart
 from tuilab.reports.charts.panels import Panel, machine_panels
 from tuilab.reports.formats import csv as table
 from tuilab.reports.formats import html, junit, markup, md, tensorboard
@@ -627,7 +627,7 @@ def test_what_the_sampler_could_not_tell_is_a_gap_with_its_reason_in_every_forma
     rows = [row for row in table_of_all if row["name"] == "cpu_percent"]
     document, described = full([subject]), json.loads(schema_of("tuilab.report/2"))
     (told,) = (one for one in document["runs"][0]["samples"] if one["name"] == "cpu_percent")
-    memory, busy = map(draw, machine_panels(subject.summary))
+    memory, busy = map(draw_chart, machine_panels(subject.summary))
     tensorboard.export([subject], str(tmp_path / "x.tfevents"))
     (file,) = (tmp_path / "x.tfevents" / subject.run_dir.name).iterdir()
     why = [
@@ -675,7 +675,7 @@ def chart_of(*values: float, is_log: bool = False) -> str:
     series = Series("loss")
     for step, value in enumerate(values):
         series.add(step, step, value)
-    (curve,) = draw(Panel("loss", lines_of([series]), is_log=is_log)).curves
+    (curve,) = draw_chart(Panel("loss", lines_of([series]), is_log=is_log)).curves
     return curve.path
 
 

@@ -22,7 +22,7 @@ from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
 from tuilab.record.tracebacks import frames
 from tuilab.reports import result_text
-from tuilab.reports.charts.geometry import draw as figure
+from tuilab.reports.charts.geometry import draw_chart as figure
 from tuilab.reports.charts.panels import series_panels
 from tuilab.reports.charts.spreads import draw_spreads as draw_in_html
 from tuilab.reports.formats import html, md

@@ -16,14 +16,14 @@ from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.tracebacks import as_named, frames
 from tuilab.record.verdicts import Verdict
-from tuilab.reports.charts.geometry import ChartShapes, draw
+from tuilab.reports.charts.geometry import ChartShapes, draw_chart
 from tuilab.reports.charts.panels import (
     MOST_LINES,
     MOST_PANELS,
     machine_panels,
-    names_of,
+    metric_names,
     series_panels,
-    spreads,
+    time_spreads,
     times_title,
 )
 from tuilab.reports.charts.spreads import Interval, TimingShapes, draw_interval, draw_spreads
@@ -172,8 +172,8 @@ def page_of(
         counts="" if _is_watched(summary) else _counts(rows),
         arms=tuple(command_line.arms_of(run)) if run else (),
         claims=rows[: room.claims],
-        charts=tuple(draw(panel, share, room.places) for panel in panels),
-        machine=tuple(draw(panel, share, room.places) for panel in machine),
+        charts=tuple(draw_chart(panel, share, room.places) for panel in panels),
+        machine=tuple(draw_chart(panel, share, room.places) for panel in machine),
         timings=_timings(summary),
         pictures=tuple(_pictures(list(summary.images.values())[: room.pictures])),
         has_arms=ARMS in summary.figures,
@@ -247,7 +247,7 @@ def _interval(claim: ResultClaim, claimed: ResultRatio) -> Interval | None:
 
 def _timings(summary: RunSummary) -> TimingShapes:
     """Return the chart of the times of the arms."""
-    rows = spreads(summary)[:24]
+    rows = time_spreads(summary)[:24]
     return draw_spreads(rows, noise_floor(summary), measure_of(summary), title=times_title(summary))
 
 
@@ -351,7 +351,7 @@ def _failure(subject: ReportedRun, room: PageBudget) -> tuple[str, str, str] | N
 
 def _not_shown(subject: ReportedRun, room: PageBudget, claims: int, *, is_brief: bool) -> list[str]:
     """Return what has no room on the page; of a brief one, which is meant to have less, only what nobody expects to be gone."""
-    hidden = names_of(subject.summary)[room.panels :]
+    hidden = metric_names(subject.summary)[room.panels :]
     names = ", ".join(told_apart(hidden[:5], 60).values()) + (", …" if len(hidden) > 5 else "")
     pictures = len(subject.summary.images) - room.pictures
     figures = figures_of(subject.summary)

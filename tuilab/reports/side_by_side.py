@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tuilab.record.finding_words import for_how_long
 from tuilab.record.series import siblings
-from tuilab.reports.charts.geometry import ChartShapes, draw
+from tuilab.reports.charts.geometry import ChartShapes, draw_chart
 from tuilab.reports.charts.panels import panel_of
 from tuilab.reports.comparison_words import (
     axes_of,
@@ -142,4 +142,4 @@ def _chart(group: Sequence[ReportedRun], name: str, room: PageBudget) -> ChartSh
     summaries = [subject.summary for subject in group]
     kin = [one for summary in summaries for one in siblings(summary.series, name)]
     panel = panel_of(axes_of(summaries, name), series, names, kin=kin)
-    return draw(panel, min(room.points, _FEW_POINTS), room.places)
+    return draw_chart(panel, min(room.points, _FEW_POINTS), room.places)

@@ -14,7 +14,7 @@ from tuilab import __version__
 from tuilab.catalogue.lesson import code_parts, link_parts
 from tuilab.catalogue.scenario import Scenario
 from tuilab.reports.charts.frame import colour, dash, letter
-from tuilab.reports.charts.geometry import ChartShapes, draw
+from tuilab.reports.charts.geometry import ChartShapes, draw_chart
 from tuilab.reports.opening import boxes_of
 from tuilab.reports.outline import Outline, outline_of
 from tuilab.reports.pages import (
@@ -89,7 +89,7 @@ def _render(subjects: Sequence[ReportedRun], outline: Outline, room: PageBudget)
 def _charts(found: Swept, room: PageBudget) -> list[ChartShapes | None]:
     """Return the chart of each claim, where it has one, and behind those where curves ended."""
     panels = [*(claim.panel for claim in found.claims), *found.curves]
-    return [draw(panel, places=room.places) if panel else None for panel in panels]
+    return [draw_chart(panel, places=room.places) if panel else None for panel in panels]
 
 
 def _title(pages: Sequence[ReportPage], outline: Outline, compared: Sequence[SideBySide]) -> str:

@@ -13,7 +13,7 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import TableShown
 from tuilab.record.gpus.own_gpus import Throttling, own_gpus
 from tuilab.record.series import first_of_each_arm, siblings
-from tuilab.reports.charts.panels import names_of
+from tuilab.reports.charts.panels import metric_names
 from tuilab.reports.comparison_words import axes_of, overlaid
 from tuilab.reports.formats.markup import bullets, escape, fence, table
 from tuilab.reports.opening import Opening
@@ -276,7 +276,7 @@ def _failure(page: ReportPage) -> str:
 
 def _charts(subject: ReportedRun, most: int) -> str:
     found = []
-    for name in names_of(subject.summary)[:most]:
+    for name in metric_names(subject.summary)[:most]:
         axes, kin = subject.summary.axes_of(name), siblings(subject.summary.series, name)
         chart = line_chart(
             first_of_each_arm(subject.summary.series, name), _WIDTH, _HEIGHT, whole=kin, axes=axes
