@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tuilab.cli import options
 from tuilab.drawings.glyphs import Style, style_of
-from tuilab.reports.sweeps.points import settings_of
+from tuilab.reports.sweeps.points import describe_settings
 from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint, short
 from tuilab.runs.run_name import RunName
@@ -40,7 +40,7 @@ def print_sweeps(root: Path, *, as_json: bool) -> None:
 
 def _lines(begun: Begun, style: Style, width: int) -> list[str]:
     began = RunName(begun.entries[0].run).started
-    what = f"{_name(begun)}: {shorten('; '.join(settings_of(begun.sweep)), 200)}"
+    what = f"{_name(begun)}: {shorten('; '.join(describe_settings(begun.sweep)), 200)}"
     first, *rest = wrap(
         f"{begun.sweep.id}  {began}  {sweeps.describe_counts(begun.counts)}  {what}",
         max(width, 30),

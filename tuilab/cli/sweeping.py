@@ -22,8 +22,8 @@ from tuilab.record.encoding import for_programs
 from tuilab.record.events import Sweep
 from tuilab.record.states import RUNNING_STATES
 from tuilab.reports.sweeps.document import sweep_document
-from tuilab.reports.sweeps.points import point_words, varied_in
-from tuilab.reports.sweeps.swept import speakers, sweep_of, swept
+from tuilab.reports.sweeps.points import point_words, varied_settings
+from tuilab.reports.sweeps.sweep_summary import runs_of_points, summarise_sweep, sweep_of
 from tuilab.reports.sweeps.text import render
 from tuilab.reports.write_report import format_of, read_subjects, write
 from tuilab.runs import store, sweeps
@@ -58,9 +58,7 @@ def go_through(
 
     def tell(order: RunOrder) -> None:
         assert order.sweep is not None
-        outcome.where = (
-            f"{next(numbers)}/{len(orders)} {point_words(order.sweep.point, varied_in(sweep))}"
-        )
+        outcome.where = f"{next(numbers)}/{len(orders)} {point_words(order.sweep.point, varied_settings(sweep))}"
 
     for _ in run_each(orders, outcome, tell):
         _tell_point(outcome)
@@ -84,7 +82,7 @@ def follow(reference: str, root: Path, outcome: Outcome) -> ExitCode:
             f"{found.sweep.id}: {sweeps.describe_counts(found.counts)}", file=sys.stderr, flush=True
         )
     for entry in _going_on(found):
-        outcome.where = point_words(entry.point, varied_in(found.sweep))
+        outcome.where = point_words(entry.point, varied_settings(found.sweep))
         follow_one(root / entry.run, outcome, is_ours=False)
         if outcome.codes[-1] == ExitCode.INTERRUPTED:
             return ExitCode.INTERRUPTED
@@ -137,11 +135,11 @@ def tell_result(
     begun = sweeps.find(reference, root)
     known = {entry.run: entry for entry in begun.entries}
     subjects = [replace(one, of_sweep=known[one.run_dir.name]) for one in read_subjects(begun.runs)]
-    found = swept(subjects)
+    found = summarise_sweep(subjects)
     if code is None:
         over = [
             one
-            for one in speakers(found.sweep, subjects)
+            for one in runs_of_points(found.sweep, subjects)
             if one and sweep_of(one) and one.state not in RUNNING_STATES
         ]
         code = headless.worst(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tuilab.catalogue.scenario import Scenario
 from tuilab.reports.opening import Opening, opening_of
 from tuilab.reports.reported_run import ReportedRun
-from tuilab.reports.sweeps.swept import Swept, sweeps_of, swept
+from tuilab.reports.sweeps.sweep_summary import SweepSummary, group_by_sweep, summarise_sweep
 
 _MOST_RUNS = 6  # that fit beside each other
 
@@ -17,7 +17,7 @@ class Outline:
 
     is_many: bool  # each run is one of many, and has a brief part
     opening: Opening | None  # None: there is one run, or the sweeps and groups have all runs
-    sweeps: list[Swept]
+    sweeps: list[SweepSummary]
     groups: Sequence[Sequence[ReportedRun]]  # runs side by side
 
 
@@ -27,7 +27,7 @@ def outline_of(
     groups: Sequence[Sequence[ReportedRun]] = (),
 ) -> Outline:
     """Return the parts of a report on some runs; `groups` are shown side by side instead of those that are found."""
-    sweeps = [] if groups else sweeps_of(subjects)
+    sweeps = [] if groups else group_by_sweep(subjects)
     in_parts = {id(subject) for sweep in sweeps for subject in sweep}
     chosen = groups or _groups([subject for subject in subjects if id(subject) not in in_parts])
     in_parts |= {id(subject) for group in chosen for subject in group}
@@ -36,7 +36,7 @@ def outline_of(
     )
     is_many = len(subjects) != 1
     opening = opening_of(subjects, known) if is_many and not has_one_story else None
-    return Outline(is_many, opening, [swept(sweep) for sweep in sweeps], chosen)
+    return Outline(is_many, opening, [summarise_sweep(sweep) for sweep in sweeps], chosen)
 
 
 def _groups(subjects: Sequence[ReportedRun]) -> list[list[ReportedRun]]:

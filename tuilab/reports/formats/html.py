@@ -27,7 +27,7 @@ from tuilab.reports.pages import (
 )
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.side_by_side import SideBySide, side_by_side
-from tuilab.reports.sweeps.swept import Swept
+from tuilab.reports.sweeps.sweep_summary import SweepSummary
 from tuilab.text.display import shorten, show_lines
 
 _ONE_BYTES, _MANY_BYTES = 300_000, 2_000_000
@@ -86,7 +86,7 @@ def _render(subjects: Sequence[ReportedRun], outline: Outline, room: PageBudget)
     )
 
 
-def _charts(found: Swept, room: PageBudget) -> list[ChartShapes | None]:
+def _charts(found: SweepSummary, room: PageBudget) -> list[ChartShapes | None]:
     """Return the chart of each claim, where it has one, and behind those where curves ended."""
     panels = [*(claim.panel for claim in found.claims), *found.curves]
     return [draw_chart(panel, places=room.places) if panel else None for panel in panels]

@@ -17,7 +17,7 @@ from tuilab.reports.formats.safe_names import marked, names_of, whole
 from tuilab.reports.missing_data import damage
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import ResultClaim
-from tuilab.reports.sweeps.swept import telling
+from tuilab.reports.sweeps.sweep_summary import drop_repeated_points
 from tuilab.runs import command_line
 from tuilab.text.display import show, show_lines
 
@@ -29,7 +29,7 @@ _MOST = 10_000  # characters of a sentence
 
 def render(subjects: Sequence[ReportedRun]) -> str:
     """Return a suite for each run and a case for each of its claims; what was run again in a sweep fails nothing."""
-    subjects = telling(subjects)
+    subjects = drop_repeated_points(subjects)
     root = xml.Element("testsuites", name="tuilab")
     for at, (subject, name) in enumerate(zip(subjects, names_of(subjects), strict=True)):
         _put_suite(root, subject, name, at)

@@ -21,8 +21,8 @@ from tuilab.reports.outline import outline_of
 from tuilab.reports.pages import PAGE_BUDGETS, ReportPage, page_of
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.side_by_side import side_by_side
-from tuilab.reports.sweeps.panels import chart
-from tuilab.reports.sweeps.swept import Swept
+from tuilab.reports.sweeps.panels import draw_text_chart
+from tuilab.reports.sweeps.sweep_summary import SweepSummary
 from tuilab.text.display import shorten
 
 _WIDTH, _HEIGHT = 78, 12
@@ -134,15 +134,15 @@ def _opening(opening: Opening) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _swept(found: Swept, level: str) -> dict[str, str]:
+def _swept(found: SweepSummary, level: str) -> dict[str, str]:
     """Return each claim of a sweep with its points, and from where on it holds."""
     claims = []
     for claim in found.claims:
         rows = [
-            (f"{one.row.mark} {one.row.verdict}", one.words, f"{one.found} ({one.id})")
-            for one in claim.told
+            (f"{one.row.mark} {one.row.verdict}", one.words, f"{one.measured} ({one.id})")
+            for one in claim.points
         ]
-        drawn = chart(claim.panel) if claim.panel else ""
+        drawn = draw_text_chart(claim.panel) if claim.panel else ""
         points = table(("Verdict", "At", "Measured"), rows)
         holds = "\n".join(f"- **{escape(words)}**" for words in claim.holds)
         claims.append(
@@ -166,7 +166,9 @@ def _swept(found: Swept, level: str) -> dict[str, str]:
         "doubts": "\n\n".join(f"**{escape(words)}**" for words in found.doubts),
         "claims": "\n\n".join([*claims, *([escape(found.note)] if found.note else [])]),
         "numbers": table(found.numbers[0], found.numbers[1:]) if found.numbers else "",
-        "charts": "\n\n".join(fence(drawn) for panel in found.curves if (drawn := chart(panel))),
+        "charts": "\n\n".join(
+            fence(drawn) for panel in found.curves if (drawn := draw_text_chart(panel))
+        ),
     }
 
 
@@ -186,7 +188,11 @@ def _compared(group: Sequence[ReportedRun], level: str) -> dict[str, str]:
             )
         )
     summaries = [subject.summary for subject in group]
-    curves = [lines for chart in found.charts[:4] if (lines := overlaid(summaries, chart.name))]
+    curves = [
+        lines
+        for draw_text_chart in found.charts[:4]
+        if (lines := overlaid(summaries, draw_text_chart.name))
+    ]
     charts = [
         line_chart(lines[:6], _WIDTH, _HEIGHT, whole=lines, axes=axes_of(summaries, lines[0].name))
         for lines in curves
@@ -278,11 +284,11 @@ def _charts(subject: ReportedRun, most: int) -> str:
     found = []
     for name in metric_names(subject.summary)[:most]:
         axes, kin = subject.summary.axes_of(name), siblings(subject.summary.series, name)
-        chart = line_chart(
+        draw_text_chart = line_chart(
             first_of_each_arm(subject.summary.series, name), _WIDTH, _HEIGHT, whole=kin, axes=axes
         )
         bad = sum(line.bad_count for line in kin if line.name == name)
-        shown = fence(chart or f"{shorten(name, 60)}: nothing to draw")
+        shown = fence(draw_text_chart or f"{shorten(name, 60)}: nothing to draw")
         found.append(shown + (f"\n\n{bad} values are not finite." if bad else ""))
     return "\n\n".join(found)
 
