@@ -38,7 +38,7 @@ from tuilab.reports.charts.geometry import draw_chart
 from tuilab.reports.charts.panels import Panel, machine_panels
 from tuilab.reports.formats import csv as table
 from tuilab.reports.formats import html, junit, markup, md, tensorboard
-from tuilab.reports.formats.safe_names import whole
+from tuilab.reports.formats.safe_names import safe_name
 from tuilab.reports.formats.trace import trace
 from tuilab.reports.png import png
 from tuilab.reports.reported_run import read_subject
@@ -659,14 +659,14 @@ def test_what_the_sampler_could_not_tell_is_a_gap_with_its_reason_in_every_forma
 
 
 def test_a_name_is_written_as_it_is_where_a_format_can_hold_it() -> None:
-    assert [whole(name) for name in ("lr=1e-3", "日本語", "a b", "x" * 5000)] == [
+    assert [safe_name(name) for name in ("lr=1e-3", "日本語", "a b", "x" * 5000)] == [
         "lr=1e-3",
         "日本語",
         "a b",
         "x" * 5000,
     ]
-    assert whole("a\nb") != whole("a b") and whole("a\nb").startswith("a b #")
-    assert whole(whole("a\nb")) != whole(
+    assert safe_name("a\nb") != safe_name("a b") and safe_name("a\nb").startswith("a b #")
+    assert safe_name(safe_name("a\nb")) != safe_name(
         "a\nb"
     )  # a name that looks like one that was marked is marked, too
 
