@@ -9,8 +9,8 @@ from tuilab.catalogue.params import spell
 from tuilab.catalogue.scenario import Scenario
 from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
-from tuilab.reports.advice.advised import Advised, advise
-from tuilab.reports.advice.env_file import compared, env_file
+from tuilab.reports.advice.advised import AdvisedSetting, advise
+from tuilab.reports.advice.env_file import describe_comparison, env_file
 from tuilab.reports.advice.validity import Facts, facts_of
 from tuilab.reports.charts.spreads import Interval
 from tuilab.reports.pages import ClaimRow, claim_row
@@ -119,7 +119,7 @@ def opening_of(subjects: Sequence[ReportedRun], known: Sequence[Scenario] = ()) 
         for finding in _findings(subject, where.get(id(subject), ""), has_gpu=len(gpus) > 1)
     ]
     findings = sorted(found, key=lambda finding: not finding.details)
-    advice = advise(subjects, _facts_now(boxes[hosts[0]]) if hosts else {}, known=known)
+    advice = advise(subjects, _facts_now(boxes[hosts[0]]) if hosts else {}, scenarios=known)
     ran = {subject.summary.run.scenario for subject in subjects if subject.summary.run}
     groups = [
         FindingGroup(name, about, tuple(f for f in findings if _place(f) == place), name == _EXACT)
@@ -142,7 +142,7 @@ def opening_of(subjects: Sequence[ReportedRun], known: Sequence[Scenario] = ()) 
         groups=tuple(group for group in groups if group.findings),
         settings=tuple(map(_followed, advice.settings)),
         env=env_file(advice),
-        has_env=bool(advice.settings or advice.stays or advice.conflicts or advice.unused),
+        has_env=bool(advice.settings or advice.unchanged or advice.conflicts or advice.unused),
         not_run=tuple(
             (f"{s.topic}/{s.id}", s.title) for s in known if not s.error and s.id not in ran
         ),
@@ -202,12 +202,12 @@ def _parts(findings: Sequence[ClaimFinding]) -> list[Part]:
     return found
 
 
-def _followed(one: Advised) -> Followed:
+def _followed(one: AdvisedSetting) -> Followed:
     setting = f"{one.name}={one.choice.value}"
     return Followed(
         setting,
-        show(one.said.about),
-        compared(one),
+        show(one.declared.about),
+        describe_comparison(one),
         show(one.raced.against),
         one.subject.id,
         one.subject.name,

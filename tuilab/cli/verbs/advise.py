@@ -60,8 +60,8 @@ def command(
     from tuilab.reports.write_report import write_text
 
     known, under = catalog.load(scenarios), options.root(root)
-    folders = chosen(runs, under) if runs else gather.racing(under, known, ranks or 0)
-    found, notes = gather.of_runs(folders, known, ranks or 0)
+    folders = chosen(runs, under) if runs else gather.find_racing_runs(under, known, ranks or 0)
+    found, notes = gather.advise_from_runs(folders, known, ranks or 0)
     for note in notes:
         print(f"tuilab: {note}", file=sys.stderr)
     write_text(target, f"{for_programs(advice_document(found))}\n" if as_json else env_file(found))

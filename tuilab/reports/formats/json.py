@@ -13,8 +13,8 @@ import msgspec
 from tuilab import __version__
 from tuilab.record.encoding import spell_out
 from tuilab.record.events import ClaimDeclared, Scalar
-from tuilab.reports.advice.advice_document import ComparedVariable, variable
-from tuilab.reports.advice.winner import choose
+from tuilab.reports.advice.advice_document import ComparedVariable, compared_variable
+from tuilab.reports.advice.winner import choose_value
 from tuilab.reports.missing_data import gaps
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import DocumentPart, Key, Result, ResultRatio, document
@@ -153,7 +153,7 @@ def _make_result(subject: ReportedRun) -> ReportedResult:
             sweep = ReportSweep(run.sweep.id, run.sweep.point)
     variables = []
     for raced in summary.settings.values():
-        variables.append(variable(raced, choose(summary, raced)))
+        variables.append(compared_variable(raced, choose_value(summary, raced)))
     declared = []
     for claim in summary.claims.values():
         if claim.declared:
