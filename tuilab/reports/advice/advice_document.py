@@ -34,7 +34,8 @@ class ComparedVariable(DocumentPart, frozen=True):
     against: str | None
     """what speaks against setting the variable"""
     others: list[OtherValue]
-    """other values, each with its time or cost as a multiple of that of the winner; of the default, if none won"""
+    """other values, each with its time or cost as a multiple of that of the winner; of the default,
+    if none won"""
     costs: dict[str, float]
     """what was counted for each value; empty if the values were timed"""
     unit: str | None

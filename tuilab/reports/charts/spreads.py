@@ -141,11 +141,11 @@ class Interval:
     low: float
     mid: float
     high: float
-    one: float
+    unity: float  # where a ratio of 1 is
     bound: float
     band: tuple[float, float] | None  # the noise floor around 1
     label: str = ""  # of the bound
-    has_one: bool = True  # whether there is room for a label of 1 as well
+    has_unity_label: bool = True  # whether there is room for it beside that of the bound
     width: int = _INTERVAL_WIDTH
     height: int = _INTERVAL_HEIGHT
 
@@ -173,9 +173,9 @@ def draw_interval(
         low=to_x(low),
         mid=to_x(estimate),
         high=to_x(high),
-        one=to_x(1.0),
+        unity=to_x(1.0),
         bound=to_x(bound),
         band=band,
         label=label,
-        has_one=distance > _LABEL_GAP + _HALF_CHARACTER * len(label),
+        has_unity_label=distance > _LABEL_GAP + _HALF_CHARACTER * len(label),
     )

@@ -32,7 +32,7 @@ class ValueTable:
 def make_value_table(
     lines: Sequence[Line], x_unit: str, unit: str, max_places: int, *, is_log_x: bool
 ) -> ValueTable:
-    """Return the values of lines at some places, spread evenly over those where a line has a point."""
+    """Return the values of lines at some of the places where any of them has a point."""
     parts = []
     for line in lines:
         parts += [line.xs, line.bad_xs]

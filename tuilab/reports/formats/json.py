@@ -69,8 +69,8 @@ class ReportSamples(DocumentPart, omit_defaults=True, frozen=True):
     value: list[float | None]
     """the numbers; null: it could not be measured, and the note has the reason"""
     note: list[str] = []
-    """timed blocks: warm-up, disturbed, rerun, and which control; gaps: why they are n/a; absent if there are
-    no notes"""
+    """timed blocks: warm-up, disturbed, rerun, and which control; gaps: why they are n/a; absent if
+    there are no notes"""
 
 
 class ReportedResult(Result, frozen=True):
@@ -84,7 +84,8 @@ class ReportedResult(Result, frozen=True):
     variables: list[ComparedVariable]
     """variables whose values were compared, and the value that won"""
     earlier: dict[str, str]
-    """by claim about time: how often it was judged on this machine before, and with which verdicts"""
+    """by claim about time: how often it was judged on this machine before, and with which
+    verdicts"""
     declared: list[ReportDeclared]
     """claims about time, as they were declared before anything was measured"""
     sweep: ReportSweep | None
@@ -100,8 +101,8 @@ class ReportedResult(Result, frozen=True):
     images: list[ReportImage]
     artifacts: list[ReportArtifact]
     samples: list[ReportSamples]
-    """every number that was logged, sampled or timed, in columns; a long line is several pieces, one after
-    another"""
+    """every number that was logged, sampled or timed, in columns; a long line is several pieces,
+    one after another"""
 
 
 class Report(DocumentPart, tag_field="schema", tag="tuilab.report/2", frozen=True):

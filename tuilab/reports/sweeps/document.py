@@ -30,7 +30,8 @@ class SweptPoint(DocumentPart, frozen=True):
     noise_floor: float | None
     smallest_effect: float | None
     measure: str | None
-    """clock that judged: wall, or cpu if other processes disturbed the run; null: nothing was timed"""
+    """clock that judged: wall, or cpu if other processes disturbed the run; null: nothing was
+    timed"""
 
 
 class SweptClaim(DocumentPart, frozen=True):
