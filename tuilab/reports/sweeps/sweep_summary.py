@@ -271,6 +271,10 @@ def _follow_claim(
     axis: str,
     varied: Collection[str],
 ) -> ClaimAlongSweep:
+    """Return a claim with its result at each point, and where it holds.
+
+    The points are in the order of the axis, those of each combination of other settings together.
+    """
     judged = []
     for point, subject, claims in finished:
         claim = claims.get(claim_id)
@@ -279,20 +283,20 @@ def _follow_claim(
             words = point_words(point, varied)
             judged.append(PointClaim(point, words, subject.id, row, claim))
     if axis:
-        judged.sort(key=lambda point_claim: x_of(point_claim.point, axis))
+        judged.sort(key=lambda result: x_of(result.point, axis))
     grouped: list[PointClaim] = []
-    for indices in group_points([claim.point for claim in judged], axis, varied).values():
+    for indices in group_points([result.point for result in judged], axis, varied).values():
         grouped += [judged[index] for index in indices]
     text = judged[0].claim.text
     about = ""
-    if not any(claim.is_about_other_values for claim in judged):
+    if not any(result.is_about_other_values for result in judged):
         about = _describe_written_values(text, finished[0].subject)
     return ClaimAlongSweep(
         text=text,
         about=about,
         points=tuple(grouped),
         holds=tuple(_describe_groups(judged, missing, axis, varied)),
-        panel=claim_panel([(claim.point, claim.claim) for claim in judged], axis, varied),
+        panel=claim_panel([(result.point, result.claim) for result in judged], axis, varied),
     )
 
 
@@ -300,7 +304,7 @@ def _describe_groups(
     judged: Sequence[PointClaim], missing: Sequence[Point], axis: str, varied: Collection[str]
 ) -> list[str]:
     """Return where a claim holds: a sentence for each combination of the other settings."""
-    points = [*(claim.point for claim in judged), *missing]
+    points = [*(result.point for result in judged), *missing]
     named_settings = [axis] if axis else varied
     sentences = []
     for words, indices in group_points(points, axis, varied).items():
@@ -322,7 +326,7 @@ def _describe_groups(
 
 def _describe_other_values(judged: Sequence[PointClaim]) -> str:
     """Return the sentence for a claim that is about none of the values of a sweep."""
-    reasons = [claim.claim.why for claim in judged if claim.is_about_other_values]
+    reasons = [result.claim.why for result in judged if result.is_about_other_values]
     return f"n/a: {reasons[0]}"
 
 
