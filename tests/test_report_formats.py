@@ -514,6 +514,17 @@ def test_the_trace_has_a_lane_for_each_arm_and_control_of_each_process() -> None
     assert len({event["pid"] for event in spans}) == 6
 
 
+def test_a_metric_that_was_never_measured_has_no_curve_in_tensorboard(tmp_path: Path) -> None:
+    idle = events.Sampled(processes=0, threads=0, cpu_percent=0.0, rss_bytes=0)
+    run_dir = make_run(tmp_path / "runs", started(), idle, events.StateChanged(state="succeeded"))
+
+    tensorboard.export([read_subject(run_dir)], str(tmp_path / "x.tfevents"))
+
+    (file,) = (tmp_path / "x.tfevents").rglob("events.out.*")
+    assert b"sampled/cpu_percent" in file.read_bytes()
+    assert b"sampled/rss_bytes" not in file.read_bytes()
+
+
 def test_spans_in_time_are_lanes_of_a_trace_and_bars_its_counters(tmp_path: Path) -> None:
     spans = [
         ("a", 5.0, 9.0, "s"),

@@ -156,9 +156,10 @@ def _split_curves(piece: SamplePiece, wall_s: list[float]) -> Iterator[_Curve]:
         for note in dict.fromkeys(piece.notes):
             indices = [index for index, other in enumerate(piece.notes) if other == note]
             yield _select_points(f"{tag} {note}".strip(), piece, wall_s, indices)
-    elif any(piece.notes):  # some values may be missing
+    elif any(piece.notes):  # some values may be missing, or all of them
         indices = [index for index, value in enumerate(piece.values) if value is not None]
-        yield _select_points(tag, piece, wall_s, indices)
+        if indices:
+            yield _select_points(tag, piece, wall_s, indices)
     else:
         yield _Curve(tag, wall_s, piece.steps, piece.values)
 
