@@ -17,7 +17,7 @@ from tuilab.record.events import Logged, StateChanged
 from tuilab.record.journal.writer import Writer
 from tuilab.reports import write_report
 from tuilab.reports.reported_run import read_subject
-from tuilab.reports.samples import pieces
+from tuilab.reports.samples import read_samples
 
 FULL = {"rounds": 3, "numbers": 200_000}
 TINY = {"rounds": 1, "numbers": 2000}
@@ -74,7 +74,7 @@ def as_events(run_dir: Path, target: Path) -> None:
 
 
 def points(run_dir: Path) -> Iterator[tuple[str, float, int, float]]:
-    for piece in pieces(run_dir):
+    for piece in read_samples(run_dir):
         for row in zip(piece.places, piece.times, piece.values, strict=True):
             yield (piece.name, *row)
 

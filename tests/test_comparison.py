@@ -13,7 +13,7 @@ from tuilab.record.folding.fold import fold
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
 from tuilab.reports.compare_text import claims_on_boxes
-from tuilab.reports.comparison_words import number_tables, shift_words, side_found
+from tuilab.reports.comparison_words import number_tables, shift_words, verdict_and_measured
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import Side
 from tuilab.tui.widgets.compare.compared import numbers
@@ -252,7 +252,7 @@ def test_an_estimate_without_an_interval_says_why() -> None:
         why="1 repeat is too few, 6 are needed; judged on CPU time",
     )
 
-    assert side_found(side) == (
+    assert verdict_and_measured(side) == (
         "INCONCLUSIVE",
         "0.0828, no interval: 1 repeat is too few, 6 are needed",
     )
@@ -264,7 +264,7 @@ def test_a_ratio_is_rounded_as_every_table_does() -> None:
         Side("SUPPORTED", 1.42, 1.3004, 1.5, bound=1.3),
     )
 
-    assert [side_found(one)[1] for one in (large, near)] == [
+    assert [verdict_and_measured(one)[1] for one in (large, near)] == [
         "1432 [1198, 1711]",
         "1.42 [1.3004, 1.5]",
     ]

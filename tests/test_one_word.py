@@ -15,7 +15,7 @@ from tuilab.record.events import StateChanged
 from tuilab.record.folding.fold import fold
 from tuilab.record.states import BROKEN_STATES, FINAL_STATES, RUNNING_STATES, RunState
 from tuilab.record.verdicts import FAILED, NOT_JUDGED, QUEUED, RUNNING, WORST_FIRST, Verdict
-from tuilab.reports.pages import look_of
+from tuilab.reports.pages import mark_and_kind
 from tuilab.runs.entry import RunEntry
 from tuilab.tui.looks import marks
 
@@ -78,7 +78,7 @@ def test_every_verdict_has_a_mark_and_a_place_among_the_worst() -> None:
 
 @pytest.mark.parametrize("verdict", VERDICT_MARKS)
 def test_a_verdict_has_one_mark_in_text_reports_and_screens(verdict: str) -> None:
-    assert Style().mark(verdict) == look_of(verdict)[0] == marks.mark(verdict).plain
+    assert Style().mark(verdict) == mark_and_kind(verdict)[0] == marks.mark(verdict).plain
     assert marks.verdict_words(verdict).plain == f"{Style().mark(verdict)} {verdict.lower()}"
 
 
@@ -88,7 +88,7 @@ def test_a_word_that_is_no_verdict_has_no_mark_of_one() -> None:
         " ",
         "…",
     )
-    assert (Style().mark("MAYBE"), look_of("MAYBE")) == ("…", ("…", "open"))
+    assert (Style().mark("MAYBE"), mark_and_kind("MAYBE")) == ("…", ("…", "open"))
     assert marks.mark(RUNNING).plain == "●"
     assert marks.mark(QUEUED).plain == "○"
 

@@ -198,7 +198,7 @@ def test_pieces_of_a_long_line_follow_each_other(
                     x=None if step else 0.5,
                 )
             )
-    monkeypatch.setattr(samples, "_HELD", 1000)
+    monkeypatch.setattr(samples, "_PIECE_LIMIT", 1000)
 
     (run,) = full([read_subject(run_dir)])["runs"]
 

@@ -13,7 +13,7 @@ from tuilab.record import events
 from tuilab.record.summary import RunSummary
 from tuilab.record.summary_parts import Claim
 from tuilab.record.verdicts import RULE, Verdict
-from tuilab.reports.several_text import MOST_LINES, Finished, overview
+from tuilab.reports.several_text import MOST_LINES, FinishedRun, overview
 
 STYLE = Style(is_utf8=True, has_colour=False)
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -25,7 +25,7 @@ def finished(
     topic: str = "stability",
     state: str = "succeeded",
     why: str = "measured 7",
-) -> Finished:
+) -> FinishedRun:
     """Return a run with these verdicts."""
     run = events.RunStarted(
         format=1, run="", scenario=f"lesson-{number}", topic=topic, title="", source_sha256="", params={},
@@ -36,7 +36,9 @@ def finished(
         text = f"claim {position} of lesson {number}"
         reached = events.VerdictReached(text=text, verdict=verdict, rule=RULE, why=why)
         summary.claims[text] = Claim(text=text, key=f"key-{position}", verdict=reached)
-    return Finished(summary, state, Path(f"/runs/20261128T000000000Z-lesson-{number}-{number:06x}"))
+    return FinishedRun(
+        summary, state, Path(f"/runs/20261128T000000000Z-lesson-{number}-{number:06x}")
+    )
 
 
 def test_each_run_has_a_line_with_its_verdicts() -> None:

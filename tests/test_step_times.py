@@ -74,6 +74,20 @@ def test_compare_shows_steps_memory_and_losses_with_ratios(tuilab: Tuilab, root:
     assert steps["shifts"][0]["low"] < steps["shifts"][0]["ratio"] < steps["shifts"][0]["high"]
 
 
+def test_compare_shows_the_memory_of_commands_without_steps(tuilab: Tuilab, root: Path) -> None:
+    for end in ("aaaaaa", "bbbbbb"):
+        sample = Sampled(processes=1, threads=1, cpu_percent=1.0, rss_bytes=300 << 20)
+        start = started(topic="exec", scenario="job", command=["python", "job.py"])
+        make_run(root, start, sample, StateChanged(state="succeeded"), name="job", end=end)
+
+    compared = compare(tuilab)
+
+    shown = " ".join(compared.stdout.split())
+    assert compared.returncode == 0
+    assert "peak memory of all processes 300 MiB 300 MiB x1" in shown
+    assert "not enough to decide." in shown and "The intervals cover" not in shown
+
+
 @pytest.mark.parametrize(("slower", "code"), [(1.0, 0), (1.03, 0), (1.5, 1)])
 def test_gate_fails_only_if_steps_surely_take_longer(
     tuilab: Tuilab, root: Path, slower: float, code: int

@@ -13,7 +13,7 @@ from tuilab.record import events
 from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
 from tuilab.record.summary import RunSummary
-from tuilab.reports.samples import pieces
+from tuilab.reports.samples import read_samples
 
 if TYPE_CHECKING:
     from tests.fakes.nvml import FakeNvml
@@ -233,7 +233,9 @@ def test_a_reading_speaks_for_the_time_at_which_it_was_asked(tmp_path: Path) -> 
 
     assert [state.t for state in summary.gpu_states] == [7]
     assert summary.resources["GPU-fake-0 sm_mhz"].last_t == 7
-    assert {t for one in pieces(tmp_path) if one.arm == "GPU-fake-0" for t in one.times} == {7}
+    assert {t for one in read_samples(tmp_path) if one.arm == "GPU-fake-0" for t in one.times} == {
+        7
+    }
 
 
 # ---- arms in processes of their own

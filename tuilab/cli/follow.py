@@ -26,7 +26,7 @@ from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
 from tuilab.reports.result import results_of
 from tuilab.reports.result_text import render
-from tuilab.reports.several_text import Finished, line_of, overview
+from tuilab.reports.several_text import FinishedRun, line_of, overview
 from tuilab.runs import earlier_verdicts, queue, store
 from tuilab.runs.command_line import hint
 from tuilab.text.display import show
@@ -89,7 +89,7 @@ class Outcome:
     def finish(self) -> ExitCode:
         """Print what is printed once, at the end, and return the exit code."""
         code = headless.worst(self.codes)
-        runs = [Finished(watch.summary, state, watch.run_dir) for watch, state in self.watched]
+        runs = [FinishedRun(watch.summary, state, watch.run_dir) for watch, state in self.watched]
         if self.as_json:
             finished = [(run.summary, run.state, run.run_dir) for run in runs]
             print_result(for_programs(results_of(finished, code)))
@@ -133,7 +133,7 @@ def run_all(orders: list[RunOrder], outcome: Outcome, first: Spare | None = None
             style = style_of(sys.stderr)
             _say(
                 style.fit(
-                    f"{outcome.where}: {line_of(Finished(watch.summary, state, watch.run_dir), style)}"
+                    f"{outcome.where}: {line_of(FinishedRun(watch.summary, state, watch.run_dir), style)}"
                 )
             )
     return outcome.finish()

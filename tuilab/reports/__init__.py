@@ -1,4 +1,4 @@
-"""What reports say about runs: their pages, charts and advice; the formats stand in `formats`, one file each.
+"""Reports about runs: their pages, charts and advice; `formats` has a file for each format.
 
 Imports the shared modules and the packages before it, but neither `lab` nor `engine`.
 """

@@ -1,7 +1,7 @@
 """Runs side by side, and a claim through the runs of its scenario, as JSON documents."""
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from typing import Annotated, TypeVar
 
 from msgspec import Meta, field
 
@@ -15,6 +15,7 @@ from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
 from tuilab.runs.comparing.comparison import Comparison, verdict_words
 from tuilab.runs.comparing.differences import Difference
 
+Value = TypeVar("Value")
 Shifts = Annotated[
     list[Shift | None], Meta(description="change of each further run from the first run")
 ]
@@ -144,83 +145,101 @@ class HistoryDocument(DocumentPart, tag_field="schema", tag="tuilab.claim-histor
     runs: list[HistoryMoment]
 
 
-def compared_runs(subjects: Sequence[ReportedRun], found: Comparison) -> ComparedRuns:
+def compared_runs(subjects: Sequence[ReportedRun], compared: Comparison) -> ComparedRuns:
     """Return a comparison of some runs for a JSON document."""
-    rows = rows_of_commands(subjects)
+    commands = []
+    for row in rows_of_commands(subjects):
+        commands.append(ComparedCommand(row.name, list(row.values), list(row.shifts)))
+    curves = []
+    for name in shared_names(subjects, compared):
+        curves.append(ComparedCurve(name, _lines(subjects, name)))
     return ComparedRuns(
-        scenarios=list(found.names),
+        scenarios=list(compared.names),
         runs=[_run(subject) for subject in subjects],
-        differences=list(found.differences),
-        same=found.same,
+        differences=list(compared.differences),
+        same=compared.same,
         source_changes=source_changes(subjects),
-        claims=[_claim(pair) for pair in found.claims],
-        times_s=_lists(found.times),
-        time_shifts={arm: list(shifts) for arm, shifts in found.shifts.items()},
-        cpu_times_s=_lists(found.cpu_times),
-        cpu_time_shifts={arm: list(shifts) for arm, shifts in found.cpu_shifts.items()},
-        judged_on_cpu=sorted(found.judged_on_cpu),
-        memory=_lists(found.sizes),
-        commands=[ComparedCommand(row.name, list(row.values), list(row.shifts)) for row in rows],
-        curves=[
-            ComparedCurve(name, _lines(subjects, name)) for name in shared_names(subjects, found)
-        ],
-        regressions=comparison.regressions(found),
+        claims=[_claim(pair) for pair in compared.claims],
+        times_s=_lists(compared.times),
+        time_shifts=_lists(compared.shifts.items()),
+        cpu_times_s=_lists(compared.cpu_times),
+        cpu_time_shifts=_lists(compared.cpu_shifts.items()),
+        judged_on_cpu=sorted(compared.judged_on_cpu),
+        memory=_lists(compared.sizes),
+        commands=commands,
+        curves=curves,
+        regressions=comparison.regressions(compared),
     )
 
 
 def history_document(history: ClaimHistory) -> HistoryDocument:
     """Return the history of a claim as a JSON document."""
     moments = []
-    for moment in history.moments:
-        run_dir = moment.run_dir
+    for entry in history.moments:
         moments.append(
-            HistoryMoment(run_dir.name, str(run_dir), _side(moment.side), list(moment.changes))
+            HistoryMoment(
+                run=entry.run_dir.name,
+                path=str(entry.run_dir),
+                side=_side(entry.side),
+                changes=list(entry.changes),
+            )
         )
     return HistoryDocument(
-        history.scenario, history.key or None, history.text, history.bound, moments
+        scenario=history.scenario,
+        key=history.key or None,
+        text=history.text,
+        claimed=history.bound,
+        runs=moments,
     )
 
 
-def _lists(table: Sequence[tuple[str, tuple[float | None, ...]]]) -> dict[str, list[float | None]]:
-    return {name: list(values) for name, values in table}
+def _lists(rows: Iterable[tuple[str, Iterable[Value]]]) -> dict[str, list[Value]]:
+    return {name: list(values) for name, values in rows}
 
 
 def _run(subject: ReportedRun) -> ComparedRun:
     run = subject.summary.run
-    scenario, host = (run.scenario, run.supervisor.host) if run else (None, None)
     return ComparedRun(
-        subject.run_dir.name,
-        str(subject.run_dir),
-        subject.state,
-        subject.summary.elapsed_s,
-        scenario,
-        host,
+        run=subject.run_dir.name,
+        path=str(subject.run_dir),
+        state=subject.state,
+        elapsed_s=subject.summary.elapsed_s,
+        scenario=run.scenario if run else None,
+        host=run.supervisor.host if run else None,
     )
 
 
 def _claim(pair: ClaimPair) -> ComparedClaim:
-    sides = [_side(side) if side else None for side in pair.sides]
     return ComparedClaim(
-        pair.key or None,
-        list(pair.former_keys),
-        pair.text,
-        verdict_words(pair),
-        sides,
-        list(pair.shifts),
+        key=pair.key or None,
+        former_keys=list(pair.former_keys),
+        text=pair.text,
+        differs=verdict_words(pair),
+        sides=[_side(side) if side else None for side in pair.sides],
+        shifts=list(pair.shifts),
     )
 
 
 def _side(side: Side) -> ComparedSide:
     fields = {name: getattr(side, name) for name in ComparedSide.__struct_fields__}
-    return ComparedSide(**{**fields, "verdict": side.verdict or None})
+    fields["verdict"] = side.verdict or None
+    return ComparedSide(**fields)
 
 
 def _lines(subjects: Sequence[ReportedRun], name: str) -> list[ComparedLine]:
     """Return the curves of a name in all runs."""
     lines = []
     for subject in subjects:
-        for line in subject.summary.series.values():
-            if line.name == name:
-                values = line.count, line.last, line.low, line.high
-                lines.append(ComparedLine(subject.run_dir.name, line.arm, line.writer, *values))
+        for series in subject.summary.series.values():
+            if series.name == name:
+                line = ComparedLine(
+                    run=subject.run_dir.name,
+                    arm=series.arm,
+                    writer=series.writer,
+                    count=series.count,
+                    last=series.last,
+                    low=series.low,
+                    high=series.high,
+                )
+                lines.append(line)
     return lines

@@ -2,6 +2,8 @@
 
 import shutil
 from collections.abc import Sequence
+from itertools import islice
+from typing import NamedTuple
 
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.text_chart import line_chart
@@ -10,16 +12,16 @@ from tuilab.reports.comparison_words import (
     NumberTable,
     axes_of,
     command_tables,
-    in_order,
     number_tables,
-    overlaid,
+    order_differences,
+    overlay_curves,
     pair_words,
     shared_names,
     side_words,
     source_changes,
 )
 from tuilab.reports.reported_run import ReportedRun
-from tuilab.reports.result import keyed
+from tuilab.reports.result import with_key
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
 from tuilab.runs.comparing.comparison import Comparison, claim_groups, no_claims, verdict_words
 from tuilab.runs.comparing.differences import box_of
@@ -27,82 +29,95 @@ from tuilab.runs.run_name import RunName
 from tuilab.text.display import brief, plural, shorten, show
 from tuilab.text.wrapping import cell_width, wrap
 
-_CURVES = 4
-_LINES = 6  # of one chart
-_ROWS = 60  # of differences
-_NAME, _MEASURED = 30, 20  # characters, in the table of claims by machine
-_CHANGED = {"+": 32, "-": 31}
+_MOST_CURVES = 4
+_MOST_LINES = 6  # of one chart
+_MOST_ROWS = 60  # of differences
+_MIN_WIDTH = 30  # of a column of text, however narrow the terminal is
+_CHART_WIDTH = 100
+_CHART_HEIGHT = 14
+_NAME_WIDTH, _MEASURED_WIDTH = 30, 20  # in the table of claims by machine
+_YELLOW = 33
+_DIFF_COLOURS = {"+": 32, "-": 31}  # of a line of the source, by its first character
+_DIM = 2
 
 
 def render(
-    subjects: Sequence[ReportedRun], found: Comparison, style: Style, width: int, *, has_chart: bool
+    subjects: Sequence[ReportedRun],
+    compared: Comparison,
+    style: Style,
+    width: int,
+    *,
+    has_chart: bool,
 ) -> str:
     """Return a comparison as text for people."""
     parts = [
-        _runs(subjects, found, style),
-        _differences(found, source_changes(subjects), style, width),
-        claims_on_boxes(found, style, width),
-        _claims(found, style, width),
-        *(
-            _table(table, style, width)
-            for table in [*number_tables(found), *command_tables(subjects, found)]
-        ),
+        _runs(subjects, compared, style),
+        _differences(compared, source_changes(subjects), style, width),
+        claims_on_boxes(compared, style, width),
+        _claims(compared, style, width),
     ]
+    for table in [*number_tables(compared), *command_tables(subjects, compared)]:
+        parts.append(_table(table, style, width))
     if has_chart:
-        parts += _curves(subjects, found, style, min(width, 100))
+        parts += _curves(subjects, compared, style, min(width, _CHART_WIDTH))
     return "\n\n".join(filter(None, parts))
 
 
-def render_boxes(found: Comparison, style: Style, width: int) -> str:
+def render_boxes(compared: Comparison, style: Style, width: int) -> str:
     """Return which claims hold on which machine, and in what the machines differ."""
-    table = claims_on_boxes(found, style, width) or style.dim(no_claims(found))
-    return "\n".join(
-        [style.bold(show(found.names[0])), table, _differences(found, [], style, width)]
-    )
+    title = style.bold(show(compared.names[0]))
+    table = claims_on_boxes(compared, style, width) or style.dim(no_claims(compared))
+    return "\n".join([title, table, _differences(compared, [], style, width)])
 
 
 def width_here() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
-def _runs(subjects: Sequence[ReportedRun], found: Comparison, style: Style) -> str:
-    lines = [style.bold("compare ") + " and ".join(map(show, dict.fromkeys(found.names)))]
+# ---- the runs, and what differs
+
+
+def _runs(subjects: Sequence[ReportedRun], compared: Comparison, style: Style) -> str:
+    names = list(dict.fromkeys(compared.names))
+    lines = [style.bold("compare ") + " and ".join(map(show, names))]
     for number, subject in enumerate(subjects, 1):
-        name = RunName(subject.run_dir.name)
-        where = f" on {show(box_of(subject.summary), 40)}" if subject.summary.run else ""
-        when = show(name.text, 40) if name.started_s is None else name.started
-        end = f"{subject.state} {for_how_long(f'{subject.summary.elapsed_s:.1f} s', subject.state)}"
-        lines.append(f"  {number}  {show(name.id, 20)}  {when}{where}  {end}".rstrip())
-    if len(set(found.names)) > 1:
-        lines.append(
-            style.paint(
-                "  These are different scenarios, so most claims, times and curves cannot be compared.",
-                33,
-            )
+        lines.append(f"  {number}  {_describe_run(subject)}".rstrip())
+    if len(names) > 1:
+        warning = (
+            "  These are different scenarios, so most claims, times and curves cannot be compared."
         )
+        lines.append(style.paint(warning, _YELLOW))
     return "\n".join(lines)
 
 
-def _differences(found: Comparison, changes: Sequence[str], style: Style, width: int) -> str:
-    rows = in_order(found.differences)
-    pad = min(max((len(f"{row.part} {row.name}") for row in rows), default=0), 40)
+def _describe_run(subject: ReportedRun) -> str:
+    """Return the id of a run, when and where it started, and how long it took."""
+    name = RunName(subject.run_dir.name)
+    words = show(name.id, 20)
+    words += f"  {show(name.text, 40) if name.started_s is None else name.started}"
+    if subject.summary.run:
+        words += f" on {show(box_of(subject.summary), 40)}"
+    duration = for_how_long(f"{subject.summary.elapsed_s:.1f} s", subject.state)
+    return f"{words}  {subject.state} {duration}"
+
+
+def _differences(compared: Comparison, changes: Sequence[str], style: Style, width: int) -> str:
+    """Return the facts that differ, and the lines of the source below the fact that it differs."""
+    differences = order_differences(compared.differences)
+    names = [f"{difference.part} {difference.name}" for difference in differences]
+    name_width = min(max(map(len, names), default=0), 40)
     lines = [style.bold("What differs")]
-    for row in rows[:_ROWS]:
-        lines += _row(
-            show(f"{row.part} {row.name}", 60).ljust(pad),
-            [show(value, 120) for value in row.values],
-            width,
-        )
-        if row.part == "source":
-            lines += [
-                style.paint(f"      {show(line, 160)}", _CHANGED.get(line[:1], 2))
-                for line in changes
-            ]
-    if len(rows) > _ROWS:
-        lines.append(f"  … and {len(rows) - _ROWS} more")
-    lines.append(
-        style.dim(f"  {plural(found.same, 'fact')} (parameters, source, environment) are the same")
-    )
+    for difference, name in islice(zip(differences, names, strict=True), _MOST_ROWS):
+        values = [show(value, 120) for value in difference.values]
+        lines += _row(show(name, 60).ljust(name_width), values, width)
+        if difference.part == "source":
+            for line in changes:
+                colour = _DIFF_COLOURS.get(line[:1], _DIM)
+                lines.append(style.paint(f"      {show(line, 160)}", colour))
+    if len(differences) > _MOST_ROWS:
+        lines.append(f"  … and {len(differences) - _MOST_ROWS} more")
+    facts = plural(compared.same, "fact")
+    lines.append(style.dim(f"  {facts} (parameters, source, environment) are the same"))
     return "\n".join(lines)
 
 
@@ -113,46 +128,59 @@ def _row(name: str, values: Sequence[str], width: int) -> list[str]:
         return [line.rstrip()]
     lines = [f"  {name}".rstrip()]
     for number, value in enumerate(values, 1):
-        lines += [
-            f"      {part}" for part in wrap(f"{number}  {value}", max(width - 6, 30), hang="   ")
-        ]
+        for part in wrap(f"{number}  {value}", max(width - 6, _MIN_WIDTH), hang="   "):
+            lines.append(f"      {part}")
     return lines
 
 
-def claims_on_boxes(found: Comparison, style: Style, width: int) -> str:
-    """Return a table of claims by machine; nothing if all runs are from one machine. Machines that do not fit come below."""
-    if not found.boxes or not found.claims:
+# ---- claims by machine
+
+
+class _BoxColumn(NamedTuple):
+    """The claims in the run of one machine."""
+
+    box: str
+    marks: list[str]
+    measured: list[str]
+
+
+def claims_on_boxes(compared: Comparison, style: Style, width: int) -> str:
+    """Return a table of claims by machine; nothing if all runs are from one machine.
+
+    Machines that do not fit into the width come below the others.
+    """
+    if not compared.boxes or not compared.claims:
         return ""
-    names = [shorten(pair.key or pair.text, _NAME) for pair in found.claims]
+    names = [shorten(pair.key or pair.text, _NAME_WIDTH) for pair in compared.claims]
     columns = []
-    for number, box in enumerate(found.boxes):
-        sides = [pair.sides[number] for pair in found.claims]
+    for position, box in enumerate(compared.boxes):
+        sides = [pair.sides[position] for pair in compared.claims]
         marks = [_mark(side, style) for side in sides]
-        columns.append((show(box, _NAME), marks, [_brief_side(side) for side in sides]))
-    label = max(map(cell_width, names)) + 2
-    column_width = (
-        max(cell_width(words) for box, _, measured in columns for words in (box, *measured)) + 2
-    )
-    count = max((width - 2 - label) // (column_width + 2), 1)
-    lines = [
-        style.bold(
-            f"{plural(len(names), 'claim')} in {len(columns)} runs on {len(set(found.boxes))} machines"
-        )
-    ]
-    for begin in range(0, len(columns), count):
-        some = columns[begin : begin + count]
-        lines.append(
-            f"  {'':{label}}{''.join(style.bold(_padded(box, column_width + 2)) for box, _, _ in some)}".rstrip()
-        )
-        for at, name in enumerate(names):
-            row = "".join(
-                f"{marks[at]} {_padded(measured[at], column_width)}" for _, marks, measured in some
-            )
-            lines.append(f"  {_padded(name, label)}{row}".rstrip())
+        measured = [_describe_briefly(side) for side in sides]
+        columns.append(_BoxColumn(show(box, _NAME_WIDTH), marks, measured))
+
+    name_width = max(map(cell_width, names)) + 2
+    cells = []
+    for column in columns:
+        cells += [column.box, *column.measured]
+    column_width = max(map(cell_width, cells)) + 2
+    per_line = max((width - 2 - name_width) // (column_width + 2), 1)
+    claims = plural(len(names), "claim")
+    boxes = len(set(compared.boxes))
+    lines = [style.bold(f"{claims} in {len(columns)} runs on {boxes} machines")]
+    for begin in range(0, len(columns), per_line):
+        visible = columns[begin : begin + per_line]
+        heads = [style.bold(_pad(column.box, column_width + 2)) for column in visible]
+        lines.append(f"  {'':{name_width}}{''.join(heads)}".rstrip())
+        for row, name in enumerate(names):
+            line = f"  {_pad(name, name_width)}"
+            for column in visible:
+                line += f"{column.marks[row]} {_pad(column.measured[row], column_width)}"
+            lines.append(line.rstrip())
     return "\n".join(lines)
 
 
-def _brief_side(side: Side | None) -> str:
+def _describe_briefly(side: Side | None) -> str:
     """Return what a run measured for a claim, in a few characters."""
     if side is None:
         return "not claimed"
@@ -160,70 +188,84 @@ def _brief_side(side: Side | None) -> str:
         return side.ratio_words
     if side.estimate is not None and not side.measured:
         return brief(side.estimate)
-    return shorten(side.measured or side.why or "not decided", _MEASURED)
+    return shorten(side.measured or side.why or "not decided", _MEASURED_WIDTH)
 
 
 def _mark(side: Side | None, style: Style) -> str:
-    return style.mark(side.verdict) if side else style.dim("–" if style.is_utf8 else "-")
+    if side is None:
+        return style.dim("–" if style.is_utf8 else "-")
+    return style.mark(side.verdict)
 
 
-def _padded(words: str, width: int) -> str:
+def _pad(words: str, width: int) -> str:
     return words + " " * (width - cell_width(words))
 
 
-def _claims(found: Comparison, style: Style, width: int) -> str:
-    if not found.claims:
-        return style.dim(no_claims(found))
+# ---- claims, numbers and curves
+
+
+def _claims(compared: Comparison, style: Style, width: int) -> str:
+    if not compared.claims:
+        return style.dim(no_claims(compared))
     blocks = []
-    for title, pairs in claim_groups(found).items():
-        lines = [line for pair in pairs for line in _claim(pair, style, width)]
-        blocks.append("\n".join([style.bold(f"{title}: {plural(len(pairs), 'claim')}"), *lines]))
+    for title, pairs in claim_groups(compared).items():
+        lines = [style.bold(f"{title}: {plural(len(pairs), 'claim')}")]
+        for pair in pairs:
+            lines += _claim(pair, style, width)
+        blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
 
 def _claim(pair: ClaimPair, style: Style, width: int) -> list[str]:
+    """Return the lines of a claim: its text, what each run found, and how the runs differ."""
+    marks = "".join(_mark(side, style) for side in pair.sides)
     indent = " " * (len(pair.sides) + 4)
-    room = max(width - len(indent), 30)
+    text_width = max(width - len(indent), _MIN_WIDTH)
     key = pair.key if verdict_words(pair) else ""
-    first, *rest = wrap(keyed(key, pair.text), room) or [""]
+    first, *rest = wrap(with_key(key, pair.text), text_width) or [""]
     sides = [side_words(side) for side in pair.sides]
     rows = [f"{number}  {words}" for number, words in enumerate(sides, 1)]
     if len(set(sides)) == 1:
         rows = [f"all  {sides[0]}"]
     for row in rows:
-        rest += wrap(row, room)
+        rest += wrap(row, text_width)
     differences = pair_words(pair)
     if differences:
-        rest.append(style.paint("; ".join(differences), 33))
-    marks = "".join(_mark(side, style) for side in pair.sides)
+        rest.append(style.paint("; ".join(differences), _YELLOW))
     return [f"  {marks}  {style.dim_key(key, first)}", *(indent + line for line in rest)]
 
 
 def _table(table: NumberTable, style: Style, width: int) -> str:
-    lines = [style.bold(table.title)]
     widths = [max(map(len, column)) for column in zip(*table.rows, strict=True)]
+    lines = [style.bold(table.title)]
     for row in table.rows:
-        line = "  ".join(cell.ljust(room) for cell, room in zip(row, widths, strict=True))
-        lines.append(f"  {line}".rstrip())
-    lines += [style.dim(f"  {line}") for line in wrap(table.note, max(width - 2, 30))]
+        cells = [cell.ljust(size) for cell, size in zip(row, widths, strict=True)]
+        lines.append(f"  {'  '.join(cells)}".rstrip())
+    for line in wrap(table.note, max(width - 2, _MIN_WIDTH)):
+        lines.append(style.dim(f"  {line}"))
     return "\n".join(lines)
 
 
 def _curves(
-    subjects: Sequence[ReportedRun], found: Comparison, style: Style, width: int
+    subjects: Sequence[ReportedRun], compared: Comparison, style: Style, width: int
 ) -> list[str]:
     """Return a chart of each of the first curves that more than one run has."""
     summaries = [subject.summary for subject in subjects]
-    names = shared_names(subjects, found)
+    names = shared_names(subjects, compared)
     charts = []
-    for name in names[:_CURVES]:
-        lines = overlaid(summaries, name)
-        axes = axes_of(summaries, name)
-        charts.append(
-            line_chart(lines[:_LINES], width, 14, whole=lines, axes=axes, is_utf8=style.is_utf8)
+    for name in names[:_MOST_CURVES]:
+        lines = overlay_curves(summaries, name)
+        chart = line_chart(
+            lines[:_MOST_LINES],
+            width,
+            _CHART_HEIGHT,
+            whole=lines,
+            axes=axes_of(summaries, name),
+            is_utf8=style.is_utf8,
         )
-        if len(lines) > _LINES:
-            charts[-1] += style.dim(f"\n{_LINES} of {len(lines)} lines")
-    if len(names) > _CURVES:
-        charts.append(style.dim(f"… and {plural(len(names) - _CURVES, 'curve')} more"))
+        if len(lines) > _MOST_LINES:
+            chart += style.dim(f"\n{_MOST_LINES} of {len(lines)} lines")
+        charts.append(chart)
+    if len(names) > _MOST_CURVES:
+        charts.append(style.dim(f"… and {plural(len(names) - _MOST_CURVES, 'curve')} more"))
     return charts

@@ -1,8 +1,9 @@
-"""Runs side by side as every view shows them: their numbers, what each found for a claim, and the curves they share."""
+"""Runs side by side as every view shows them: their claims, their numbers, and shared curves."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import NamedTuple
 
 from tuilab.record.events import AxesNamed
@@ -19,79 +20,107 @@ from tuilab.runs.comparing.differences import Difference
 from tuilab.text.display import brief, plural, shorten, show
 from tuilab.text.words import seconds, spell_of
 
-_PARTS = ("parameter", "source", "run", "environment", "conditions")
+_PARTS = ("parameter", "source", "run", "environment", "conditions")  # the order of differences
 
 Values = Sequence[float | None]
 
 
 class NumberTable(NamedTuple):
-    """Numbers of one kind: a row has a name and a cell for each run, with its ratio to the first run."""
+    """Numbers of one kind: a row has a name, and a cell for each run.
+
+    A cell has the number, and from the second run on its ratio to the first run.
+    """
 
     title: str
     rows: list[list[str]]
     note: str = ""
 
 
-def going_on(subjects: Sequence[ReportedRun]) -> set[int]:
-    """Return the places of the runs that are still running."""
-    return {at for at, subject in enumerate(subjects) if subject.state in RUNNING_STATES}
+def running_positions(subjects: Sequence[ReportedRun]) -> set[int]:
+    """Return the positions of the runs that are still running."""
+    return {i for i, subject in enumerate(subjects) if subject.state in RUNNING_STATES}
 
 
 def source_changes(subjects: Sequence[ReportedRun]) -> list[str]:
-    """Return how the source of the last run differs from that of the first, if both are of one scenario and kept it."""
-    names = {subject.summary.run.scenario if subject.summary.run else "" for subject in subjects}
-    first, last = subjects[0].source, subjects[-1].source
-    return comparison.source_changes(first, last) if len(names) == 1 and first and last else []
+    """Return how the source of the last run differs from that of the first.
+
+    The list is empty if the runs are of several scenarios, or if one of the two kept no source.
+    """
+    names = set()
+    for subject in subjects:
+        run = subject.summary.run
+        names.add(run.scenario if run else "")
+    first = subjects[0].source
+    last = subjects[-1].source
+    if len(names) != 1 or not first or not last:
+        return []
+    return comparison.source_changes(first, last)
 
 
-def in_order(differences: Sequence[Difference]) -> list[Difference]:
+def order_differences(differences: Sequence[Difference]) -> list[Difference]:
     """Return the differences: parameters first, how busy the machine was last."""
-    return sorted(
-        differences, key=lambda row: _PARTS.index(row.part) if row.part in _PARTS else len(_PARTS)
-    )
+
+    def position(difference: Difference) -> int:
+        return _PARTS.index(difference.part) if difference.part in _PARTS else len(_PARTS)
+
+    return sorted(differences, key=position)
 
 
-def shared_names(subjects: Sequence[ReportedRun], found: Comparison) -> list[str]:
+def shared_names(subjects: Sequence[ReportedRun], compared: Comparison) -> list[str]:
     """Return the names of the curves that more than one run has."""
-    names_of_runs = [{name for name, _, _ in subject.summary.series} for subject in subjects]
-    return [name for name in found.series if sum(name in names for names in names_of_runs) > 1]
+    counts: Counter[str] = Counter()
+    for subject in subjects:
+        counts.update({name for name, _, _ in subject.summary.series})
+    return [name for name in compared.series if counts[name] > 1]
 
 
-def overlaid(summaries: Sequence[RunSummary], name: str) -> list[Series]:
-    """Return the curves of a name, the first repeat of each arm of each run, called by the number of the run and the arm."""
+def overlay_curves(summaries: Sequence[RunSummary], name: str) -> list[Series]:
+    """Return the curves of a name: of each arm of each run the first repeat, arm by arm.
+
+    Each is labelled with the number of its run and the arm.
+    """
     by_arm: dict[str, list[Series]] = {}
     for number, summary in enumerate(summaries, 1):
         for line in first_of_each_arm(summary.series, name):
-            by_arm.setdefault(line.arm, []).append(
-                replace(line, arm=f"{number} {line.arm}".strip())
-            )
-    return [line for lines in by_arm.values() for line in lines]
+            label = f"{number} {line.arm}".strip()
+            by_arm.setdefault(line.arm, []).append(replace(line, arm=label))
+    return list(chain.from_iterable(by_arm.values()))
 
 
 def axes_of(summaries: Sequence[RunSummary], name: str) -> AxesNamed:
-    """Return the axes of a metric as the newest run that names them has them: its name may be new, its meaning is not."""
+    """Return the axes of a metric as the last run that names them has them.
+
+    A later run may call an axis by another name, but its meaning is the same.
+    """
     for summary in reversed(summaries):
         if name in summary.axes:
             return summary.axes[name]
     return AxesNamed(metric=name)
 
 
-def side_found(side: Side) -> tuple[str, str]:
+def verdict_and_measured(side: Side) -> tuple[str, str]:
     """Return the verdict of one run, and what it measured."""
-    verdict = show(side.verdict or (NOT_DECIDED if side.is_open else NOT_JUDGED), 40)
-    return verdict, side.ratio_words or show(side.measured or side.why, 300)
+    verdict = side.verdict
+    if not verdict:
+        verdict = NOT_DECIDED if side.is_open else NOT_JUDGED
+    measured = side.ratio_words or show(side.measured or side.why, 300)
+    return show(verdict, 40), measured
 
 
 def side_words(side: Side | None) -> str:
     """Return what one run found for a claim."""
-    return "  ".join(filter(None, side_found(side))) if side else "not claimed"
+    if side is None:
+        return "not claimed"
+    return "  ".join(filter(None, verdict_and_measured(side)))
 
 
 def pair_words(pair: ClaimPair) -> list[str]:
     """Return how the runs differ on a claim, and by how much."""
     words = [verdict_words(pair), key_words(pair)]
-    words += [shift_words(number, shift) for number, shift in enumerate(pair.shifts, 2) if shift]
-    return [*filter(None, words)]
+    for number, shift in enumerate(pair.shifts, 2):
+        if shift:
+            words.append(shift_words(number, shift))
+    return list(filter(None, words))
 
 
 def shift_words(number: int, shift: Shift) -> str:
@@ -99,43 +128,33 @@ def shift_words(number: int, shift: Shift) -> str:
     return f"run {number} / run 1: {shift.words}{shift.lone_words}"
 
 
-def number_tables(found: Comparison) -> list[NumberTable]:
+def number_tables(compared: Comparison) -> list[NumberTable]:
     """Return the times of calls, and the measured values that differ."""
-    lacks = found.lacks
     tables = []
-    if found.times:
-        rows = [
-            _cells(row.label, row.values, seconds, lacks, row.shifts) for row in time_rows(found)
-        ]
-        tables.append(NumberTable(f"Median time of a {found.of}", rows))
-    if found.sizes:
-        rows = [
-            _cells(name, values, spell_of(name), lacks)
-            for name, values in found.sizes
-            if len(set(values)) > 1
-        ]
-        same = len(found.sizes) - len(rows)
-        tables.append(
-            NumberTable(
-                "Measured with lab.memory",
-                rows,
-                f"{plural(same, 'value')} are the same" if same else "",
-            )
-        )
+    if compared.times:
+        rows = []
+        for row in time_rows(compared):
+            rows.append(_cells(row.label, row.values, seconds, compared.lacks, row.shifts))
+        tables.append(NumberTable(f"Median time of a {compared.of}", rows))
+    if compared.sizes:
+        rows = []
+        for name, values in compared.sizes:
+            if len(set(values)) > 1:
+                rows.append(_cells(name, values, spell_of(name), compared.lacks))
+        same_count = len(compared.sizes) - len(rows)
+        note = f"{plural(same_count, 'value')} are the same" if same_count else ""
+        tables.append(NumberTable("Measured with lab.memory", rows, note))
     return tables
 
 
-def command_tables(subjects: Sequence[ReportedRun], found: Comparison) -> list[NumberTable]:
-    """Return what watched commands took, and what can be said of the difference."""
-    rows = [
-        _cells(row.name, row.values, row.spell, found.lacks, row.shifts)
-        for row in rows_of_commands(subjects)
-    ]
-    return (
-        [NumberTable("Measured in one process each", rows, about_one_process(subjects))]
-        if rows
-        else []
-    )
+def command_tables(subjects: Sequence[ReportedRun], compared: Comparison) -> list[NumberTable]:
+    """Return the numbers of watched commands, and what their difference means; else nothing."""
+    rows = []
+    for row in rows_of_commands(subjects):
+        rows.append(_cells(row.name, row.values, row.spell, compared.lacks, row.shifts))
+    if not rows:
+        return []
+    return [NumberTable("Measured in one process each", rows, about_one_process(subjects))]
 
 
 def _cells(
@@ -145,13 +164,16 @@ def _cells(
     lacks: Sequence[str],
     shifts: Sequence[Shift | None] = (),
 ) -> list[str]:
-    """Return a row: the name, the first run's value, and the others' with their ratio to it, and its interval if it has one."""
-    first = values[0]
+    """Return the cells of a row: the name, then the value of each run.
+
+    From the second run on, the ratio to the first run follows, with its interval if it has one.
+    """
+    first_value = values[0]
     row = [shorten(name, 60)]
     for value, lack, shift in zip_longest(values, lacks, [None, *shifts]):
         cell = lack if value is None else spell(value)
-        if len(row) > 1 and value is not None and first:
-            cell += f" x{brief(value / first)}"
+        if len(row) > 1 and value is not None and first_value:
+            cell += f" x{brief(value / first_value)}"
         if shift:
             cell += f" [{brief(shift.low)}, {brief(shift.high)}]"
         row.append(cell)

@@ -3,20 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tuilab.drawings.axis import Axis
 from tuilab.drawings.bars import DIGITS, reach_of, share_of, unit_of_bars
 from tuilab.drawings.figures import Figure
 from tuilab.drawings.lanes import Lanes
 from tuilab.drawings.table import is_number_column, told_cell
-from tuilab.record.events import BarsShown, TableShown
+from tuilab.record.events import BarsShown, SpanShown, TableShown
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
 from tuilab.text.display import show, told_apart
 from tuilab.text.words import format_number
 
-_LEFT, _RIGHT = 150, 540  # of bars; names are before them, values behind
+_LEFT, _RIGHT = 150, 540  # of bars: names are left of them, values right of them
 _LANES_LEFT, _LANES_RIGHT = 90, 626
 _ROW, _TOP, _FOOT = 24, 6, 34
 _NAME_WIDTH, _LANE_WIDTH = 22, 14  # characters of names
-_LETTER_PX = 7  # wide, with some air
+_LETTER_PX = 7  # width of a letter, with some space
+_ROUNDING = 1e-9  # a tick at the end of an axis may be off by this share of the axis
 
 
 @dataclass(frozen=True)
@@ -24,12 +26,12 @@ class Bar:
     """A value with its name; a bar that cannot be drawn has no width and a value in words."""
 
     name: str
-    label: str  # for the eye
+    label: str  # `name`, shortened
     words: str
     x: float
     width: float
     y: float
-    is_below: bool  # 0
+    is_below: bool  # the value is below 0
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,12 @@ class Table:
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    are_numbers: tuple[bool, ...]  # of the columns
+    are_numbers: tuple[bool, ...]  # for each column
 
 
 @dataclass(frozen=True)
 class LaneSpan:
-    """A stretch of a lane; its name stands in it where there is room."""
+    """A stretch of a lane; the letter of its name is drawn in it where there is room."""
 
     x: float
     y: float
@@ -71,8 +73,8 @@ class LanesPicture:
     kind: str
     title: str
     about: str
-    names: tuple[tuple[int, str, str], ...]  # look, letter and name of what went on
-    lanes: tuple[tuple[float, str, str], ...]  # y, name, and name for the eye
+    names: tuple[tuple[int, str, str], ...]  # look, letter and name of the spans of one name
+    lanes: tuple[tuple[float, str, str], ...]  # y, name, and shortened name
     spans: tuple[LaneSpan, ...]
     ticks: tuple[Tick, ...]
     height: int
@@ -85,98 +87,130 @@ class LanesPicture:
 Shapes = Bars | Table | LanesPicture
 
 
-def that_fit(figures: Sequence[Figure], most: int, spans: int) -> list[Figure]:
-    """Return the figures that a page has room for: so many, and lanes while they have no more spans than that together."""
-    kept = []
-    for figure in figures[:most]:
-        spans -= len(figure.spans) if isinstance(figure, Lanes) else 0
-        if spans >= 0 or not isinstance(figure, Lanes):
-            kept.append(figure)
-    return kept
+def select_figures(figures: Sequence[Figure], max_figures: int, max_spans: int) -> list[Figure]:
+    """Return the first figures, without the lanes that would exceed the number of spans."""
+    selected = []
+    spans_left = max_spans
+    for figure in figures[:max_figures]:
+        if isinstance(figure, Lanes):
+            spans_left -= len(figure.spans)
+            if spans_left < 0:
+                continue
+        selected.append(figure)
+    return selected
 
 
 def shapes_of(figure: Figure) -> Shapes:
     """Return a figure as the page has it."""
     if isinstance(figure, BarsShown):
-        return _bars(figure)
-    return _table(figure) if isinstance(figure, TableShown) else _lanes(figure)
+        return _draw_bars(figure)
+    if isinstance(figure, TableShown):
+        return _lay_out_table(figure)
+    return _draw_lanes(figure)
 
 
-def _bars(bars: BarsShown) -> Bars:
-    unit, reach = unit_of_bars(bars), reach_of(bars.values)
+def _draw_bars(bars: BarsShown) -> Bars:
+    unit = unit_of_bars(bars)
+    reach = reach_of(bars.values)
 
     def place(value: float) -> float:
         return round(_LEFT + share_of(value, reach) * (_RIGHT - _LEFT), 1)
 
-    zero, found = place(0.0), []
+    zero = place(0.0)
     labels = told_apart(bars.names, _NAME_WIDTH)
-    for at, (name, value) in enumerate(zip(bars.names, bars.values, strict=True)):
-        end = place(value) if abs(value) < float("inf") else zero
-        y = float(_TOP + _ROW * at)
-        words, left, wide = (
-            format_number(value, unit, DIGITS),
-            min(zero, end),
-            round(abs(end - zero), 1),
+    shapes = []
+    for row, (name, value) in enumerate(zip(bars.names, bars.values, strict=True)):
+        is_finite = abs(value) < float("inf")
+        end = place(value) if is_finite else zero
+        bar = Bar(
+            name=show(name),
+            label=labels[name],
+            words=format_number(value, unit, DIGITS),
+            x=min(zero, end),
+            width=round(abs(end - zero), 1),
+            y=float(_TOP + _ROW * row),
+            is_below=value < 0,
         )
-        found.append(Bar(show(name), labels[name], words, left, wide, y, is_below=value < 0))
-    return Bars("bars", show(bars.title), tuple(found), zero, _TOP + _ROW * len(found))
+        shapes.append(bar)
+    return Bars("bars", show(bars.title), tuple(shapes), zero, _TOP + _ROW * len(shapes))
 
 
-def _table(table: TableShown) -> Table:
+def _lay_out_table(table: TableShown) -> Table:
+    head = tuple(show(name) for name in table.head)
     rows = tuple(tuple(map(told_cell, row)) for row in table.rows)
-    columns = max(map(len, [*rows, table.head]), default=0)
-    are_numbers = tuple(is_number_column(table, at) for at in range(columns))
-    return Table(
-        "table", show(table.title), tuple(show(name) for name in table.head), rows, are_numbers
-    )
+    column_count = max(map(len, [*rows, table.head]), default=0)
+    are_numbers = tuple(is_number_column(table, column) for column in range(column_count))
+    return Table("table", show(table.title), head, rows, are_numbers)
 
 
-def _lanes(lanes: Lanes) -> LanesPicture:
-    names = [show(name) for name in lanes.names]
-    title, about = (
-        show(lanes.title) or "lanes",
-        "time since the first span began" if lanes.unit == "s" else lanes.x_name,
-    )
-    legend = tuple((look, letter(look), name) for look, name in enumerate(names) if name)
-    bottom = _TOP + _ROW * len(lanes.lanes)
+def _draw_lanes(lanes: Lanes) -> LanesPicture:
+    about = "time since the first span began" if lanes.unit == "s" else lanes.x_name
+    legend = []
+    for look, name in enumerate(lanes.names):
+        if show(name):
+            legend.append((look, letter(look), show(name)))
     labels = told_apart(lanes.lanes, _LANE_WIDTH)
-    rows = tuple(
-        (_TOP + _ROW * (at + 0.5), show(lane), labels[lane]) for at, lane in enumerate(lanes.lanes)
-    )
-    if not lanes.spans:
-        return LanesPicture("lanes", title, about, legend, rows, (), (), bottom + _FOOT, bottom)
-    axis, start = lanes.axis(8), lanes.start
+    rows = []
+    for row, lane in enumerate(lanes.lanes):
+        rows.append((_TOP + _ROW * (row + 0.5), show(lane), labels[lane]))
 
-    def place(share: float) -> float:
-        return round(_LANES_LEFT + share * (_LANES_RIGHT - _LANES_LEFT), 1)
-
-    spans, levels = [], {lane: at for at, lane in enumerate(lanes.lanes)}
-    for span in lanes.spans:
-        if span.lane in levels:
-            left, right = (place(axis.share(end - start)) for end in (span.began, span.ended))
-            words = f"{show(span.name)} {_told(span.began - start, lanes)} to {_told(span.ended - start, lanes)}"
-            look = lanes.names.index(span.name)
-            wide = round(max(right - left, 1.0), 1)
-            fits = bool(span.name) and len(legend) > 1 and wide >= 2 * _LETTER_PX
-            y = float(_TOP + _ROW * levels[span.lane])
-            spans.append(
-                LaneSpan(
-                    left,
-                    y,
-                    wide,
-                    look,
-                    letter(look) if fits else "",
-                    show(span.lane),
-                    words.strip(),
-                )
-            )
-    ticks = tuple(
-        Tick(place(share), label) for share, label in axis.ticks if -1e-9 <= share <= 1 + 1e-9
-    )
+    spans: list[LaneSpan] = []
+    ticks: list[Tick] = []
+    if lanes.spans:
+        axis = lanes.axis(8)
+        spans = _draw_spans(lanes, axis, has_letters=len(legend) > 1)
+        for share, label in axis.ticks:
+            if -_ROUNDING <= share <= 1 + _ROUNDING:
+                ticks.append(Tick(_place_in_lane(share), label))
+    bottom = _TOP + _ROW * len(lanes.lanes)
     return LanesPicture(
-        "lanes", title, about, legend, rows, tuple(spans), ticks, bottom + _FOOT, bottom
+        kind="lanes",
+        title=show(lanes.title) or "lanes",
+        about=about,
+        names=tuple(legend),
+        lanes=tuple(rows),
+        spans=tuple(spans),
+        ticks=tuple(ticks),
+        height=bottom + _FOOT,
+        bottom=bottom,
     )
 
 
-def _told(at: float, lanes: Lanes) -> str:
-    return format_number(at, "s" if lanes.unit == "s" else show(lanes.unit, 20))
+def _draw_spans(lanes: Lanes, axis: Axis, *, has_letters: bool) -> list[LaneSpan]:
+    """Return the spans of the lanes that are shown."""
+    start = lanes.start
+    looks = {name: look for look, name in enumerate(lanes.names)}
+    rows = {lane: row for row, lane in enumerate(lanes.lanes)}
+    shapes = []
+    for span in lanes.spans:
+        if span.lane not in rows:
+            continue
+        left = _place_in_lane(axis.share(span.began - start))
+        right = _place_in_lane(axis.share(span.ended - start))
+        width = round(max(right - left, 1.0), 1)
+        look = looks[span.name]
+        has_letter = has_letters and bool(span.name) and width >= 2 * _LETTER_PX
+        shape = LaneSpan(
+            x=left,
+            y=float(_TOP + _ROW * rows[span.lane]),
+            width=width,
+            look=look,
+            letter=letter(look) if has_letter else "",
+            lane=show(span.lane),
+            words=_describe_span(span, start, lanes.unit),
+        )
+        shapes.append(shape)
+    return shapes
+
+
+def _place_in_lane(share: float) -> float:
+    """Return the x of a share of the axis."""
+    return round(_LANES_LEFT + share * (_LANES_RIGHT - _LANES_LEFT), 1)
+
+
+def _describe_span(span: SpanShown, start: float, lanes_unit: str) -> str:
+    """Return the name of a span, and from when to when it lasted, counted from the start."""
+    unit = "s" if lanes_unit == "s" else show(lanes_unit, 20)
+    began = format_number(span.began - start, unit)
+    ended = format_number(span.ended - start, unit)
+    return f"{show(span.name)} {began} to {ended}".strip()

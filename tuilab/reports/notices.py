@@ -1,4 +1,4 @@
-"""What is to be known before a run is read, as clauses: its device, how it ended, alarms, and what its record lacks."""
+"""The clauses to read before a result: the device, how the run ended, alarms, lost records."""
 
 from tuilab.record.finding_words import (
     alert_words,
@@ -14,34 +14,36 @@ from tuilab.text.display import plural, show
 
 
 def ending_of(summary: RunSummary, state: str) -> str:
-    """Return how a run ended, with the reason; nothing if it succeeded and no reason was recorded."""
+    """Return how a run ended, with the reason.
+
+    The text is empty if the run succeeded and no reason was recorded.
+    """
     if state == RunState.LOST:
         return f"lost: {lost_words(summary)}"
     if not summary.is_over:
         return f"the run has not ended ({show(state)}): the result has what was recorded so far"
     if state == RunState.SUCCEEDED and (not summary.reason or summary.box_lacks):
         return ""
-    return (
-        f"{show(state)}: {show(summary.reason)}"
-        if summary.reason
-        else f"{show(state)}, without a recorded reason"
-    )
+    if not summary.reason:
+        return f"{show(state)}, without a recorded reason"
+    return f"{show(state)}: {show(summary.reason)}"
 
 
 def notices_of(summary: RunSummary) -> list[str]:
-    """Return a clause for each thing that is to be known, but for how the run ended."""
+    """Return the clauses to read before a result, without how the run ended."""
     notices = device_notices(summary)
     if summary.run and summary.run.retry_of:
-        notices.append(
-            f"this is a second attempt: {show(summary.run.retry_of, 80)} was lost with its node"
-        )
+        lost_run = show(summary.run.retry_of, 80)
+        notices.append(f"this is a second attempt: {lost_run} was lost with its node")
     if summary.box_lacks:
         notices.append(f"not testable here: {show(summary.box_lacks)}")
     if summary.leftovers:
         notices.append(leftover_words(summary))
     notices += gpu_errors(summary)
     notices += map(alert_words, summary.alerts)
-    return [*notices, *damage_of(summary), *dropped_words(summary).values()]
+    notices += damage_of(summary)
+    notices += dropped_words(summary).values()
+    return notices
 
 
 def damage_of(summary: RunSummary) -> list[str]:
@@ -57,7 +59,7 @@ def damage_of(summary: RunSummary) -> list[str]:
         ),
         (damage.unknown_count, "record", "of a kind that this version of tuilab does not know"),
     )
-    return [f"{plural(count, noun)}: {what}" for count, noun, what in kinds if count]
+    return [f"{plural(count, noun)}: {lack}" for count, noun, lack in kinds if count]
 
 
 def as_sentence(clause: str) -> str:

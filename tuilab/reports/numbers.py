@@ -1,4 +1,7 @@
-"""The numbers of a run beside its claims, in words: where it ran, times of arms, memory, and what it used of the machine."""
+"""The numbers of a run beside its claims, in words.
+
+They say where it ran, how long its arms took, its memory, and how much of the machine it used.
+"""
 
 from statistics import median
 
@@ -23,103 +26,113 @@ _MOST_ROWS = 12  # arms, and measurements of memory
 
 
 def key_numbers(summary: RunSummary) -> list[Row]:
-    """Return where it was, the times of the arms, counted memory, and peaks of the process and the GPUs, as (name, value)."""
-    where = (
+    """Return the numbers of a run as (name, value in words).
+
+    These are places, times of arms, counted memory, and peaks of the processes and the GPUs. The
+    ends of curves are shown if nothing raced.
+    """
+    rows = [
         ("node", node_words(summary)),
         ("device", device_words(summary)),
         ("ranks", ranks_words(summary)),
-    )
-    places = [(name, words) for name, words in where if words]
-    races = [*_race_rows(summary), *_setting_rows(summary)]
-    ends = [] if races else [*ends_of_curves(summary).items()]
-    return [*places, *ends, *races, *_memory_rows(summary), *_resource_rows(summary)]
+    ]
+    rows = [(name, words) for name, words in rows if words]
+    races = _race_rows(summary) + _setting_rows(summary)
+    if not races:
+        rows += ends_of_curves(summary).items()
+    return rows + races + _memory_rows(summary) + _resource_rows(summary)
 
 
 def _race_rows(summary: RunSummary) -> list[Row]:
-    """Return the median time of each arm, and what its first call cost where that is another matter; a table may tell more."""
+    """Return the median time of each arm; nothing if the run shows its arms as a table.
+
+    The first call is timed on the wall clock alone. Its time is added if it took much longer.
+    """
     if ARMS in summary.figures:
         return []
-    rows = []
-    times = list(arm_times(summary).items())[:_MOST_ROWS]
     measure = measure_of(summary)
-    samples = (measure.sample, "processes" if measure.sample == "process" else "")
-    names = told_apart([arm for arm, _ in times], NAME_LIMIT)
-    for arm, one in times:
-        first = median(
-            summary.first_calls.get(arm, [0.0])
-        )  # which is timed on the wall clock alone
-        once = ""
-        if first > 3 * median(one.on(WALL)):
-            once = f", the first one {seconds(first)}{' on the wall clock' if one.clock != WALL else ''}"
-        rows.append(
-            (
-                names[arm],
-                f"{time_words(one, measure)}, median of {plural(len(one.times), *samples)}{once}",
-            )
-        )
+    samples = "processes" if measure.sample == "process" else ""
+    arms = list(arm_times(summary).items())[:_MOST_ROWS]
+    names = told_apart([arm for arm, _ in arms], NAME_LIMIT)
+    rows = []
+    for arm, times in arms:
+        count = plural(len(times.times), measure.sample, samples)
+        words = f"{time_words(times, measure)}, median of {count}"
+        first_call_s = median(summary.first_calls.get(arm, [0.0]))
+        if first_call_s > 3 * median(times.on(WALL)):
+            words += f", the first one {seconds(first_call_s)}"
+            if times.clock != WALL:
+                words += " on the wall clock"
+        rows.append((names[arm], words))
     return rows
 
 
 def _setting_rows(summary: RunSummary) -> list[Row]:
-    """Return which values of variables won; whether this run counts, `tuilab advise` says."""
+    """Return which values of variables won; `tuilab advise` says whether this run counts."""
     if not summary.settings or not summary.is_over or (summary.run and summary.run.quick):
         return []
-    from tuilab.reports.advice.winner import describe_setting  # imported here: few runs have any
+    # imported here: few runs race settings
+    from tuilab.reports.advice.winner import describe_setting
 
     return [describe_setting(summary, raced) for raced in summary.settings.values()]
 
 
 def _memory_rows(summary: RunSummary) -> list[Row]:
-    rows: dict[str, str] = {}
+    """Return what was measured with lab.memory."""
+    values_by_name: dict[str, str] = {}
     for memory in summary.memory:
-        values = [
-            f"{show(name.removesuffix('_bytes'))} {spell_of(name)(value)}"
-            for name, value in memory.values.items()
-        ]
-        rows[f"{memory.name} {memory.arm}".strip()] = ", ".join(values)
-    names = told_apart(list(rows)[:_MOST_ROWS], NAME_LIMIT)
-    return [(shown, rows[name]) for name, shown in names.items()]
+        values = []
+        for name, value in memory.values.items():
+            values.append(f"{show(name.removesuffix('_bytes'))} {spell_of(name)(value)}")
+        values_by_name[f"{memory.name} {memory.arm}".strip()] = ", ".join(values)
+    shown_names = told_apart(list(values_by_name)[:_MOST_ROWS], NAME_LIMIT)
+    return [(shown, values_by_name[name]) for name, shown in shown_names.items()]
 
 
 def _resource_rows(summary: RunSummary) -> list[Row]:
+    """Return the peak memory of the processes, and the peaks of the GPUs."""
     rows = []
-    if peak := rss_peak_bytes(summary):
-        waiting = summary.resources.get("waiting_bytes")
-        beside = (
-            f"; processes that wait for their repeat: {size(waiting.high or 0)}" if waiting else ""
-        )
+    peak = rss_peak_bytes(summary)
+    if peak:
+        name = "peak memory"
+        own_processes = 1
+        if summary.run and summary.run.command:
+            # a process of tuilab starts the command, and lives as long as it
+            name = "peak memory, with tuilab"
+            own_processes = 2
         counted = "RSS"
-        is_command = bool(
-            summary.run and summary.run.command
-        )  # which a process of ours starts, and stays beside
-        name = "peak memory, with tuilab" if is_command else "peak memory"
         processes = summary.resources.get("processes")
-        are_several = processes is not None and (processes.high or 0) > (2 if is_command else 1)
-        if are_several:
+        if processes is not None and (processes.high or 0) > own_processes:
             counted = "RSS; shared pages are counted in each process"
-        rows.append((name, f"{size(peak)} ({counted}){beside}"))
-    return rows + gpu_rows(summary) + _held_rows(summary)
+        words = f"{size(peak)} ({counted})"
+        waiting = summary.resources.get("waiting_bytes")
+        if waiting:
+            words += f"; processes that wait for their repeat: {size(waiting.high or 0)}"
+        rows.append((name, words))
+    return rows + gpu_rows(summary) + _throttle_rows(summary)
 
 
-def _held_rows(summary: RunSummary) -> list[Row]:
-    """Return what held the clocks of the run's GPUs down."""
+def _throttle_rows(summary: RunSummary) -> list[Row]:
+    """Return why the clocks of the run's GPUs were lowered."""
     gpus = [gpu.found for gpu in own_gpus(summary) if gpu.found]
     if not gpus:
         return []
-    from tuilab.drawings.gpu_strips import (
-        held_down,
-        held_words,
-    )  # which a run without a GPU need not wait for
+    # imported here: only runs with a GPU need it
+    from tuilab.drawings.gpu_strips import held_down, held_words
 
     words = held_words(held_down(summary, gpus, Throttling()))
     return [("  clocks", words)] if words else []
 
 
 def rss_peak_bytes(summary: RunSummary) -> float:
-    """Return the most that processes of a run had resident, as far as it was seen; 0: nothing was seen.
+    """Return the largest resident memory of the processes of a run; 0 if it was never seen.
 
-    Samples are of all of them, but now and then; of the largest by itself the kernel knows the most, however short it lived.
+    A sample has the sum of all processes, but only at its moment. The kernel knows the peak of the
+    largest process, however short it lived.
     """
     sampled = summary.resources.get("rss_bytes")
-    kept = (worker.exited.rss_peak_bytes for worker in summary.workers.values() if worker.exited)
-    return max([sampled.high or 0 if sampled else 0, *(one or 0 for one in kept)])
+    peaks = [sampled.high or 0 if sampled else 0]
+    for worker in summary.workers.values():
+        if worker.exited:
+            peaks.append(worker.exited.rss_peak_bytes or 0)
+    return max(peaks)

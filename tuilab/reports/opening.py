@@ -1,42 +1,69 @@
-"""The opening of a report on several runs: which advice holds here, by how much, what was not tested, what to set."""
+"""The opening of a report on several runs.
+
+It says which claims hold on the machine and by how much, which were not tested, and what to set.
+"""
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tuilab.catalogue.params import spell
 from tuilab.catalogue.scenario import Scenario
+from tuilab.record.events import RunStarted
 from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.reports.advice.advised import AdvisedSetting, advise
 from tuilab.reports.advice.env_file import describe_comparison, env_file
 from tuilab.reports.advice.validity import Facts, facts_of
 from tuilab.reports.charts.spreads import Interval
-from tuilab.reports.pages import ClaimRow, claim_row
+from tuilab.reports.pages import ClaimRow, claim_rows
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.runs.command_line import changes
 from tuilab.text.display import plural, show
 
-_EXACT = "Holds exactly"
+_HOLDS = "holds"
+_EXACTLY = "exactly"  # holds, and was counted rather than timed
+_WEAKER = "holds, but by less"
+_DOES_NOT_HOLD = "does not hold"
+_CONTROL_FAILED = "control failed"
+_NOT_DECIDED = "not decided"
 _NOT_TESTED = "not testable here"
-_GROUPS = (
-    ("Holds on this machine, and by how much", "", "holds"),
-    ("Holds, but by less than is claimed", "The direction is right, the size is not.", "holds, but by less"),
-    ("Does not hold on this machine", "", "does not hold"),
-    ("A control failed", "The measurements cannot be trusted, so they say nothing about these claims.", "control failed"),
-    ("Not decided", "Measured, but not precisely enough; more repeats or a quieter machine may help.", "not decided"),
-    ("Not tested here, and why", "If the reason names an option or a value, a run with it tests the claim.", _NOT_TESTED),
-    (_EXACT, "Counts, values and bytes: the same on every machine.", "exactly"),
-)  # fmt: skip
+_GROUPS = (  # heading, explanation, and the outcome of the findings in the group
+    ("Holds on this machine, and by how much", "", _HOLDS),
+    ("Holds, but by less than is claimed", "The direction is right, the size is not.", _WEAKER),
+    ("Does not hold on this machine", "", _DOES_NOT_HOLD),
+    (
+        "A control failed",
+        "The measurements cannot be trusted, so they say nothing about these claims.",
+        _CONTROL_FAILED,
+    ),
+    (
+        "Not decided",
+        "Measured, but not precisely enough; more repeats or a quieter machine may help.",
+        _NOT_DECIDED,
+    ),
+    (
+        "Not tested here, and why",
+        "If the reason names an option or a value, a run with it tests the claim.",
+        _NOT_TESTED,
+    ),
+    ("Holds exactly", "Counts, values and bytes: the same on every machine.", _EXACTLY),
+)
 
-
-_PARTS = {  # how a claim came out, and its colour
-    "holds": "good",
-    "holds, but by less": "fair",
-    "does not hold": "bad",
-    "control failed": "bad",
-    "not decided": "open",
+_OUTCOME_OF_KIND = {
+    "good": _HOLDS,
+    "fair": _WEAKER,
+    "bad": _DOES_NOT_HOLD,
+    "open": _NOT_DECIDED,
+    "none": _NOT_TESTED,
+}
+_KIND_OF_OUTCOME = {  # in the order of the bar; the kind gives the colour
+    _HOLDS: "good",
+    _WEAKER: "fair",
+    _DOES_NOT_HOLD: "bad",
+    _CONTROL_FAILED: "bad",
+    _NOT_DECIDED: "open",
     _NOT_TESTED: "none",
 }
 
@@ -46,7 +73,9 @@ class ClaimFinding:
     """One claim of one run."""
 
     id: str
-    name: str  # of the scenario, with what was asked otherwise than its defaults, and the box and GPU where there are several
+    # The name of the scenario, the parameters that differ from its defaults, and the machine and
+    # the GPU if there are several.
+    name: str
     text: str
     verdict: str
     mark: str
@@ -54,7 +83,7 @@ class ClaimFinding:
     measured: str
     details: str = ""
     interval: Interval | None = None
-    claims: int = 1  # that it is about
+    claims: int = 1  # number of claims that the finding is about
 
 
 @dataclass(frozen=True)
@@ -66,8 +95,8 @@ class FindingGroup:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of all claims, in a bar that shows them at a glance."""
+class OutcomeShare:
+    """The claims with one outcome, as a part of the bar that shows all claims at a glance."""
 
     words: str
     kind: str
@@ -77,8 +106,8 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Followed:
-    """A setting that follows, what it was held against, and what speaks against it."""
+class RecommendedSetting:
+    """A setting, the values that it was compared with, and what speaks against it."""
 
     setting: str
     about: str
@@ -95,186 +124,265 @@ class Opening:
     host: str
     when: str
     title: str
-    box: str  # what the box is, in a line
+    box: str  # the machine in a line
     counts: str
-    parts: tuple[Part, ...]
+    parts: tuple[OutcomeShare, ...]
     groups: tuple[FindingGroup, ...]
-    settings: tuple[Followed, ...]
+    settings: tuple[RecommendedSetting, ...]
     env: str
-    has_env: bool  # whether there is more in it than that nothing is set
+    has_env: bool  # `env` says more than that nothing is set
     not_run: tuple[tuple[str, str], ...]
 
 
-def opening_of(subjects: Sequence[ReportedRun], known: Sequence[Scenario] = ()) -> Opening:
-    """Return the opening of a report; `known` are scenarios that are told as never run when they have no run here."""
+def opening_of(subjects: Sequence[ReportedRun], scenarios: Sequence[Scenario] = ()) -> Opening:
+    """Return the opening of a report; it names those of the scenarios that no run is of."""
     boxes = boxes_of(subjects)
     hosts = list(boxes)
-    where = (
-        {id(one): name for name, group in boxes.items() for one in group} if len(hosts) > 1 else {}
-    )
-    gpus = {gpu for subject in subjects for gpu in _gpus(subject)}
-    found = [
-        finding
-        for subject in subjects
-        for finding in _findings(subject, where.get(id(subject), ""), has_gpu=len(gpus) > 1)
-    ]
-    findings = sorted(found, key=lambda finding: not finding.details)
-    advice = advise(subjects, _facts_now(boxes[hosts[0]]) if hosts else {}, scenarios=known)
-    ran = {subject.summary.run.scenario for subject in subjects if subject.summary.run}
-    groups = [
-        FindingGroup(name, about, tuple(f for f in findings if _place(f) == place), name == _EXACT)
-        for name, about, place in _GROUPS
-    ]
+    title = "What holds on this machine"
+    if len(hosts) > 1:
+        title = f"What holds on {len(hosts)} machines"
+
+    findings = _list_findings(subjects, boxes)
     supported = sum(finding.verdict == Verdict.SUPPORTED for finding in findings)
-    newest = max(
-        (subject.summary.run.wall_ns for subject in subjects if subject.summary.run), default=0
+    claim_count = sum(len(subject.summary.claims) for subject in subjects)
+    counts = (
+        f"{plural(len(subjects), 'run')}; {supported} of {plural(claim_count, 'claim')} supported"
     )
-    claims = sum(len(subject.summary.claims) for subject in subjects)
+
+    facts: Facts = {}
+    if hosts:
+        facts = _newest_facts(boxes[hosts[0]])
+    advice = advise(subjects, facts, scenarios=scenarios)
+
+    runs = [subject.summary.run for subject in subjects if subject.summary.run]
+    newest_ns = max((run.wall_ns for run in runs), default=0)
+    when = "n/a"
+    if 0 < newest_ns < 2**62:
+        when = time.strftime("%Y-%m-%d", time.gmtime(newest_ns / 1e9))
+    ran = {run.scenario for run in runs}
+    not_run = []
+    for scenario in scenarios:
+        if not scenario.error and scenario.id not in ran:
+            not_run.append((f"{scenario.topic}/{scenario.id}", scenario.title))
+
     return Opening(
         host=show(", ".join(hosts), 200) or "n/a",
-        when=time.strftime("%Y-%m-%d", time.gmtime(newest / 1e9)) if 0 < newest < 2**62 else "n/a",
-        title="What holds on this machine"
-        if len(hosts) < 2
-        else f"What holds on {len(hosts)} machines",
-        box=_box_words(boxes[hosts[0]][0]) if len(hosts) == 1 else "",
-        counts=f"{plural(len(subjects), 'run')}; {supported} of {plural(claims, 'claim')} supported",
-        parts=tuple(_parts(findings)),
-        groups=tuple(group for group in groups if group.findings),
-        settings=tuple(map(_followed, advice.settings)),
+        when=when,
+        title=title,
+        box=_describe_box(boxes[hosts[0]][0]) if len(hosts) == 1 else "",
+        counts=counts,
+        parts=tuple(_share_outcomes(findings)),
+        groups=tuple(_group_findings(findings)),
+        settings=tuple(_recommended_setting(setting) for setting in advice.settings),
         env=env_file(advice),
         has_env=bool(advice.settings or advice.unchanged or advice.conflicts or advice.unused),
-        not_run=tuple(
-            (f"{s.topic}/{s.id}", s.title) for s in known if not s.error and s.id not in ran
-        ),
+        not_run=tuple(not_run),
     )
+
+
+# ---- machines
 
 
 def boxes_of(subjects: Sequence[ReportedRun]) -> dict[str, list[ReportedRun]]:
-    """Return, by what a box is called, the runs that were made there.
+    """Return the runs of each machine, by the name of the machine.
 
-    That is its host name; of several nodes of a cluster that have one host name the node, too. What ran there beside the
-    cluster is known by the boot.
+    That is its host name, with the node if several nodes of a cluster have the same host name. A
+    run outside the cluster names no node: its boot tells which node it ran on.
     """
-    starts = [
-        (subject, run, run.supervisor.boot)
-        for subject in subjects
-        if (run := subject.summary.run) and run.supervisor.host
-    ]
-    nodes = {(run.supervisor.host, boot): run.node for _, run, boot in starts if run.node}
-    named = Counter(host for host, _ in {(host, node) for (host, _), node in nodes.items()})
-    found: dict[str, list[ReportedRun]] = {}
-    for subject, run, boot in starts:
-        host = run.supervisor.host
-        node = nodes.get((host, boot), "") if named[host] > 1 else ""
-        found.setdefault(f"{host} ({node})" if node else host, []).append(subject)
-    return found
+    starts: list[tuple[ReportedRun, RunStarted]] = []
+    for subject in subjects:
+        run = subject.summary.run
+        if run and run.supervisor.host:
+            starts.append((subject, run))
+
+    nodes: dict[tuple[str, str], str] = {}  # by host and boot
+    for _, run in starts:
+        if run.node:
+            nodes[run.supervisor.host, run.supervisor.boot] = run.node
+    nodes_of_host: dict[str, set[str]] = {}
+    for (host, _), node in nodes.items():
+        nodes_of_host.setdefault(host, set()).add(node)
+
+    boxes: dict[str, list[ReportedRun]] = {}
+    for subject, run in starts:
+        name = run.supervisor.host
+        node = nodes.get((name, run.supervisor.boot), "")
+        if node and len(nodes_of_host[name]) > 1:
+            name = f"{name} ({node})"
+        boxes.setdefault(name, []).append(subject)
+    return boxes
 
 
-def _box_words(subject: ReportedRun) -> str:
-    """Return what a box is in a line, from what one of its runs recorded."""
+def _describe_box(subject: ReportedRun) -> str:
+    """Return a machine in a line, from what one of its runs recorded."""
     summary = subject.summary
-    box = summary.environment.get("box", {})
+    box = summary.environment.get("box")
     cpu = box.get("cpu") if isinstance(box, dict) else None
-    cpu = cpu if isinstance(cpu, dict) else {}
-    model, cores = cpu.get("model"), cpu.get("usable_cores")
-    gpus = [gpu.name for gpu in summary.gpus.values()]
-    parts = [
-        f"{count}x {name}" if (count := gpus.count(name)) > 1 else name
-        for name in dict.fromkeys(gpus)
-    ] or ["no GPU"]
-    parts.append(str(model) if model else "")
-    parts.append(plural(cores, "core") if isinstance(cores, int) else "")
-    torch = summary.environment.get("torch", {}).get("version")
-    parts.append(f"torch {torch}" if torch else "")
+    parts = []
+    for name, count in Counter(gpu.name for gpu in summary.gpus.values()).items():
+        parts.append(f"{count}x {name}" if count > 1 else name)
+    if not parts:
+        parts.append("no GPU")
+    if isinstance(cpu, dict):
+        if cpu.get("model"):
+            parts.append(str(cpu["model"]))
+        if isinstance(cpu.get("usable_cores"), int):
+            parts.append(plural(cpu["usable_cores"], "core"))
+    torch_version = summary.environment.get("torch", {}).get("version")
+    if torch_version:
+        parts.append(f"torch {torch_version}")
     return " · ".join(show(part, 80) for part in parts if part)
 
 
-def _parts(findings: Sequence[ClaimFinding]) -> list[Part]:
-    """Return how many claims came out how, the good ones first."""
-    found: list[Part] = []
-    claims = sum(finding.claims for finding in findings)
-    left = 0.0
-    for words, kind in _PARTS.items():
-        if count := sum(finding.claims for finding in findings if _part(finding) == words):
-            width = round(100 * count / claims, 3)
-            found.append(Part(words, kind, count, left, width))
-            left = round(left + width, 3)
-    return found
+def _newest_facts(subjects: Sequence[ReportedRun]) -> Facts:
+    """Return the facts about a machine, as the newest of its runs recorded them."""
+    newest_ns = -1
+    facts: Facts = {}
+    for subject in subjects:
+        run = subject.summary.run
+        if run and run.wall_ns > newest_ns:
+            newest_ns = run.wall_ns
+            facts = facts_of(subject.summary)
+    return facts
 
 
-def _followed(one: AdvisedSetting) -> Followed:
-    setting = f"{one.name}={one.choice.value}"
-    return Followed(
-        setting,
-        show(one.declared.about),
-        describe_comparison(one),
-        show(one.raced.against),
-        one.subject.id,
-        one.subject.name,
+def _recommended_setting(advised: AdvisedSetting) -> RecommendedSetting:
+    return RecommendedSetting(
+        setting=f"{advised.name}={advised.choice.value}",
+        about=show(advised.declared.about),
+        compared=describe_comparison(advised),
+        against=show(advised.raced.against),
+        id=advised.subject.id,
+        name=advised.subject.name,
     )
 
 
-def _facts_now(subjects: Sequence[ReportedRun]) -> Facts:
-    """Return what a box is, as the newest of its runs recorded it."""
-    starts = [(run.wall_ns, facts_of(one.summary)) for one in subjects if (run := one.summary.run)]
-    return max(starts, key=lambda start: start[0])[1]
+# ---- findings
+
+
+def _list_findings(
+    subjects: Sequence[ReportedRun], boxes: Mapping[str, Sequence[ReportedRun]]
+) -> list[ClaimFinding]:
+    """Return the findings of all runs, those with details first.
+
+    Each names its machine if there are several, and its GPU if there are several.
+    """
+    box_of_run: dict[int, str] = {}  # by id(subject)
+    if len(boxes) > 1:
+        for name, members in boxes.items():
+            for subject in members:
+                box_of_run[id(subject)] = name
+    gpus = {gpu for subject in subjects for gpu in _gpus(subject)}
+    findings = []
+    for subject in subjects:
+        box = box_of_run.get(id(subject), "")
+        findings += _findings_of_run(subject, box, has_several_gpus=len(gpus) > 1)
+    return sorted(findings, key=lambda finding: not finding.details)
 
 
 def _gpus(subject: ReportedRun) -> list[str]:
     """Return the GPUs on which the claims of a run were measured, in words."""
-    return [*dict.fromkeys(claim.gpu for claim in subject.summary.claims.values() if claim.gpu)]
+    return list(dict.fromkeys(claim.gpu for claim in subject.summary.claims.values() if claim.gpu))
 
 
-def _findings(subject: ReportedRun, box: str, *, has_gpu: bool) -> list[ClaimFinding]:
-    """Return a run's claims; of one that ended badly, what was judged until then, and how it ended."""
-    run = subject.summary.run
-    rows = [
-        claim_row(claim, subject.before.get(claim.claim_id, "")) for claim in subject.result.claims
-    ]
-    asked = (
-        ", ".join(
-            f"{show(key, 40)}={show(spell(value), 40)}" for key, value in changes(run).items()
-        )
-        if run
-        else ""
-    )
-    gpus = show(", ".join(_gpus(subject)), 120) if has_gpu else ""
-    name = ", ".join(filter(None, [subject.name, asked, show(box, 60), gpus]))
+def _findings_of_run(
+    subject: ReportedRun, box: str, *, has_several_gpus: bool
+) -> list[ClaimFinding]:
+    """Return the claims of a run.
+
+    If the run did not succeed, return the claims that were judged, and how it ended.
+    """
+    parts = [subject.name, _describe_changes(subject.summary.run), show(box, 60)]
+    if has_several_gpus:
+        parts.append(show(", ".join(_gpus(subject)), 120))
+    name = ", ".join(filter(None, parts))
+    rows = claim_rows(subject)
     if subject.state == RunState.SUCCEEDED:
         return [_finding(subject, name, row) for row in rows]
     judged = [row for row in rows if row.verdict != NOT_JUDGED]
-    open = len(rows) - len(judged)
-    left = f"; {plural(open, 'claim')} not judged" if open else ""
-    goes_on = subject.state in RUNNING_STATES
-    why = (
-        show(subject.summary.reason) or f"it has no {'end yet' if goes_on else 'recorded end'}"
-    ) + left
-    text = f"{subject.title}: the run {'is' if goes_on else 'ended:'} {show(subject.state)}"
-    ended = ClaimFinding(subject.id, name, text, NOT_JUDGED, "!", "bad", why, claims=open)
-    return [*(_finding(subject, name, row) for row in judged), ended]
+    findings = [_finding(subject, name, row) for row in judged]
+    findings.append(_finding_about_end(subject, name, len(rows) - len(judged)))
+    return findings
 
 
-def _place(finding: ClaimFinding) -> str:
-    """Return the group that a finding belongs to: what is supported by counting needs nobody's attention."""
-    return (
-        "exactly"
-        if finding.verdict == Verdict.SUPPORTED and not finding.details
-        else _part(finding)
-    )
-
-
-def _part(finding: ClaimFinding) -> str:
-    """Return how a claim came out, in words."""
-    if finding.verdict == Verdict.INVALID:
-        return "control failed"
-    if finding.verdict == NOT_JUDGED:
-        return "not decided"
-    return next(words for words, kind in _PARTS.items() if kind == finding.kind)
+def _describe_changes(run: RunStarted | None) -> str:
+    """Return the parameters that differ from the defaults of the scenario."""
+    if run is None:
+        return ""
+    params = changes(run).items()
+    return ", ".join(f"{show(key, 40)}={show(spell(value), 40)}" for key, value in params)
 
 
 def _finding(subject: ReportedRun, name: str, row: ClaimRow) -> ClaimFinding:
-    details = f"{row.claimed}; {row.why}" if row.estimate else ""
-    measured = row.estimate or row.why
     return ClaimFinding(
-        subject.id, name, row.text, row.verdict, row.mark, row.kind, measured, details, row.interval
+        id=subject.id,
+        name=name,
+        text=row.text,
+        verdict=row.verdict,
+        mark=row.mark,
+        kind=row.kind,
+        measured=row.estimate or row.why,
+        details=f"{row.claimed}; {row.why}" if row.estimate else "",
+        interval=row.interval,
     )
+
+
+def _finding_about_end(subject: ReportedRun, name: str, open_claims: int) -> ClaimFinding:
+    """Return how a run ended that did not succeed, and how many of its claims were not judged."""
+    ended = "ended:"
+    why = "it has no recorded end"
+    if subject.state in RUNNING_STATES:
+        ended = "is"
+        why = "it has no end yet"
+    why = show(subject.summary.reason) or why
+    if open_claims:
+        why += f"; {plural(open_claims, 'claim')} not judged"
+    text = f"{subject.title}: the run {ended} {show(subject.state)}"
+    return ClaimFinding(subject.id, name, text, NOT_JUDGED, "!", "bad", why, claims=open_claims)
+
+
+# ---- groups of findings
+
+
+def _group_findings(findings: Sequence[ClaimFinding]) -> list[FindingGroup]:
+    """Return the groups that have findings.
+
+    Claims that hold by counting need no attention, so they are a folded group of their own.
+    """
+    members: dict[str, list[ClaimFinding]] = {}
+    for finding in findings:
+        outcome = _outcome(finding)
+        if finding.verdict == Verdict.SUPPORTED and not finding.details:
+            outcome = _EXACTLY
+        members.setdefault(outcome, []).append(finding)
+    groups = []
+    for heading, about, outcome in _GROUPS:
+        if outcome in members:
+            is_folded = outcome == _EXACTLY
+            groups.append(FindingGroup(heading, about, tuple(members[outcome]), is_folded))
+    return groups
+
+
+def _share_outcomes(findings: Sequence[ClaimFinding]) -> list[OutcomeShare]:
+    """Return how many claims have each outcome, the good ones first."""
+    counts: Counter[str] = Counter()
+    for finding in findings:
+        counts[_outcome(finding)] += finding.claims
+    shares = []
+    left = 0.0
+    for outcome, kind in _KIND_OF_OUTCOME.items():
+        count = counts[outcome]
+        if count:
+            width = round(100 * count / counts.total(), 3)
+            shares.append(OutcomeShare(outcome, kind, count, left, width))
+            left = round(left + width, 3)
+    return shares
+
+
+def _outcome(finding: ClaimFinding) -> str:
+    """Return how a claim came out, in words."""
+    if finding.verdict == Verdict.INVALID:
+        return _CONTROL_FAILED
+    if finding.verdict == NOT_JUDGED:
+        return _NOT_DECIDED
+    return _OUTCOME_OF_KIND[finding.kind]

@@ -1,12 +1,14 @@
-"""What a page of a report says of one run, ready to be written down: nothing here knows HTML or Markdown."""
+"""The content of a page of a report about one run, before it becomes HTML or Markdown."""
 
 import time
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tuilab.catalogue.lesson import LessonPart, blocks
 from tuilab.catalogue.params import spell
-from tuilab.drawings.figures import figures_of
+from tuilab.drawings.figures import Figure, figures_of
 from tuilab.drawings.glyphs import VERDICT_MARKS, Style
 from tuilab.record.blocks import measure_of, noise_floor
 from tuilab.record.events import ImageShown, RunStarted
@@ -20,6 +22,7 @@ from tuilab.reports.charts.geometry import ChartShapes, draw_chart
 from tuilab.reports.charts.panels import (
     MOST_LINES,
     MOST_PANELS,
+    Panel,
     machine_panels,
     metric_names,
     series_panels,
@@ -27,7 +30,7 @@ from tuilab.reports.charts.panels import (
     times_title,
 )
 from tuilab.reports.charts.spreads import Interval, TimingShapes, draw_interval, draw_spreads
-from tuilab.reports.figures import Shapes, shapes_of, that_fit
+from tuilab.reports.figures import Shapes, select_figures, shapes_of
 from tuilab.reports.missing_data import gaps
 from tuilab.reports.png import data_address
 from tuilab.reports.reported_run import ReportedRun
@@ -37,14 +40,21 @@ from tuilab.runs.notes import day
 from tuilab.text.display import plural, show, told_apart
 
 _STYLE = Style()
-_MOST_TEXTS, _MOST_FACTS, _MOST_NOTES = 40, 400, 40
+_MOST_TEXTS = 40
+_MOST_FACTS = 400  # of a part of the environment
+_MOST_NOTES = 40
+_MOST_FAULTS = 20
+_MOST_ARMS = 24  # in the chart of times
+_MOST_HIDDEN_NAMES = 5  # of curves without a chart that a sentence names
+
+_Facts = tuple[tuple[str, str], ...]  # rows of (name, value)
 
 
 @dataclass(frozen=True)
 class PageBudget:
-    """How much a page may hold: a report has a size that can be sent around."""
+    """How much a page may hold, so that a report stays small enough to send around."""
 
-    points: float = 2.5  # of all charts together, in what one chart may have at most
+    points: float = 2.5  # of all charts together, in units of the points that one chart may have
     panels: int = MOST_PANELS
     lines: int = MOST_LINES
     pictures: int = 24
@@ -52,9 +62,11 @@ class PageBudget:
     characters: int = 100_000  # of one text
     figures: int = 40
     spans: int = 1200  # of all lanes together
-    places: int = 8  # of the table of a chart's values
+    places: int = 8  # columns in the table of a chart's values
 
 
+# The largest first: a report takes the next one as long as it is too large.
+# In order: points, panels, lines, pictures, claims, characters, figures, spans, places.
 PAGE_BUDGETS = (
     PageBudget(),
     PageBudget(1.8, 16, 30, 24, 400, 60_000, 30, 900, 6),
@@ -116,46 +128,59 @@ class ReportPage:
     repeats: str
     command: str
     why_not_again: (
-        str  # as where a secret was taken out of the command; nothing where it repeats the run
+        str  # why the command does not repeat the run, such as a removed secret; or empty
     )
-    deciding: str  # what likely decides what is open
+    deciding: str  # the command that is likely to settle the inconclusive claims
     counts: str
-    arms: tuple[str, ...]  # of a race of commands: what each is
+    arms: tuple[str, ...]  # the arms of a race of commands, each with its command
     claims: tuple[ClaimRow, ...]
     charts: tuple[ChartShapes, ...]
     machine: tuple[ChartShapes, ...]
     timings: TimingShapes
     pictures: tuple[PagePicture, ...]
-    has_arms: bool  # the figures say what the verdicts rest on, and stand beside them
+    has_arms: bool  # the figures are what the verdicts rest on, so they are shown with the claims
     figures: tuple[Shapes, ...]
     texts: tuple[tuple[str, str], ...]
-    numbers: tuple[tuple[str, str], ...]
+    numbers: _Facts
     params: tuple[PageParam, ...]
     lesson: tuple[tuple[str, tuple[LessonPart, ...]], ...]
-    failure: tuple[str, str, str] | None  # what, traceback, hint
+    failure: tuple[str, str, str] | None  # the exception, its traceback, and a hint
     faults: tuple[str, ...]
     gaps: tuple[str, ...]
     tags: str
-    notes: tuple[tuple[str, str], ...]  # when, and what
-    environment: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    notes: tuple[tuple[str, str], ...]  # each with its day
+    environment: tuple[tuple[str, _Facts], ...]
     source: str
     source_title: str
-    is_command: bool  # of the user's, and no scenario
-    is_watched: bool  # one that is no race
+    is_command: bool  # the user's command ran, not a scenario
+    is_watched: bool  # a command that ran once, not a race of commands
     texts_title: str
 
 
 def page_of(
-    subject: ReportedRun, room: PageBudget = PAGE_BUDGETS[0], *, is_brief: bool = False
+    subject: ReportedRun, budget: PageBudget = PAGE_BUDGETS[0], *, is_brief: bool = False
 ) -> ReportPage:
-    """Return the page of a run; a brief one, as one of many, has the main chart alone and leaves the environment to others."""
-    summary, run = subject.summary, subject.summary.run
-    panels = series_panels(summary, room.panels, room.lines)
-    machine = [] if is_brief else machine_panels(summary)
-    rows = tuple(
-        claim_row(claim, subject.before.get(claim.claim_id, "")) for claim in subject.result.claims
-    )
-    share = min(room.points / max(len(panels) + len(machine), 1), 1.0)
+    """Return the page of a run.
+
+    A brief page is one of many in a report. It has neither charts of the machine nor figures, texts
+    and the environment, which the report shows once for each machine.
+    """
+    summary = subject.summary
+    run = summary.run
+    claims = claim_rows(subject)
+    machine: list[Panel] = []
+    figures: list[Figure] = []
+    texts: list[tuple[str, str]] = []
+    environment: tuple[tuple[str, _Facts], ...] = ()
+    if not is_brief:
+        machine = machine_panels(summary)
+        figures = select_figures(figures_of(summary), budget.figures, budget.spans)
+        texts = _latest_texts(subject, budget)
+        environment = environment_of(subject)
+    panels = series_panels(summary, budget.panels, budget.lines)
+    share = min(budget.points / max(len(panels) + len(machine), 1), 1.0)
+    is_command = bool(run and run.command)
+    is_watched = _is_watched(summary)
     return ReportPage(
         id=subject.id,
         name=subject.name,
@@ -165,98 +190,114 @@ def page_of(
         is_fine=subject.state == RunState.SUCCEEDED,
         when=when_of(subject),
         elapsed=f"{summary.elapsed_s:.1f} s",
-        repeats=_repeats(subject),
+        repeats=_describe_repeats(summary),
         command=command_line.rerun_line(run, summary.planned_repeats) if run else "",
         why_not_again=_why_not_again(run),
         deciding=command_line.deciding_line(summary),
-        counts="" if _is_watched(summary) else _counts(rows),
+        counts="" if is_watched else _count_verdicts(claims),
         arms=tuple(command_line.arms_of(run)) if run else (),
-        claims=rows[: room.claims],
-        charts=tuple(draw_chart(panel, share, room.places) for panel in panels),
-        machine=tuple(draw_chart(panel, share, room.places) for panel in machine),
-        timings=_timings(summary),
-        pictures=tuple(_pictures(list(summary.images.values())[: room.pictures])),
+        claims=tuple(claims[: budget.claims]),
+        charts=tuple(draw_chart(panel, share, budget.places) for panel in panels),
+        machine=tuple(draw_chart(panel, share, budget.places) for panel in machine),
+        timings=_draw_timings(summary),
+        pictures=_list_pictures(list(summary.images.values())[: budget.pictures]),
         has_arms=ARMS in summary.figures,
-        figures=()
-        if is_brief
-        else tuple(map(shapes_of, that_fit(figures_of(summary), room.figures, room.spans))),
-        texts=() if is_brief else tuple(_texts(subject, room)),
+        figures=tuple(shapes_of(figure) for figure in figures),
+        texts=tuple(texts),
         numbers=tuple((number.name, number.words) for number in subject.result.numbers),
-        params=tuple(_params(subject, room)),
-        lesson=tuple(_lesson(subject, room)),
-        failure=_failure(subject, room),
-        faults=tuple(cut(fault, room) for fault in summary.faults[:20]),
-        gaps=(*gaps(subject), *_not_shown(subject, room, len(rows), is_brief=is_brief)),
+        params=_list_params(subject, budget),
+        lesson=_list_lesson_parts(subject, budget),
+        failure=_describe_failure(summary, budget),
+        faults=tuple(cut(fault, budget) for fault in summary.faults[:_MOST_FAULTS]),
+        gaps=(*gaps(subject), *_list_left_out(summary, budget, len(claims), is_brief=is_brief)),
         tags=" ".join(f"#{tag}" for tag in subject.notes.tags),
-        notes=tuple((day(when), text) for when, text in subject.notes.texts[-_MOST_NOTES:]),
-        environment=() if is_brief else environment_of(subject),
-        source=cut(subject.source, room),
-        source_title="The script" if run and run.command else "Source as it ran",
-        is_command=bool(run and run.command),
-        is_watched=_is_watched(summary),
-        texts_title="Its steps" if run and run.command else "Shown by the scenario",
+        notes=tuple((day(wall_s), text) for wall_s, text in subject.notes.texts[-_MOST_NOTES:]),
+        environment=environment,
+        source=cut(subject.source, budget),
+        source_title="The script" if is_command else "Source as it ran",
+        is_command=is_command,
+        is_watched=is_watched,
+        texts_title="Its steps" if is_command else "Shown by the scenario",
     )
 
 
-def cut(text: str, room: PageBudget) -> str:
-    """Return a text that fits; one that is cut says so."""
-    left = len(text) - room.characters
-    return (
-        text
-        if left <= 0
-        else f"{text[: room.characters]}\n… {plural(left, 'character')} more: see the .json report"
-    )
+def cut(text: str, budget: PageBudget) -> str:
+    """Return the start of a text that is too long, with a note that it is cut; else the text."""
+    left_out = len(text) - budget.characters
+    if left_out <= 0:
+        return text
+    start = text[: budget.characters]
+    return f"{start}\n… {plural(left_out, 'character')} more: see the .json report"
 
 
-def look_of(verdict: str) -> tuple[str, str]:
-    """Return the mark of a verdict, and which of the colours it has."""
-    return _STYLE.mark(verdict), VERDICT_MARKS[verdict][2] if verdict in VERDICT_MARKS else "open"
+# ---- claims and times
+
+
+def mark_and_kind(verdict: str) -> tuple[str, str]:
+    """Return the mark of a verdict, and the kind that gives it its colour."""
+    if verdict not in VERDICT_MARKS:
+        return _STYLE.mark(verdict), "open"
+    return _STYLE.mark(verdict), VERDICT_MARKS[verdict][2]
+
+
+def claim_rows(subject: ReportedRun) -> list[ClaimRow]:
+    """Return the claims of a run as pages show them."""
+    rows = []
+    for claim in subject.result.claims:
+        rows.append(claim_row(claim, subject.before.get(claim.claim_id, "")))
+    return rows
 
 
 def claim_row(claim: ResultClaim, before: str = "") -> ClaimRow:
-    """Return a claim as pages show it, with how often it was judged before."""
-    mark, kind = look_of(claim.outcome)
+    """Return a claim as pages show it; `before` says how often it was judged before."""
+    mark, kind = mark_and_kind(claim.outcome)
     if claim.verdict == Verdict.NO_DIFFERENCE:
         kind = "bad" if claim.is_contradicted else "good"
-    look = {"verdict": claim.outcome, "mark": mark, "kind": kind}
+    row = ClaimRow(
+        text=claim.text,
+        verdict=claim.outcome,
+        mark=mark,
+        kind=kind,
+        estimate="",
+        claimed="",
+        why=claim.evidence,
+        interval=None,
+    )
     if not claim.is_ratio or claim.claimed is None:
-        return ClaimRow(
-            claim.text, **look, estimate="", claimed="", why=claim.evidence, interval=None
-        )
+        return row
     floor = noise_words(claim.noise) or "no noise floor"
-    why = "; ".join(filter(None, (claim.why, before)))
-    return ClaimRow(
-        claim.text,
-        **look,
+    return replace(
+        row,
         estimate=claim.ratio_words(has_confidence=True),
         claimed=f"claimed {claim.claimed.words}; {floor}",
-        why=why,
-        interval=_interval(claim, claim.claimed),
+        why="; ".join(filter(None, (claim.why, before))),
+        interval=_draw_interval(claim, claim.claimed),
     )
 
 
-def _interval(claim: ResultClaim, claimed: ResultRatio) -> Interval | None:
-    """Return the drawing of an interval; the noise floor of an arm that the claim is not about is left out of it."""
+def _draw_interval(claim: ResultClaim, claimed: ResultRatio) -> Interval | None:
+    """Return the drawing of an interval, with the noise floor if that is of an arm of the claim."""
     if claim.estimate is None or claim.low is None or claim.high is None:
         return None
     is_own = set(claim.noise_arms or [""]) <= {claimed.over, claimed.under}
-    return draw_interval(
-        claim.estimate, claim.low, claim.high, claimed.bound, claim.noise_floor if is_own else None
-    )
+    floor = claim.noise_floor if is_own else None
+    return draw_interval(claim.estimate, claim.low, claim.high, claimed.bound, floor)
 
 
-def _timings(summary: RunSummary) -> TimingShapes:
+def _draw_timings(summary: RunSummary) -> TimingShapes:
     """Return the chart of the times of the arms."""
-    rows = time_spreads(summary)[:24]
+    rows = time_spreads(summary)[:_MOST_ARMS]
     return draw_spreads(rows, noise_floor(summary), measure_of(summary), title=times_title(summary))
 
 
-def environment_of(subject: ReportedRun) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
-    """Return the recorded environment as (part, rows)."""
-    return tuple(
-        (show(part), tuple(_flat("", facts))[:_MOST_FACTS])
-        for part, facts in subject.summary.environment.items()
-    )
+def _count_verdicts(claims: Iterable[ClaimRow]) -> str:
+    """Return how many claims have each verdict, in words."""
+    counts = Counter(claim.verdict for claim in claims)
+    words = ", ".join(f"{count} {verdict.lower()}" for verdict, count in counts.items())
+    return words or "no claims"
+
+
+# ---- the run: when it ran, where, and how to run it again
 
 
 def when_of(subject: ReportedRun) -> str:
@@ -267,126 +308,149 @@ def when_of(subject: ReportedRun) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(run.wall_ns / 1e9))
 
 
-def _repeats(subject: ReportedRun) -> str:
-    run = subject.summary.run
-    if run is None:
+def _describe_repeats(summary: RunSummary) -> str:
+    """Return how many of the planned repeats ended; nothing for a watched command."""
+    if summary.run is None:
         return "n/a"
-    ended, planned = len(subject.summary.finished_repeats()), subject.summary.planned_repeats
-    words = (
-        f"{ended} of {plural(planned, 'repeat')}" if ended != planned else plural(planned, "repeat")
-    )
-    return "" if _is_watched(subject.summary) else words + (", with --quick" if run.quick else "")
+    if _is_watched(summary):
+        return ""
+    ended = len(summary.finished_repeats())
+    planned = summary.planned_repeats
+    words = plural(planned, "repeat")
+    if ended != planned:
+        words = f"{ended} of {words}"
+    if summary.run.quick:
+        words += ", with --quick"
+    return words
 
 
 def _why_not_again(run: RunStarted | None) -> str:
-    """Return that the command does not repeat the run as it stands, and why, in a sentence; nothing where it does."""
-    why = command_line.why_not_again(run) if run else ""
+    """Return in a sentence why the command does not repeat the run; nothing if it does."""
+    if run is None:
+        return ""
+    why = command_line.why_not_again(run)
     return f"This command does not repeat the run: {why}." if why else ""
 
 
 def _is_watched(summary: RunSummary) -> bool:
-    """Say whether a run is of a command of the user's that is no race: it claims nothing, and runs once."""
+    """Say whether the user's command ran alone: then it has no claims, and one repeat."""
     return bool(summary.run and summary.run.topic == "exec" and summary.run.command)
 
 
-def _counts(rows: tuple[ClaimRow, ...]) -> str:
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row.verdict] = counts.get(row.verdict, 0) + 1
-    return (
-        ", ".join(f"{count} {verdict.lower()}" for verdict, count in counts.items()) or "no claims"
-    )
-
-
-def _pictures(images: list[ImageShown]) -> list[PagePicture]:
-    return [
-        PagePicture(
-            show(f"{i.title} {i.arm}".strip()),
-            data_address(i),
-            i.rows,
-            i.cols,
-            f"{i.low:.4g}",
-            f"{i.high:.4g}",
-        )
-        for i in images
-    ]
-
-
-def _texts(subject: ReportedRun, room: PageBudget) -> list[tuple[str, str]]:
-    latest = {one.title: one.text for one in subject.summary.texts[-_MOST_TEXTS:]}
-    return [(show(title).strip(), cut(text, room)) for title, text in latest.items()]
-
-
-def _params(subject: ReportedRun, room: PageBudget) -> list[PageParam]:
+def _list_params(subject: ReportedRun, budget: PageBudget) -> tuple[PageParam, ...]:
     run = subject.summary.run
+    if run is None:
+        return ()
     labels = {param.name: param.label for param in subject.scenario.params}
-    found = list(run.params.items())[: room.claims] if run else []
-    changed = run.changed if run else []
-    return [
-        PageParam(name, cut(spell(value), room), labels.get(name, ""), name in changed)
-        for name, value in found
-    ]
+    params = []
+    for name, value in list(run.params.items())[: budget.claims]:
+        words = cut(spell(value), budget)
+        params.append(PageParam(name, words, labels.get(name, ""), name in run.changed))
+    return tuple(params)
 
 
-def _lesson(subject: ReportedRun, room: PageBudget) -> list[tuple[str, tuple[LessonPart, ...]]]:
+def environment_of(subject: ReportedRun) -> tuple[tuple[str, _Facts], ...]:
+    """Return the recorded environment as (part, rows)."""
+    parts = []
+    for part, facts in subject.summary.environment.items():
+        parts.append((show(part), tuple(_flatten("", facts))[:_MOST_FACTS]))
+    return tuple(parts)
+
+
+def _flatten(prefix: str, facts: Any) -> list[tuple[str, str]]:
+    """Return nested facts as rows of (name, value)."""
+    parts: Iterable[tuple[Any, Any]]
+    if isinstance(facts, dict):
+        parts = facts.items()
+    elif isinstance(facts, list) and any(isinstance(inner, dict | list) for inner in facts):
+        parts = enumerate(facts)
+    else:
+        return [(show(prefix, 100), show(_spell_fact(facts), 400))]
+    rows = []
+    for name, inner in parts:
+        rows += _flatten(f"{prefix} {name}".strip(), inner)
+    return rows
+
+
+def _spell_fact(fact: Any) -> str:
+    if isinstance(fact, list):
+        return ", ".join(map(str, fact))
+    return "n/a" if fact is None else str(fact)
+
+
+# ---- the scenario: its lesson, what it showed, and how it failed
+
+
+def _list_lesson_parts(
+    subject: ReportedRun, budget: PageBudget
+) -> tuple[tuple[str, tuple[LessonPart, ...]], ...]:
     """Return the lesson as (heading, blocks), its introduction first."""
     scenario = subject.scenario
-    parts = [
-        ("", scenario.lesson.partition("\n## ")[0] if not scenario.lesson.startswith("## ") else "")
-    ]
-    parts += scenario.sections.items()
-    return [(show(heading, 100), tuple(blocks(cut(text, room)))) for heading, text in parts if text]
+    sections: list[tuple[str, str]] = []
+    if not scenario.lesson.startswith("## "):
+        sections.append(("", scenario.lesson.partition("\n## ")[0]))
+    sections += scenario.sections.items()
+    parts = []
+    for heading, text in sections:
+        if text:
+            parts.append((show(heading, 100), tuple(blocks(cut(text, budget)))))
+    return tuple(parts)
 
 
-def _failure(subject: ReportedRun, room: PageBudget) -> tuple[str, str, str] | None:
-    failure = subject.summary.failure
+def _latest_texts(subject: ReportedRun, budget: PageBudget) -> list[tuple[str, str]]:
+    """Return the texts that the scenario showed, the latest of each title."""
+    latest = {text.title: text.text for text in subject.summary.texts[-_MOST_TEXTS:]}
+    return [(show(title).strip(), cut(text, budget)) for title, text in latest.items()]
+
+
+def _list_pictures(images: Iterable[ImageShown]) -> tuple[PagePicture, ...]:
+    pictures = []
+    for image in images:
+        title = show(f"{image.title} {image.arm}".strip())
+        low = f"{image.low:.4g}"
+        high = f"{image.high:.4g}"
+        address = data_address(image)
+        pictures.append(PagePicture(title, address, image.rows, image.cols, low, high))
+    return tuple(pictures)
+
+
+def _describe_failure(summary: RunSummary, budget: PageBudget) -> tuple[str, str, str] | None:
+    failure = summary.failure
     if failure is None:
         return None
-    return (
-        show(f"{failure.type}: {failure.message}", 2000),
-        cut(as_named(frames(failure), subject.summary), room),
-        failure.hint,
-    )
+    words = show(f"{failure.type}: {failure.message}", 2000)
+    return words, cut(as_named(frames(failure), summary), budget), failure.hint
 
 
-def _not_shown(subject: ReportedRun, room: PageBudget, claims: int, *, is_brief: bool) -> list[str]:
-    """Return what has no room on the page; of a brief one, which is meant to have less, only what nobody expects to be gone."""
-    hidden = metric_names(subject.summary)[room.panels :]
-    names = ", ".join(told_apart(hidden[:5], 60).values()) + (", …" if len(hidden) > 5 else "")
-    pictures = len(subject.summary.images) - room.pictures
-    figures = figures_of(subject.summary)
-    left_out = len(figures) - len(that_fit(figures, room.figures, room.spans))
-    found = []
-    if claims > room.claims:
-        found.append(f"{plural(claims - room.claims, 'claim')} more: the .json and .xml have them.")
+# ---- what is left out
+
+
+def _list_left_out(
+    summary: RunSummary, budget: PageBudget, claim_count: int, *, is_brief: bool
+) -> list[str]:
+    """Return in sentences what the page has no room for.
+
+    A brief page is expected to have less, so of a brief page only missing claims are named.
+    """
+    sentences = []
+    claims = claim_count - budget.claims
+    if claims > 0:
+        sentences.append(f"{plural(claims, 'claim')} more: the .json and .xml have them.")
     if is_brief:
-        return found
+        return sentences
+
+    hidden = metric_names(summary)[budget.panels :]
     if hidden:
-        found.append(
-            f"{plural(len(hidden), 'series', 'series')} without a chart here: {names}: the .json and .csv have them."
-        )
+        count = plural(len(hidden), "series", "series")
+        names = ", ".join(told_apart(hidden[:_MOST_HIDDEN_NAMES], 60).values())
+        if len(hidden) > _MOST_HIDDEN_NAMES:
+            names += ", …"
+        sentences.append(f"{count} without a chart here: {names}: the .json and .csv have them.")
+    figures = figures_of(summary)
+    left_out = len(figures) - len(select_figures(figures, budget.figures, budget.spans))
     if left_out > 0:
-        found.append(f"{plural(left_out, 'figure')} more: see the .json report.")
+        sentences.append(f"{plural(left_out, 'figure')} more: see the .json report.")
+    pictures = len(summary.images) - budget.pictures
     if pictures > 0:
-        found.append(f"{plural(pictures, 'picture')} more: see the .json report.")
-    return found
-
-
-def _flat(prefix: str, facts: Any) -> list[tuple[str, str]]:
-    """Return nested facts as rows of (name, value)."""
-    if isinstance(facts, dict):
-        return [
-            row for name, inner in facts.items() for row in _flat(f"{prefix} {name}".strip(), inner)
-        ]
-    if isinstance(facts, list) and any(isinstance(inner, dict | list) for inner in facts):
-        return [
-            row for at, inner in enumerate(facts) for row in _flat(f"{prefix} {at}".strip(), inner)
-        ]
-    value = (
-        ", ".join(map(str, facts))
-        if isinstance(facts, list)
-        else "n/a"
-        if facts is None
-        else str(facts)
-    )
-    return [(show(prefix, 100), show(value, 400))]
+        sentences.append(f"{plural(pictures, 'picture')} more: see the .json report.")
+    return sentences

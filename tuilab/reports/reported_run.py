@@ -1,11 +1,13 @@
-"""A run as reports take it: its summary, its state, and the source that it ran; read once, and never more of its folder."""
+"""A run as reports take it: its summary, its state, and the source that ran.
+
+They are read once, and nothing else of its folder is.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from tuilab.catalogue.scenario import Scenario
 from tuilab.catalogue.source import read_recorded
@@ -33,20 +35,19 @@ class ReportedRun:
     scenario: Scenario  # as the source that ran describes it
     source: str = ""
     source_note: str = ""  # why there is no source, or why it may be another one
-    reading_gaps: tuple[str, ...] = ()  # what could not be read
-    notes: Notes = field(default_factory=Notes)  # what people wrote about it
-    before: Mapping[str, str] = field(
-        default_factory=dict
-    )  # by claim: how often it was judged on this box before
-    path: str = ""  # of its folder, as it may be handed on
-    private: Private | None = None  # what takes out what is private; None: that is kept
-    of_sweep: RunEntry | None = (
-        None  # what lists know of it, where what is told is its sweep: its point, whatever can be read
-    )
+    reading_gaps: tuple[str, ...] = ()  # parts of the record that could not be read
+    notes: Notes = field(default_factory=Notes)  # tags and texts that people added to it
+    # By claim: how often it was judged on this machine before.
+    before: Mapping[str, str] = field(default_factory=dict)
+    path: str = ""  # of its folder, without private words
+    private: Private | None = None  # removes private words; None: they are kept
+    # The run in the index, if the report is about its sweep: it has the point of the sweep even
+    # if nothing of the run can be read.
+    of_sweep: RunEntry | None = None
 
     @property
     def name(self) -> str:
-        """What the run is called where several are told apart."""
+        """The name of the run among several: its scenario."""
         run = self.summary.run
         return f"{show(run.topic)}/{show(run.scenario)}" if run else show(self.run_dir.name)
 
@@ -57,18 +58,22 @@ class ReportedRun:
 
     @property
     def point(self) -> Mapping[str, Scalar]:
-        """Its values, where it is a point of a sweep."""
+        """The values of the settings that were swept; empty if the run is no point of a sweep."""
         run = self.summary.run
-        known = self.of_sweep.point if self.of_sweep else {}
-        return run.sweep.point if run and run.sweep else known
+        if run and run.sweep:
+            return run.sweep.point
+        return self.of_sweep.point if self.of_sweep else {}
 
     def word(self, text: str) -> str:
-        """Return a word of the record as it may be handed on."""
+        """Return a word of the record without what is private."""
         return self.private.word(text) if self.private else text
 
     @cached_property
     def result(self) -> Result:
-        """What is known of the run, as every report says it; its digest is of the whole record, which is read for it."""
+        """The result of the run, from which every report is rendered.
+
+        Its digest is of the whole record, which is read for it.
+        """
         return result_of(self.summary, self.state, self.run_dir, self.path)
 
     @property
@@ -77,78 +82,81 @@ class ReportedRun:
 
 
 def read_subject(
-    run_dir: Path, cache: Index | None = None, *, keeps_private: bool = False
+    run_dir: Path, index: Index | None = None, *, keeps_private: bool = False
 ) -> ReportedRun:
-    """Read a run as it is now, without what nobody should hand on unless that is asked for."""
+    """Read a run as it is now, without private words unless they are asked for."""
     private = None if keeps_private else Private()
     watch = Watch(run_dir, private.item if private else None)
     watch.catch_up()
-    found = _subject_of(watch, watch.state(), private, cache)
+    subject = _subject_of(watch, watch.state(), private, index)
     watch.close()
-    return found
+    return subject
 
 
 def read_each(
     runs: Sequence[Path],
-    tell: Callable[[str], object],
-    cache: Index | None = None,
+    warn: Callable[[str], object],
+    index: Index | None = None,
     *,
     keeps_private: bool = False,
 ) -> list[ReportedRun]:
-    """Read runs; of several, one that cannot be read is left out, which is said in a sentence."""
-    found = []
+    """Read runs. A run that cannot be read is left out with a warning; a single one is an error."""
+    subjects = []
     for run_dir in runs:
         try:
-            found.append(read_subject(run_dir, cache, keeps_private=keeps_private))
+            subjects.append(read_subject(run_dir, index, keeps_private=keeps_private))
         except TuilabError as problem:
             if len(runs) == 1:
                 raise
-            tell(f"left out {show(run_dir.name)}: {show(str(problem))}")
-    return found
+            warn(f"left out {show(run_dir.name)}: {show(str(problem))}")
+    return subjects
 
 
 def _subject_of(
-    watch: Watch, state: str, private: Private | None, cache: Index | None
+    watch: Watch, state: str, private: Private | None, index: Index | None
 ) -> ReportedRun:
-    run_dir, summary = watch.run_dir, watch.summary
+    run_dir = watch.run_dir
+    summary = watch.summary
     run = summary.run
-    handed_on = private.of if private else _as_it_is
-    scenario, data = read_recorded(
-        run_dir / "scenario.py", run.topic if run else "", run.scenario if run else ""
-    )
+    topic = run.topic if run else ""
+    name = run.scenario if run else ""
+    scenario, data = read_recorded(run_dir / "scenario.py", topic, name)
     if run and run.command:
-        scenario = Scenario(
-            run.scenario, run.topic, scenario.path
-        )  # its source is no scenario, and need be none
-    noted = notes.read(run_dir)
-    source = data.decode(errors="replace")
-    return ReportedRun(
-        run_dir,
-        summary,
-        state,
-        private.scenario(scenario) if private else scenario,
-        private.source(source) if private else source,
-        _source_note(run, data) or show(scenario.error),
-        tuple(_reading_gaps(watch, state)),
-        Notes(
-            [(when, handed_on(text, notes.FILE)) for when, text in noted.texts],
-            handed_on(noted.tags, notes.FILE),
-        ),
-        earlier_verdicts.record_earlier_verdicts(run_dir, summary, cache),
-        handed_on(str(run_dir), "path"),
-        private,
+        # The source of a command is no scenario, so errors in reading it as one do not matter.
+        scenario = Scenario(name, topic, scenario.path)
+    subject = ReportedRun(
+        run_dir=run_dir,
+        summary=summary,
+        state=state,
+        scenario=scenario,
+        source=data.decode(errors="replace"),
+        source_note=_source_note(run, data) or show(scenario.error),
+        reading_gaps=tuple(_list_reading_gaps(watch, state)),
+        notes=notes.read(run_dir),
+        before=earlier_verdicts.record_earlier_verdicts(run_dir, summary, index),
+        path=str(run_dir),
+        private=private,
     )
+    return _without_private(subject, private) if private else subject
 
 
-def _as_it_is(value: Any, place: str) -> Any:
-    return value
+def _without_private(subject: ReportedRun, private: Private) -> ReportedRun:
+    """Return a run without the private words of its scenario, source, notes and path."""
+    # The order counts: `private.places` lists the places in the order in which words were removed.
+    scenario = private.scenario(subject.scenario)
+    source = private.source(subject.source)
+    texts = [(wall_s, private.of(text, notes.FILE)) for wall_s, text in subject.notes.texts]
+    tags = private.of(subject.notes.tags, notes.FILE)
+    path = private.of(subject.path, "path")
+    return replace(subject, scenario=scenario, source=source, notes=Notes(texts, tags), path=path)
 
 
-def _reading_gaps(watch: Watch, state: str) -> Iterator[str]:
+def _list_reading_gaps(watch: Watch, state: str) -> Iterator[str]:
     for name, why in watch.unreadable.items():
         yield f"stream {show(name)} cannot be read: {show(why)}"
     if watch.pending_bytes and (watch.summary.is_over or state == RunState.LOST):
-        yield f"{plural(watch.pending_bytes, 'byte')} at the end of a stream are not a complete record"
+        count = plural(watch.pending_bytes, "byte")
+        yield f"{count} at the end of a stream are not a complete record"
 
 
 def _source_note(run: RunStarted | None, data: bytes) -> str:

@@ -1,6 +1,7 @@
-"""What is known of a run, as one tree: the JSON document of a run is this tree, and every other report is rendered from it.
+"""The result of a run as one tree: the JSON document, from which every other report is rendered.
 
-The text below a field is its description in the JSON Schema. A float of a document may be the text "nan", "inf" or "-inf".
+The text below a field is its description in the JSON Schema, and so is the docstring of a class. A
+float of a document may be the text "nan", "inf" or "-inf".
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +23,14 @@ from tuilab.record.blocks import (
 )
 from tuilab.record.digest import digest_of
 from tuilab.record.encoding import spell_out
-from tuilab.record.events import CLAIM_LIMIT, BarsShown, Cell, TableShown, VerdictReached
+from tuilab.record.events import (
+    CLAIM_LIMIT,
+    BarsShown,
+    Cell,
+    RunStarted,
+    TableShown,
+    VerdictReached,
+)
 from tuilab.record.finding_words import noise_words, reason_words, why_not_judged
 from tuilab.record.gpus.own_gpus import own_gpus
 from tuilab.record.states import RunState
@@ -35,15 +43,16 @@ from tuilab.reports.notices import notices_of
 from tuilab.reports.numbers import key_numbers
 from tuilab.text.display import brief, clip, interval_words, show
 
-T = TypeVar("T")
+Part = TypeVar("Part", bound="DocumentPart")
 
-_CLAIM_WIDTH = 600  # characters of a claim that is printed: reports have what is longer
+_CLAIM_WIDTH = 600  # characters of a claim in a terminal; other reports have all of a longer one
 
 
 Key = Annotated[
     str | None,
     Meta(
-        description="key of the claim, the same in every run of the scenario; null in old records without keys"
+        description="key of the claim, the same in every run of the scenario; "
+        "null in old records without keys"
     ),
 ]
 StateWord = Annotated[str, Meta(extra_json_schema={"enum": list(RunState)})]
@@ -119,7 +128,7 @@ class ResultVerdict(DocumentPart, frozen=True):
 
     @property
     def outcome(self) -> str:
-        """The verdict, or that there is none."""
+        """The verdict, or the word for a claim without one."""
         return self.verdict or NOT_JUDGED
 
 
@@ -157,10 +166,11 @@ class ResultClaim(ResultVerdict, frozen=True):
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether the verdict stands against the claim."""
-        return self.verdict is not None and is_against(
-            self.verdict, self.claimed.bound if self.claimed else None
-        )
+        """Whether the verdict is against the claim."""
+        if self.verdict is None:
+            return False
+        bound = self.claimed.bound if self.claimed else None
+        return is_against(self.verdict, bound)
 
     @property
     def is_ratio(self) -> bool:
@@ -175,10 +185,14 @@ class ResultClaim(ResultVerdict, frozen=True):
         return NoiseFloor(self.noise_floor, first, tuple(others))
 
     def ratio_words(self, *, has_confidence: bool = False) -> str:
-        """Return the estimate of a ratio with its interval, and the clock if it is not the wall clock; else nothing."""
+        """Return the estimate of a ratio with its interval; nothing if no ratio was estimated.
+
+        The clock is named if it is not the wall clock.
+        """
         if self.claimed is None or self.estimate is None:
             return ""
-        words = f"{self.claimed.arms} {interval_words(self.estimate, self.low, self.high, self.claimed.bound)}"
+        interval = interval_words(self.estimate, self.low, self.high, self.claimed.bound)
+        words = f"{self.claimed.arms} {interval}"
         if has_confidence and self.confidence:
             words += f" ({100 * self.confidence:.3g} %)"
         if self.measure == CPU and self.verdict != Verdict.NOT_TESTABLE:
@@ -243,7 +257,8 @@ class ResultRace(DocumentPart, frozen=True):
     writer: str
     arm: str
     step_s: list[float]
-    """seconds of a call on the wall clock, for each block that counts; empty if something else was measured"""
+    """seconds of a call on the wall clock, for each block that counts; empty if something else was
+    measured"""
     thread_s: list[float]
     """the same in CPU time of the calling thread; empty if a block did not record it"""
     measured: ResultMeasure | None
@@ -361,7 +376,8 @@ class Result(DocumentPart, frozen=True):
     answer: ResultAnswer
     """answer to the question of the lesson, and the prediction of the user"""
     axes: list[ResultAxes]
-    """names of the axes of a chart, and which of them are logarithmic; null: chosen by the values"""
+    """names of the axes of a chart, and which of them are logarithmic; null: chosen by the
+    values"""
     series: list[ResultSeries]
     """summary of each logged curve; a report has every value in samples"""
     races: list[ResultRace]
@@ -400,8 +416,8 @@ class Results(DocumentPart, tag_field="schema", tag="tuilab.result/1", frozen=Tr
     runs: list[Result]
 
 
-def keyed(key: str | None, text: str) -> str:
-    """Return a claim as its lesson has it, behind its key if it has one."""
+def with_key(key: str | None, text: str) -> str:
+    """Return the text of a claim, behind its key if it has one."""
     words = clip(show(text, CLAIM_LIMIT), _CLAIM_WIDTH)
     return f"[{key}] {words}" if key else words
 
@@ -413,95 +429,128 @@ def document(part: DocumentPart) -> dict[str, Any]:
 
 
 def results_of(runs: Sequence[tuple[RunSummary, str, Path]], exit_code: int) -> Results:
-    """Return the document about runs that are given as summary, state and folder."""
-    return Results(
-        int(exit_code), [result_of(summary, state, run_dir) for summary, state, run_dir in runs]
-    )
+    """Return the document about runs, each of which is given as summary, state and folder."""
+    results = [result_of(summary, state, run_dir) for summary, state, run_dir in runs]
+    return Results(int(exit_code), results)
 
 
 def result_of(summary: RunSummary, state: str, run_dir: Path, path: str = "") -> Result:
-    """Return what is known of a run; its `path` is that of its folder, unless the folder is called otherwise for others."""
-    run = summary.run
+    """Return the result of a run.
+
+    `path` is the path of its folder in the report, if that is not the real one.
+    """
     figures = summary.figures.values()
-    damage = summary.damage
     return Result(
+        **_fields_of_run(summary.run),
         run=run_dir.name,
         path=path or str(run_dir),
-        scenario=run.scenario if run else None,
-        topic=run.topic if run else None,
-        title=run.title if run else None,
-        params=run.params if run else {},
-        changed=run.changed if run else [],
         state=state,
         reason=summary.reason,
         box_lacks=summary.box_lacks,
-        node=run.node if run else "",
         ranks={str(placed.rank): placed.node for placed in summary.ranks.values()},
-        retry_of=run.retry_of if run else "",
         elapsed_s=summary.elapsed_s,
         claims=[claim_of(claim, summary) for claim in summary.claims.values()],
         answer=_answer(summary),
-        axes=_each(ResultAxes, summary.axes.values()),
-        series=_each(ResultSeries, summary.series.values()),
+        axes=_convert_each(ResultAxes, summary.axes.values()),
+        series=_convert_each(ResultSeries, summary.series.values()),
         races=_races(summary),
-        memory=_each(ResultMemory, summary.memory),
-        resources=_each(ResultSeries, summary.resources.values()),
+        memory=_convert_each(ResultMemory, summary.memory),
+        resources=_convert_each(ResultSeries, summary.resources.values()),
         gpus=_gpus(summary),
-        texts=_each(ResultText, summary.texts),
-        bars=_each(ResultBars, [figure for figure in figures if isinstance(figure, BarsShown)]),
-        tables=_each(ResultTable, [figure for figure in figures if isinstance(figure, TableShown)]),
+        texts=_convert_each(ResultText, summary.texts),
+        bars=_convert_each(ResultBars, [bars for bars in figures if isinstance(bars, BarsShown)]),
+        tables=_convert_each(
+            ResultTable, [table for table in figures if isinstance(table, TableShown)]
+        ),
         spans=_spans(summary),
-        alerts=_each(ResultAlert, summary.alerts),
+        alerts=_convert_each(ResultAlert, summary.alerts),
         unavailable={**summary.unavailable, **summary.left_out},
         environment=summary.environment,
-        failure=_each(ResultFailure, [summary.failure])[0] if summary.failure else None,
+        failure=_convert(ResultFailure, summary.failure) if summary.failure else None,
         leftovers=summary.leftovers,
-        record=ResultRecord(
-            summary.records,
-            damage.corrupt_count,
-            damage.missing_count,
-            damage.lost_count,
-            damage.unknown_count,
-            digest_of(run_dir, state),
-        ),
+        record=_record(summary, digest_of(run_dir, state)),
         notices=notices_of(summary),
         numbers=[ResultNumber(name, words) for name, words in key_numbers(summary)],
     )
 
 
-def _each(part: type[T], records: Iterable[object]) -> list[T]:
-    """Return a part for each of some records, made of those attributes that are its fields."""
-    return [msgspec.convert(record, part, from_attributes=True) for record in records]
+def _fields_of_run(run: RunStarted | None) -> dict[str, Any]:
+    """Return the fields that come from the first record of a run, which may be lost."""
+    if run is None:
+        return {
+            "scenario": None,
+            "topic": None,
+            "title": None,
+            "params": {},
+            "changed": [],
+            "node": "",
+            "retry_of": "",
+        }
+    return {
+        "scenario": run.scenario,
+        "topic": run.topic,
+        "title": run.title,
+        "params": run.params,
+        "changed": run.changed,
+        "node": run.node,
+        "retry_of": run.retry_of,
+    }
+
+
+def _convert(part: type[Part], record: object) -> Part:
+    """Return a part made of those attributes of a record that are its fields."""
+    return msgspec.convert(record, part, from_attributes=True)
+
+
+def _convert_each(part: type[Part], records: Iterable[object]) -> list[Part]:
+    return [_convert(part, record) for record in records]
+
+
+def _record(summary: RunSummary, digest: str) -> ResultRecord:
+    damage = summary.damage
+    return ResultRecord(
+        records=summary.records,
+        corrupt=damage.corrupt_count,
+        missing=damage.missing_count,
+        lost=damage.lost_count,
+        unknown=damage.unknown_count,
+        digest=digest,
+    )
+
+
+# ---- claims
 
 
 def claim_of(claim: Claim, summary: RunSummary) -> ResultClaim:
-    """Return a claim with what is known of it."""
-    reached, noise = claim.verdict, noise_of(claim, summary)
+    """Return a claim, what was measured for it, and its verdict."""
+    reached = claim.verdict
     if reached:
-        fields = _fields_of(reached)
+        fields = _fields_of_verdict(reached)
+        fields["measure"] = reached.measure if claim.declared else None
     else:
-        fields = {
-            **dict.fromkeys(ResultVerdict.__struct_fields__),
-            "why": why_not_judged(claim, summary),
-        }
+        fields = dict.fromkeys(ResultVerdict.__struct_fields__)
+        fields["why"] = why_not_judged(claim, summary)
     fields["key"] = claim.key or None
     fields["text"] = claim.text
-    fields["measure"] = reached.measure if reached and claim.declared else None
+    noise = noise_of(claim, summary)
+    noise_arms = []
+    if noise:
+        noise_arms = [arm for arm in (noise.arm, *noise.others) if arm]
     return ResultClaim(
         **fields,
-        measured=_each(ResultMeasured, claim.measured),
-        claimed=_each(ResultRatio, [claim.declared])[0] if claim.declared else None,
-        noise_arms=[arm for arm in (noise.arm, *noise.others) if arm] if noise else [],
+        measured=_convert_each(ResultMeasured, claim.measured),
+        claimed=_convert(ResultRatio, claim.declared) if claim.declared else None,
+        noise_arms=noise_arms,
         wall_estimate=wall_ratio(claim, summary),
     )
 
 
 def verdict_of(reached: VerdictReached) -> ResultVerdict:
-    """Return a verdict with what it rests on."""
-    return ResultVerdict(**_fields_of(reached))
+    """Return a verdict with the numbers that it rests on."""
+    return ResultVerdict(**_fields_of_verdict(reached))
 
 
-def _fields_of(reached: VerdictReached) -> dict[str, Any]:
+def _fields_of_verdict(reached: VerdictReached) -> dict[str, Any]:
     fields = {name: getattr(reached, name) for name in ResultVerdict.__struct_fields__}
     fields["key"] = reached.key or None
     if reached.confidence is None:  # nothing was timed
@@ -511,49 +560,67 @@ def _fields_of(reached: VerdictReached) -> dict[str, Any]:
 
 
 def _answer(summary: RunSummary) -> ResultAnswer:
-    """Return the answer to the lesson's question, by which claim, and what was predicted."""
+    """Return the answer to the lesson's question, the claim that gave it, and the prediction."""
     answer = find_answer(summary.claims.values())
     predicted = summary.run.prediction if summary.run else None
     if answer is None:
         return ResultAnswer(None, None, predicted, None)
-    near = None if predicted is None else rate_prediction(predicted, answer.value)
-    return ResultAnswer(answer.value, answer.claim.key or None, predicted, near)
+    nearness = None if predicted is None else rate_prediction(predicted, answer.value)
+    return ResultAnswer(answer.value, answer.claim.key or None, predicted, nearness)
+
+
+# ---- races, GPUs and spans
 
 
 def _races(summary: RunSummary) -> list[ResultRace]:
     measure = measure_of(summary)
-    return [
-        _race(writer, arm, blocks, measure) for (writer, arm), blocks in in_order(summary).items()
-    ]
+    races = []
+    for (writer, arm), blocks in in_order(summary).items():
+        races.append(_race(writer, arm, counted(blocks), measure))
+    return races
 
 
 def _race(writer: str, arm: str, blocks: Sequence[Block], measure: Measure) -> ResultRace:
-    """Return what was measured of an arm: the time of a step, or what commands are compared by instead."""
-    counting = counted(blocks)
-    values = [block.step_s * scale_of(measure.unit) for block in counting]
+    """Return the times of an arm, or the values by which commands are compared instead."""
+    values = [block.step_s * scale_of(measure.unit) for block in blocks]
     if measure.unit == "s":
-        return ResultRace(writer, arm, values, cpu_times(counting), None)
+        return ResultRace(writer, arm, values, cpu_times(blocks), None)
     return ResultRace(writer, arm, [], [], ResultMeasure(measure.name, measure.unit, values))
 
 
 def _gpus(summary: RunSummary) -> list[ResultDevice]:
-    """Return the GPUs of the machine, which of them are the run's, and who else was seen on those."""
+    """Return the GPUs of the machine: which the run used, and which other processes used them."""
     own = {gpu.nvmls for gpu in own_gpus(summary)}
     devices = []
     for gpu in summary.gpus.values():
-        tenants = [
-            ResultTenant(other.tenant.pid, other.tenant.user or None, other.most_bytes)
-            for other in summary.neighbours.get(gpu.uuid, GpuTenants()).known.values()
-        ]
-        devices.append(
-            ResultDevice(gpu.uuid, gpu.index, gpu.name, gpu.bytes_total, gpu.uuid in own, tenants)
+        tenants = []
+        for used in summary.neighbours.get(gpu.uuid, GpuTenants()).known.values():
+            tenant = used.tenant
+            tenants.append(ResultTenant(tenant.pid, tenant.user or None, used.most_bytes))
+        device = ResultDevice(
+            uuid=gpu.uuid,
+            index=gpu.index,
+            name=gpu.name,
+            bytes=gpu.bytes_total,
+            is_own=gpu.uuid in own,
+            others=tenants,
         )
+        devices.append(device)
     return devices
 
 
 def _spans(summary: RunSummary) -> list[ResultSpan]:
-    return [
-        ResultSpan(arm, writer, span.lane, span.began, span.ended, span.name, span.unit)
-        for (arm, writer), spans in summary.spans.items()
-        for span in spans
-    ]
+    results = []
+    for (arm, writer), spans in summary.spans.items():
+        for span in spans:
+            result = ResultSpan(
+                arm=arm,
+                writer=writer,
+                lane=span.lane,
+                began=span.began,
+                ended=span.ended,
+                name=span.name,
+                unit=span.unit,
+            )
+            results.append(result)
+    return results

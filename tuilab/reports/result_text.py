@@ -1,7 +1,7 @@
 """The result of a run as text for a terminal or a log."""
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tuilab.drawings.glyphs import Style
@@ -10,32 +10,44 @@ from tuilab.drawings.symbols import ASCII, BRAILLE
 from tuilab.drawings.text_chart import line_chart
 from tuilab.judging import prediction
 from tuilab.record.blocks import has_times
-from tuilab.record.events import AxesNamed, TableShown
+from tuilab.record.events import AxesNamed, RunStarted, ScenarioFailed, TableShown
 from tuilab.record.finding_words import device_notices, unmeasured
-from tuilab.record.series import first_of_each_arm, siblings
+from tuilab.record.series import Series, first_of_each_arm, siblings
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.tracebacks import as_named, frames, own_frame, parts_of
 from tuilab.record.verdicts import Verdict
 from tuilab.reports.notices import ending_of
-from tuilab.reports.result import Result, keyed, result_of
+from tuilab.reports.result import Result, ResultClaim, result_of, with_key
 from tuilab.runs import command_line, store
 from tuilab.text.display import plural, show, show_lines, told_apart
 from tuilab.text.wrapping import cell_width, spans, wrap
 
 _TEXT_LINES = 30
 _FRAME_LINES = 12
-_NAME_WIDTH = 48  # of arms, cut for the eye
-_CLAIM_WIDTH = 600  # characters of a claim: what is longer, reports have
+_NAME_WIDTH = 48  # of an arm, which is shortened to it
+_MIN_WIDTH = 30  # of a column of text, however narrow the terminal is
+_CHART_WIDTH = 100
+_CHART_HEIGHT = 14
+_PICTURE_WIDTH = 32
+_MOST_PICTURES = 4
 
 
 def render(
-    summary: RunSummary, state: str, run_dir: Path, style: Style, width: int, *, has_chart: bool, trust: str = "",
+    summary: RunSummary,
+    state: str,
+    run_dir: Path,
+    style: Style,
+    width: int,
+    *,
+    has_chart: bool,
+    trust: str = "",
     before: Mapping[str, str] = {},
-) -> str:  # fmt: skip
+) -> str:
     """Return the result of one run: claims, key numbers, chart, where it is.
 
-    `trust` is what the calibration says, `before` by claim how often it was judged on this machine before.
+    `trust` is what the calibration says. `before` says how often each claim was judged before on
+    this machine.
     """
     result = result_of(summary, state, run_dir)
     parts = [
@@ -48,7 +60,8 @@ def render(
         _numbers(result, summary, style, width, trust),
     ]
     if has_chart:
-        parts += [_chart(summary, style, width), *_pictures(summary, style, width)]
+        parts.append(_chart(summary, style, width))
+        parts += _pictures(summary, style, width)
     parts.append(_where(summary, result, run_dir, style))
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -57,146 +70,203 @@ def _heading(result: Result, summary: RunSummary, style: Style) -> str:
     run = summary.run
     if run is None:
         return "a run without recorded data"
-    params = ", ".join(
-        f"{show(name)}={show(run.params[name])}" for name in run.changed if name in run.params
-    )
+    name = style.bold(f"{show(run.topic)}/{show(run.scenario)}")
     words = [
-        f"{style.bold(show(run.topic) + '/' + show(run.scenario))}  {result.state} in {result.elapsed_s:.1f} s",
+        f"{name}  {result.state} in {result.elapsed_s:.1f} s",
         style.tally(claim.outcome for claim in result.claims),
-        style.dim("quick") if run.quick else "",
-        style.dim(params) if params else "",
     ]
-    arms = [f"  {show(arm)}" for arm in command_line.arms_of(run)]
-    notices = [f"notice: {notice}" for notice in device_notices(summary)]
-    return "\n".join(["  ".join(filter(None, words)), *notices, show(run.title), *arms])
+    if run.quick:
+        words.append(style.dim("quick"))
+    words.append(style.dim(_describe_changes(run)))
+    lines = ["  ".join(filter(None, words))]
+    lines += [f"notice: {notice}" for notice in device_notices(summary)]
+    lines.append(show(run.title))
+    lines += [f"  {show(arm)}" for arm in command_line.arms_of(run)]
+    return "\n".join(lines)
+
+
+def _describe_changes(run: RunStarted) -> str:
+    """Return the parameters that differ from the defaults of the scenario."""
+    changed = [name for name in run.changed if name in run.params]
+    return ", ".join(f"{show(name)}={show(run.params[name])}" for name in changed)
+
+
+# ---- claims
 
 
 def _claims(result: Result, style: Style, width: int, before: Mapping[str, str]) -> Iterator[str]:
-    """Yield mark, verdict and text of each claim, and what was measured: on the same line if there is room.
+    """Yield the lines of each claim: mark, verdict and text, and what was measured.
 
-    A claim that did not hold has its key: that is what `refutes:` in a lesson takes.
+    That is on the same line if there is room. A claim that did not hold is shown with its key,
+    because `refutes:` in a lesson takes the key.
     """
-    pad = max((len(claim.outcome) for claim in result.claims), default=0)
-    indent = " " * (pad + 4)
-    room = max(width - len(indent), 30)
+    verdict_width = max((len(claim.outcome) for claim in result.claims), default=0)
+    indent = " " * (verdict_width + 4)
+    text_width = max(width - len(indent), _MIN_WIDTH)
     for claim in result.claims:
         key = claim.key if claim.is_contradicted else ""
-        lines = wrap(keyed(key, claim.text), room) or [""]
-        is_told_below = claim.verdict == Verdict.NOT_TESTABLE and claim.why == result.box_lacks
-        evidence = "" if is_told_below else claim.evidence
-        measured = wrap(show("; ".join(filter(None, (evidence, before.get(claim.claim_id))))), room)
-        if len(measured) == 1 and cell_width(lines[-1]) + 2 + cell_width(measured[0]) <= room:
-            lines[-1] += "  " + style.dim(measured.pop())
-        first, *rest = lines
-        yield f"{style.mark(claim.outcome)} {style.verdict(claim.outcome, pad)}  {style.dim_key(key, first)}"
-        yield from (indent + line for line in rest)
-        yield from (indent + style.dim(line) for line in measured)
+        lines = wrap(with_key(key, claim.text), text_width) or [""]
+        measured = wrap(_evidence(claim, result, before), text_width)
+        if len(measured) == 1:
+            used = cell_width(lines[-1]) + 2 + cell_width(measured[0])
+            if used <= text_width:
+                lines[-1] += "  " + style.dim(measured.pop())
+        verdict = f"{style.mark(claim.outcome)} {style.verdict(claim.outcome, verdict_width)}"
+        yield f"{verdict}  {style.dim_key(key, lines[0])}"
+        for line in lines[1:]:
+            yield indent + line
+        for line in measured:
+            yield indent + style.dim(line)
+
+
+def _evidence(claim: ResultClaim, result: Result, before: Mapping[str, str]) -> str:
+    """Return what was measured for a claim, and how often it was judged before."""
+    parts = [claim.evidence, before.get(claim.claim_id)]
+    if claim.verdict == Verdict.NOT_TESTABLE and claim.why == result.box_lacks:
+        parts[0] = ""  # a notice below the claims has the reason, once for all of them
+    return show("; ".join(filter(None, parts)))
+
+
+# ---- what went wrong
 
 
 def _trouble(result: Result, summary: RunSummary, style: Style) -> Iterator[str]:
     """Yield what went wrong, and what is to be known before the result is read."""
+    failure = summary.failure
     ending = ending_of(summary, result.state)
-    if ending and not (summary.failure and _says_failure(summary)):
+    if ending and not (failure and _says_failure(summary.reason, failure)):
         yield ending
-    if summary.failure:
-        yield style.paint(f"{show(summary.failure.type)}: {show(summary.failure.message)}", 31)
-        frame = own_frame(summary)
-        if frame:
-            yield f"  {show(frame.place)}"
-            yield from (f"    {show(line)}" for line in frame.code)
-        if parts_of(summary) != [frame]:  # more than that frame, which has been shown
-            yield from _last_frames(
-                show_lines(as_named(frames(summary.failure), summary)).splitlines(), style
-            )
-        if summary.failure.hint:
-            yield f"hint: {show(summary.failure.hint)}"
+    if failure:
+        yield style.paint(f"{show(failure.type)}: {show(failure.message)}", 31)
+        yield from _frames(summary, failure, style)
+        if failure.hint:
+            yield f"hint: {show(failure.hint)}"
     for fault in summary.faults:
-        yield from (
-            style.dim("  " + line) for line in show_lines(fault).splitlines()[:_FRAME_LINES]
-        )
-    above = device_notices(summary)
-    yield from (f"notice: {notice}" for notice in result.notices if notice not in above)
+        for line in show_lines(fault).splitlines()[:_FRAME_LINES]:
+            yield style.dim("  " + line)
+    in_heading = device_notices(summary)
+    for notice in result.notices:
+        if notice not in in_heading:
+            yield f"notice: {notice}"
 
 
-def _says_failure(summary: RunSummary) -> bool:
-    """Say whether the reason is what failed, and no more: of ranks it names the first, and the node."""
-    failure, reason = summary.failure, " ".join(summary.reason.removeprefix("ArmFailed: ").split())
-    own = " ".join(f"{failure.type}: {failure.message}".split()) if failure else ""
-    return not reason or own.startswith(reason) or own.endswith(f": {reason}")
+def _says_failure(reason: str, failure: ScenarioFailed) -> bool:
+    """Say whether the reason for the end is the failure, and no more.
+
+    If ranks failed, the reason names the first of them, and its node.
+    """
+    reason = " ".join(reason.removeprefix("ArmFailed: ").split())
+    words = " ".join(f"{failure.type}: {failure.message}".split())
+    return not reason or words.startswith(reason) or words.endswith(f": {reason}")
 
 
-def _last_frames(lines: list[str], style: Style) -> list[str]:
-    """Return the end of a traceback, and how much of it is left out."""
+def _frames(summary: RunSummary, failure: ScenarioFailed, style: Style) -> Iterator[str]:
+    """Yield the frame of the author's code, and the end of the traceback if it has other frames."""
+    frame = own_frame(summary)
+    if frame:
+        yield f"  {show(frame.place)}"
+        for line in frame.code:
+            yield f"    {show(line)}"
+    if parts_of(summary) == [frame]:
+        return
+    lines = show_lines(as_named(frames(failure), summary)).splitlines()
     left_out = len(lines) - _FRAME_LINES
-    before = [f"… {plural(left_out, 'line')} before"] if left_out > 0 else []
-    return [style.dim("  " + line) for line in [*before, *lines[-_FRAME_LINES:]]]
+    if left_out > 0:
+        yield style.dim(f"  … {plural(left_out, 'line')} before")
+    for line in lines[-_FRAME_LINES:]:
+        yield style.dim("  " + line)
+
+
+# ---- numbers
 
 
 def _numbers(result: Result, summary: RunSummary, style: Style, width: int, trust: str) -> str:
     """Return the numbers beside the claims, and what was not measured."""
-    long = told_apart(
-        [number.name for number in result.numbers if cell_width(number.name) > _NAME_WIDTH],
-        _NAME_WIDTH,
-    )
-    rows = [(long.get(number.name, number.name), number.words) for number in result.numbers]
+    long_names = []
+    for number in result.numbers:
+        if cell_width(number.name) > _NAME_WIDTH:
+            long_names.append(number.name)
+    short_names = told_apart(long_names, _NAME_WIDTH)
+    rows = []
+    for number in result.numbers:
+        rows.append((short_names.get(number.name, number.name), number.words))
     if trust:
         rows.append(("calibration", trust))
-    rows += [("not measured", f"{what}: {why}") for what, why in unmeasured(summary)]
-    label = max((cell_width(name) for name, _ in rows), default=0)
-    return "\n".join(
-        line
-        for name, value in rows
-        for line in _row(name + " " * (label - cell_width(name)), value, style, width)
-    )
+    for name, why in unmeasured(summary):
+        rows.append(("not measured", f"{name}: {why}"))
+    name_width = max((cell_width(name) for name, _ in rows), default=0)
+    lines = []
+    for name, value in rows:
+        padded = name + " " * (name_width - cell_width(name))
+        lines += _row(padded, value, style, width)
+    return "\n".join(lines)
 
 
 def _row(name: str, value: str, style: Style, width: int) -> list[str]:
-    """Return a name and its value, which goes on below itself where it is long."""
-    first, *rest = wrap(value, max(width - cell_width(name) - 2, 30)) or [""]
-    return [f"{style.dim(name)}  {first}", *(" " * (cell_width(name) + 2) + line for line in rest)]
+    """Return the lines of a name and its value; a long value continues below itself."""
+    indent = " " * (cell_width(name) + 2)
+    first, *rest = wrap(value, max(width - len(indent), _MIN_WIDTH)) or [""]
+    return [f"{style.dim(name)}  {first}", *(indent + line for line in rest)]
+
+
+# ---- charts, texts, figures and pictures
 
 
 def _chart(summary: RunSummary, style: Style, width: int) -> str:
+    """Return the chart of the metric that was logged first, and which values are not finite."""
     if not summary.series:
         return ""
-    name = next(iter(summary.series))[0]  # the metric that was logged first
+    name, _, _ = next(iter(summary.series))
     lines = first_of_each_arm(summary.series, name)
-    axes, kin = summary.axes_of(name), siblings(summary.series, name)
-    chart = line_chart(lines, min(width, 100), 14, whole=kin, axes=axes, is_utf8=style.is_utf8)
-    bad = [line for line in lines if line.bad_count]
-    notes = [
-        f"{show(line.name)}{' ' + show(line.arm) if line.arm else ''}: {plural(line.bad_count, 'value')} not finite, "
-        f"the first {line.bad[0].value} at {place_words(line.bad[0].step, axes)}"
-        for line in bad
-    ]
-    return "\n".join([part for part in (chart, *notes) if part])
+    axes = summary.axes_of(name)
+    chart = line_chart(
+        lines,
+        min(width, _CHART_WIDTH),
+        _CHART_HEIGHT,
+        whole=siblings(summary.series, name),
+        axes=axes,
+        is_utf8=style.is_utf8,
+    )
+    return "\n".join(filter(None, [chart, *_list_not_finite(lines, axes)]))
 
 
-def place_words(step: float, axes: AxesNamed) -> str:
-    """Return where something is along a chart: `step 7`, or `logit 88.7` where the scenario named what is along x."""
-    return f"{show(axes.x, 60) or 'step'} {step:.10g}"
+def _list_not_finite(lines: Iterable[Series], axes: AxesNamed) -> Iterator[str]:
+    """Yield, for each line with values that are not finite, how many and where the first is."""
+    for line in lines:
+        if not line.bad_count:
+            continue
+        name = show(line.name)
+        if line.arm:
+            name += f" {show(line.arm)}"
+        count = plural(line.bad_count, "value")
+        first = line.bad[0]
+        place = f"{show(axes.x, 60) or 'step'} {first.step:.10g}"
+        yield f"{name}: {count} not finite, the first {first.value} at {place}"
 
 
 def _texts(result: Result, style: Style, width: int) -> list[str]:
     """Return the short texts that the scenario showed, the last of each title."""
     latest = {text.title: text.text for text in result.texts}
-    return [
-        "\n".join([*filter(None, [style.bold(show(title))]), *_fold_lines(text, width)])
-        for title, text in latest.items()
-    ]
+    texts = []
+    for title, text in latest.items():
+        lines = _fold_lines(text, width)
+        heading = style.bold(show(title))
+        if heading:
+            lines.insert(0, heading)
+        texts.append("\n".join(lines))
+    return texts
 
 
 def _fold_lines(text: str, width: int) -> list[str]:
     """Return the first lines of a text, long ones folded; the spaces of a table stay."""
-    lines = [
-        part
-        for line in show_lines(text).splitlines()
-        for part in _folded(line, max(width - 2, 30)) or [""]
-    ]
-    return [f"  {line}" for line in lines[:_TEXT_LINES]]
+    lines = []
+    for line in show_lines(text).splitlines():
+        for part in _fold(line, max(width - 2, _MIN_WIDTH)) or [""]:
+            lines.append(f"  {part}")
+    return lines[:_TEXT_LINES]
 
 
-def _folded(line: str, width: int) -> list[str]:
+def _fold(line: str, width: int) -> list[str]:
     if line.isascii():
         return textwrap.wrap(line, width, replace_whitespace=False, drop_whitespace=False)
     line = line.expandtabs()
@@ -205,45 +275,62 @@ def _folded(line: str, width: int) -> list[str]:
 
 def _figures(summary: RunSummary, style: Style, width: int, *, has_chart: bool) -> list[str]:
     """Return tables, and with a chart bars and lanes as well, each below its title."""
-    has_tables = any(isinstance(figure, TableShown) for figure in summary.figures.values())
-    if not (has_tables or (has_chart and (summary.figures or summary.spans))):
+    has_figures = any(isinstance(figure, TableShown) for figure in summary.figures.values())
+    if has_chart:
+        has_figures = bool(summary.figures or summary.spans)
+    if not has_figures:
         return []
-    from tuilab.drawings.figures import draw_figure, figures_of  # which load numpy
+    # imported here: this loads numpy, and few runs show figures
+    from tuilab.drawings.figures import draw_figure, figures_of
 
-    symbols, found = BRAILLE if style.is_utf8 else ASCII, []
+    symbols = BRAILLE if style.is_utf8 else ASCII
+    figures = []
     for figure in figures_of(summary):
         if has_chart or isinstance(figure, TableShown):
-            title, _, rest = draw_figure(figure, min(width, 100), symbols).text.partition("\n")
-            found.append(f"{style.bold(title)}\n{rest}")
-    return found
+            picture = draw_figure(figure, min(width, _CHART_WIDTH), symbols)
+            title, _, rest = picture.text.partition("\n")
+            figures.append(f"{style.bold(title)}\n{rest}")
+    return figures
 
 
 def _pictures(summary: RunSummary, style: Style, width: int) -> list[str]:
-    return [
-        shade(image, min(width, 32), is_utf8=style.is_utf8)
-        for image in list(summary.images.values())[:4]
-    ]
+    images = list(summary.images.values())[:_MOST_PICTURES]
+    return [shade(image, min(width, _PICTURE_WIDTH), is_utf8=style.is_utf8) for image in images]
 
 
-def _is_unjudged(summary: RunSummary, state: str) -> bool:
-    """Say whether what a run has measured for its claims was never judged: its supervisor was killed, or the disk was full."""
-    claims = summary.claims.values()
-    is_measured = any(claim.measured or (claim.declared and has_times(summary)) for claim in claims)
-    return (
-        is_measured
-        and state in {*FINAL_STATES, RunState.LOST}
-        and not any(claim.verdict for claim in claims)
-    )
+# ---- where the run is
 
 
 def _where(summary: RunSummary, result: Result, run_dir: Path, style: Style) -> str:
-    there = [store.short_id(run_dir.name), *map(show, command_line.root_option(run_dir.parent))]
-    attach, verify = (command_line.line(["tuilab", verb, *there]) for verb in ("attach", "verify"))
-    again = f"show again: {attach}   check its data: {verify}"
-    if decide := command_line.deciding_line(summary, run_dir.parent):
-        again += f"\nto settle the inconclusive claims: {show(decide)}"
+    """Return where the run is, its digest, and the commands that take it further."""
+    root_option = command_line.root_option(run_dir.parent)
+    words = [store.short_id(run_dir.name), *map(show, root_option)]
+    attach = command_line.line(["tuilab", "attach", *words])
+    verify = command_line.line(["tuilab", "verify", *words])
+    lines = [
+        f"run {show(run_dir)}",
+        f"digest {result.record.digest}",
+        f"show again: {attach}   check its data: {verify}",
+    ]
+    deciding = command_line.deciding_line(summary, run_dir.parent)
+    if deciding:
+        lines.append(f"to settle the inconclusive claims: {show(deciding)}")
     if _is_unjudged(summary, result.state):
-        again += f"\nno claim was judged; to judge them now: {command_line.line(['tuilab', 'verify', *there, '--rejudge'])}"
+        judge = command_line.line(["tuilab", "verify", *words, "--rejudge"])
+        lines.append(f"no claim was judged; to judge them now: {judge}")
     if summary.run and summary.run.prediction is not None:
-        again += "\nthe next lesson: tuilab learn"
-    return style.dim(f"run {show(run_dir)}\ndigest {result.record.digest}\n{again}")
+        lines.append("the next lesson: tuilab learn")
+    return style.dim("\n".join(lines))
+
+
+def _is_unjudged(summary: RunSummary, state: str) -> bool:
+    """Say whether a run that is over has measured claims, and none of them was judged.
+
+    That happens if its supervisor was killed, or if the disk was full.
+    """
+    if state not in {*FINAL_STATES, RunState.LOST}:
+        return False
+    claims = summary.claims.values()
+    if any(claim.verdict for claim in claims):
+        return False
+    return any(claim.measured or (claim.declared and has_times(summary)) for claim in claims)

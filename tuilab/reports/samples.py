@@ -1,8 +1,12 @@
-"""Every raw measurement of a run, nothing merged and nothing thinned: columns of numbers, of each line some at a time."""
+"""Every raw measurement of a run, nothing merged and nothing thinned.
+
+The numbers of a line (a metric of an arm, a sensor) come in columns, and those of a long line in
+several pieces, so that a run of any length takes little memory.
+"""
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +21,7 @@ from tuilab.record.series import by_arm, columns
 from tuilab.record.usage import usage_of, why_untold
 from tuilab.text.display import show
 
-_HELD = 65_536  # numbers that are gathered at a time: what a run of any length takes of memory
+_PIECE_LIMIT = 65_536  # numbers that are gathered before they are passed on
 
 
 class SamplePiece(NamedTuple):
@@ -27,59 +31,66 @@ class SamplePiece(NamedTuple):
     name: str
     arm: str
     writer: str
-    places: list[
-        float
-    ]  # the step of a logged value or where else it stands, the round of a block, the number of a sample
-    steps: list[
-        int
-    ]  # the same in whole numbers: of values that stand at none, how many came before
+    # Where a value is along x: its step or place, the round of a block, the number of a sample.
+    places: list[float]
+    steps: list[int]  # the same in whole numbers; for named places, how many values came before
     times: list[int]
-    values: list[Any]  # numbers; None: looked for, and not to be told; the note says why
-    notes: list[
-        str
-    ]  # of a timed block: warm-up, disturbed, rerun, which control; of a throttle mask what it means; or none
+    values: list[Any]  # numbers; None: the value could not be read, and the note has the reason
+    # For each value, or empty. Of a block: warm-up, disturbed, rerun, and which control. Of a
+    # throttle mask: its meaning.
+    notes: list[str]
 
 
-def pieces(run_dir: Path, word: Callable[[str], str] = str) -> Iterator[SamplePiece]:
-    """Yield every number that a run logged, sampled or timed; names and arms as `word` has them."""
-    for piece in _pieces_of_run(run_dir):
+def read_samples(run_dir: Path, word: Callable[[str], str] = str) -> Iterator[SamplePiece]:
+    """Yield every number that a run logged, sampled or timed; `word` changes names and arms."""
+    for piece in _gather_pieces(run_dir):
         yield piece._replace(name=word(piece.name), arm=word(piece.arm))
 
 
-def _pieces_of_run(run_dir: Path) -> Iterator[SamplePiece]:
-    held: dict[tuple[str, str, str, str], SamplePiece] = {}
-    count, counters = 0, Counter[str]()
-    races: dict[str, events.RaceStarted] = {}  # the last one of each stream
-    for portion in _portions(run_dir):
+def _gather_pieces(run_dir: Path) -> Iterator[SamplePiece]:
+    """Yield the numbers of a run, those of a line together as far as the limit allows."""
+    gathered: dict[tuple[str, str, str, str], SamplePiece] = {}
+    count = 0
+    counters: Counter[str] = Counter()
+    races: dict[str, events.RaceStarted] = {}  # the latest race of each stream
+    for portion in _read_portions(run_dir):
         for stream, items in portion.streams:
-            for piece in _pieces(stream, items, counters, races):
+            for piece in _pieces_of_stream(stream, items, counters, races):
                 key = piece.kind, piece.name, piece.arm, piece.writer
-                own = held.get(key) or held.setdefault(key, SamplePiece(*key, [], [], [], [], []))
-                pairs: Iterable[tuple[Any, Any]] = zip(own[4:], piece[4:], strict=True)
-                for column, more in pairs:
-                    column.extend(more)
+                if key not in gathered:
+                    gathered[key] = SamplePiece(*key, [], [], [], [], [])
+                _extend(gathered[key], piece)
                 count += len(piece.values)
-        if count >= _HELD:
-            yield from held.values()
-            held, count = {}, 0
-    yield from held.values()
+        if count >= _PIECE_LIMIT:
+            yield from gathered.values()
+            gathered = {}
+            count = 0
+    yield from gathered.values()
 
 
-def _portions(run_dir: Path) -> Iterator[Portion]:
+def _extend(piece: SamplePiece, more: SamplePiece) -> None:
+    piece.places.extend(more.places)
+    piece.steps.extend(more.steps)
+    piece.times.extend(more.times)
+    piece.values.extend(more.values)
+    piece.notes.extend(more.notes)
+
+
+def _read_portions(run_dir: Path) -> Iterator[Portion]:
     try:
         follower = Follower(run_dir)
         while portion := follower.read():
             yield portion
         follower.close()
     except OSError as problem:
-        raise UsageError(
-            f"cannot read the run {show(run_dir.name)}: {problem.strerror}"
-        ) from problem
+        name = show(run_dir.name)
+        raise UsageError(f"cannot read the run {name}: {problem.strerror}") from problem
 
 
-def _pieces(
+def _pieces_of_stream(
     stream: str, items: Sequence[Item], counters: Counter[str], races: dict[str, events.RaceStarted]
 ) -> Iterator[SamplePiece]:
+    """Yield the numbers of some records of a stream; `counters` and `races` are kept up to date."""
     logged = [item for item in items if isinstance(item, events.Logged)]
     if logged:
         yield from _logged(stream, logged)
@@ -94,91 +105,96 @@ def _pieces(
             yield from _sampled(stream, item, counters["sampler"])
             counters["sampler"] += 1
         elif isinstance(item, events.GpuHeld):
-            peak = (
-                ["allocated_peak_bytes"] if item.allocated_peak_bytes else []
-            )  # which older runs have not told
-            for name in ("allocated_bytes", "reserved_bytes", *peak):
-                yield _one(
-                    "sampled",
-                    name,
-                    item.uuid,
-                    stream,
-                    counters[stream],
-                    item.t,
-                    float(getattr(item, name)),
-                )
+            yield from _allocated(stream, item, counters[stream])
             counters[stream] += 1
 
 
 def _logged(stream: str, logged: Sequence[events.Logged]) -> Iterator[SamplePiece]:
     for arm, records in by_arm(logged).items():
         for name, (chosen, values) in columns(records).items():
-            steps = [record.s for record in chosen]
-            places = [record.s if record.x is None else record.x for record in chosen]
+            # not by `record.place` and `record.logged_at`: there may be a million records
             yield SamplePiece(
-                "logged",
-                name,
-                arm,
-                stream,
-                places,
-                steps,
-                [record.at or record.t for record in chosen],
-                values,
-                [],
+                kind="logged",
+                name=name,
+                arm=arm,
+                writer=stream,
+                places=[record.s if record.x is None else record.x for record in chosen],
+                steps=[record.s for record in chosen],
+                times=[record.at or record.t for record in chosen],
+                values=values,
+                notes=[],
             )
 
 
 def _timed(
-    stream: str, item: events.BlockTimed, race: events.RaceStarted | None
+    stream: str, block: events.BlockTimed, race: events.RaceStarted | None
 ) -> Iterator[SamplePiece]:
-    """Yield a block: the time of a call, or what commands are held against each other by instead.
+    """Yield the number of a block: the time of a call, or what commands are compared by instead.
 
-    The CPU time of the thread that called follows where a verdict may go by it.
+    The CPU time of the thread that called follows where a verdict may be judged on it.
     """
-    marks = ("warm-up", item.is_warmup), ("disturbed", item.is_disturbed), ("rerun", item.is_rerun)
-    notes = [
-        *(word for word, holds in marks if holds),
-        *([f"control {item.control}"] if item.control else []),
-    ]
-    seconds = (item.device_ns or item.wall_ns) / item.loops / 1e9
-    name, scale = (race.measure, scale_of(race.unit)) if race and race.measure else ("step_s", 1.0)
-    yield _one(
-        "timed", name, item.arm, stream, item.round, item.t, scale * seconds, " ".join(notes)
-    )
-    if race and race.device in ("cpu", "process") and item.thread_ns is not None:
-        thread_s = item.thread_ns / item.loops / 1e9
-        yield _one(
-            "timed", "thread_s", item.arm, stream, item.round, item.t, thread_s, " ".join(notes)
-        )
+    name = "step_s"
+    scale = 1.0
+    if race and race.measure:
+        name = race.measure
+        scale = scale_of(race.unit)
+    seconds = (block.device_ns or block.wall_ns) / block.loops / 1e9
+    note = _describe_block(block)
+    yield _piece("timed", name, block.arm, stream, block.round, block.t, scale * seconds, note)
+    if race and race.device in ("cpu", "process") and block.thread_ns is not None:
+        thread_s = block.thread_ns / block.loops / 1e9
+        yield _piece("timed", "thread_s", block.arm, stream, block.round, block.t, thread_s, note)
 
 
-def _sampled(stream: str, item: events.Sampled, number: int) -> Iterator[SamplePiece]:
-    for name, value in usage_of(item).items():
-        is_told = math.isfinite(value)
-        why = "" if is_told else f"n/a: {why_untold(item)}"
-        yield _one(
-            "sampled", name, "", stream, number, item.t, float(value) if is_told else None, why
-        )
-    for uuid, metrics in item.gpus.items():
-        for name, value in metrics.items():
-            why = (
-                ", ".join(throttle_names(int(value)))
-                if name == "throttle_mask" and 0 <= value < MASKS
-                else ""
-            )
-            yield _one(
-                "sampled", name, uuid, stream, number, item.gpus_asked.get(uuid, item.t), value, why
-            )
+def _describe_block(block: events.BlockTimed) -> str:
+    words = []
+    if block.is_warmup:
+        words.append("warm-up")
+    if block.is_disturbed:
+        words.append("disturbed")
+    if block.is_rerun:
+        words.append("rerun")
+    if block.control:
+        words.append(f"control {block.control}")
+    return " ".join(words)
 
 
-def _one(
+def _sampled(stream: str, sample: events.Sampled, number: int) -> Iterator[SamplePiece]:
+    """Yield what the processes used at one moment, and what the GPUs did."""
+    for name, reading in usage_of(sample).items():
+        value = None
+        note = f"n/a: {why_untold(sample)}"
+        if math.isfinite(reading):
+            value = float(reading)
+            note = ""
+        yield _piece("sampled", name, "", stream, number, sample.t, value, note)
+    for uuid, metrics in sample.gpus.items():
+        read_at = sample.gpus_asked.get(uuid, sample.t)
+        for name, reading in metrics.items():
+            note = ""
+            if name == "throttle_mask" and 0 <= reading < MASKS:
+                note = ", ".join(throttle_names(int(reading)))
+            yield _piece("sampled", name, uuid, stream, number, read_at, reading, note)
+
+
+def _allocated(stream: str, held: events.GpuHeld, number: int) -> Iterator[SamplePiece]:
+    """Yield what torch's allocator held on a GPU; older runs did not record its peak."""
+    sizes = {"allocated_bytes": held.allocated_bytes, "reserved_bytes": held.reserved_bytes}
+    if held.allocated_peak_bytes:
+        sizes["allocated_peak_bytes"] = held.allocated_peak_bytes
+    for name, size in sizes.items():
+        yield _piece("sampled", name, held.uuid, stream, number, held.t, float(size))
+
+
+def _piece(
     kind: str,
     name: str,
     arm: str,
     writer: str,
     number: int,
-    t: int,
+    time_ns: int,
     value: float | None,
     note: str = "",
 ) -> SamplePiece:
-    return SamplePiece(kind, name, arm, writer, [number], [number], [t], [value], [note])
+    """Return a piece of one number."""
+    return SamplePiece(kind, name, arm, writer, [number], [number], [time_ns], [value], [note])

@@ -1,25 +1,26 @@
-"""Runs side by side, ready to be written down in a report: what differs, the claims with intervals, curves over each other."""
+"""Runs side by side in a report: what differs, the claims with intervals, and overlaid curves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuilab.record.finding_words import for_how_long
 from tuilab.record.series import siblings
+from tuilab.record.summary import RunSummary
 from tuilab.reports.charts.geometry import ChartShapes, draw_chart
 from tuilab.reports.charts.panels import panel_of
 from tuilab.reports.comparison_words import (
     axes_of,
     command_tables,
-    going_on,
-    in_order,
     number_tables,
-    overlaid,
+    order_differences,
+    overlay_curves,
     pair_words,
+    running_positions,
     shared_names,
-    side_found,
     source_changes,
+    verdict_and_measured,
 )
-from tuilab.reports.pages import PageBudget, look_of, when_of
+from tuilab.reports.pages import PageBudget, mark_and_kind, when_of
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
@@ -27,22 +28,23 @@ from tuilab.runs.comparing.comparison import Comparison, verdict_words
 from tuilab.runs.comparing.differences import Difference, box_of
 from tuilab.text.display import plural, show
 
-_MOST_CHARTS, _MOST_ROWS = 8, 60
-_FEW_POINTS = 0.4  # of what a chart alone may have
+_MOST_CHARTS = 8
+_MOST_ROWS = 60  # of differences
+_MOST_POINTS = 0.4  # in one chart, in units of the points that a chart alone may have
 
 
 @dataclass(frozen=True)
 class RunClaim:
-    """What one run says of a claim."""
+    """A claim in one run."""
 
     verdict: str
     mark: str
     kind: str
-    found: str
+    measured: str
 
 
 @dataclass(frozen=True)
-class Claimed:
+class SideBySideClaim:
     """A claim in every run."""
 
     text: str
@@ -56,90 +58,102 @@ class SideBySide:
 
     id: str
     title: str
-    runs: tuple[tuple[str, ...], ...]  # number, id, scenario, box, when, how it ended
-    has_boxes: bool  # they were not all made on one
+    runs: tuple[tuple[str, ...], ...]  # number, id, scenario, machine, start, how it ended
+    has_boxes: bool  # the runs are from several machines
     differences: tuple[Difference, ...]
     more_differences: int
     same: int
     changes: tuple[str, ...]
-    claims: tuple[Claimed, ...]
+    claims: tuple[SideBySideClaim, ...]
     numbers: tuple[tuple[str, ...], ...]
     same_numbers: int
-    overview: str  # how the claims came out beside each other
+    overview: str  # how many claims came out alike
     charts: tuple[ChartShapes, ...]
 
 
-def side_by_side(group: Sequence[ReportedRun], room: PageBudget) -> SideBySide:
+def side_by_side(group: Sequence[ReportedRun], budget: PageBudget) -> SideBySide:
     """Return what differs between runs."""
-    found = comparison.compare([subject.summary for subject in group], going_on(group))
-    differences = in_order(found.differences)
+    summaries = [subject.summary for subject in group]
+    compared = comparison.compare(summaries, running_positions(group))
+    differences = order_differences(compared.differences)
+    # claims on which the runs differ come first
+    pairs = sorted(compared.claims, key=lambda pair: not verdict_words(pair))
+    names = shared_names(group, compared)
     return SideBySide(
         id="-".join(subject.id for subject in group[:4]),
         title=" and ".join(dict.fromkeys(subject.name for subject in group)),
-        runs=tuple(_run(at, subject) for at, subject in enumerate(group, 1)),
-        has_boxes=bool(found.boxes),
+        runs=tuple(_run(number, subject) for number, subject in enumerate(group, 1)),
+        has_boxes=bool(compared.boxes),
         differences=tuple(differences[:_MOST_ROWS]),
         more_differences=max(len(differences) - _MOST_ROWS, 0),
-        same=found.same,
+        same=compared.same,
         changes=tuple(source_changes(group)),
-        claims=tuple(
-            _claimed(pair)
-            for pair in sorted(found.claims, key=lambda pair: not verdict_words(pair))[
-                : room.claims
-            ]
-        ),
-        numbers=tuple(_numbers(group, found)[: room.claims]),
-        same_numbers=sum(len(set(values)) == 1 for _, values in found.sizes),
-        overview=_overview(found.claims),
-        charts=tuple(
-            _chart(group, name, room) for name in shared_names(group, found)[:_MOST_CHARTS]
-        ),
+        claims=tuple(_claim(pair) for pair in pairs[: budget.claims]),
+        numbers=tuple(_numbers(group, compared)[: budget.claims]),
+        same_numbers=sum(len(set(values)) == 1 for _, values in compared.sizes),
+        overview=_describe_claims(compared.claims),
+        charts=tuple(_chart(summaries, name, budget) for name in names[:_MOST_CHARTS]),
     )
 
 
-def _overview(claims: Sequence[ClaimPair]) -> str:
-    """Return how many claims came out alike, and how many not."""
-    alone = sum(None in pair.sides for pair in claims)
-    otherwise = sum(bool(verdict_words(pair)) for pair in claims if None not in pair.sides)
-    told = [
-        f"{otherwise} different" if otherwise else "",
-        f"{len(claims) - alone - otherwise} the same",
-        f"{alone} not claimed in every run" if alone else "",
-    ]
-    return f"{plural(len(claims), 'claim')}: {', '.join(filter(None, told))}." if claims else ""
+def _describe_claims(pairs: Sequence[ClaimPair]) -> str:
+    """Return how many claims came out alike, and how many did not; nothing without claims."""
+    if not pairs:
+        return ""
+    different = 0
+    same = 0
+    partial = 0
+    for pair in pairs:
+        if None in pair.sides:
+            partial += 1
+        elif verdict_words(pair):
+            different += 1
+        else:
+            same += 1
+    counts = []
+    if different:
+        counts.append(f"{different} different")
+    counts.append(f"{same} the same")
+    if partial:
+        counts.append(f"{partial} not claimed in every run")
+    return f"{plural(len(pairs), 'claim')}: {', '.join(counts)}."
 
 
-def _run(at: int, subject: ReportedRun) -> tuple[str, ...]:
+def _run(number: int, subject: ReportedRun) -> tuple[str, ...]:
     host = show(box_of(subject.summary), 60)
-    ended = f"{show(subject.state)} {for_how_long(f'{subject.summary.elapsed_s:.1f} s', subject.state)}".rstrip()
-    return str(at), subject.id, subject.name, host, when_of(subject), ended
+    duration = for_how_long(f"{subject.summary.elapsed_s:.1f} s", subject.state)
+    ended = f"{show(subject.state)} {duration}".rstrip()
+    return str(number), subject.id, subject.name, host, when_of(subject), ended
 
 
-def _claimed(pair: ClaimPair) -> Claimed:
-    return Claimed(
-        pair.text, tuple(_told(side) for side in pair.sides), "; ".join(pair_words(pair))
-    )
+def _claim(pair: ClaimPair) -> SideBySideClaim:
+    sides = tuple(_side(side) for side in pair.sides)
+    return SideBySideClaim(pair.text, sides, "; ".join(pair_words(pair)))
 
 
-def _told(side: Side | None) -> RunClaim:
+def _side(side: Side | None) -> RunClaim:
     if side is None:
         return RunClaim("not claimed", "–", "none", "")
-    verdict, found = side_found(side)
-    return RunClaim(verdict, *look_of(verdict), found)
+    verdict, measured = verdict_and_measured(side)
+    mark, kind = mark_and_kind(verdict)
+    return RunClaim(verdict, mark, kind, measured)
 
 
-def _numbers(group: Sequence[ReportedRun], found: Comparison) -> list[tuple[str, ...]]:
-    """Return the rows of all tables, each with the title of its own."""
+def _numbers(group: Sequence[ReportedRun], compared: Comparison) -> list[tuple[str, ...]]:
+    """Return the rows of all tables, each row with the title of its table."""
     rows = []
-    for table in [*number_tables(found), *command_tables(group, found)]:
-        rows += [(f"{table.title}: {name}", *values) for name, *values in table.rows]
+    for table in [*number_tables(compared), *command_tables(group, compared)]:
+        for name, *values in table.rows:
+            rows.append((f"{table.title}: {name}", *values))
     return rows
 
 
-def _chart(group: Sequence[ReportedRun], name: str, room: PageBudget) -> ChartShapes:
-    series = overlaid([subject.summary for subject in group], name)
-    names = [one.arm for one in series[: room.lines]]
-    summaries = [subject.summary for subject in group]
-    kin = [one for summary in summaries for one in siblings(summary.series, name)]
-    panel = panel_of(axes_of(summaries, name), series, names, kin=kin)
-    return draw_chart(panel, min(room.points, _FEW_POINTS), room.places)
+def _chart(summaries: Sequence[RunSummary], name: str, budget: PageBudget) -> ChartShapes:
+    """Return the chart of the curves of a name in all runs."""
+    curves = overlay_curves(summaries, name)
+    labels = [curve.arm for curve in curves[: budget.lines]]
+    kin = []
+    for summary in summaries:
+        kin += siblings(summary.series, name)
+    panel = panel_of(axes_of(summaries, name), curves, labels, kin=kin)
+    return draw_chart(panel, min(budget.points, _MOST_POINTS), budget.places)

@@ -1,4 +1,4 @@
-"""Writes a report in the format that is wanted, whole or not at all."""
+"""Writes a report in the chosen format, whole or not at all."""
 
 import os
 import stat
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from tuilab.reports.reported_run import ReportedRun, read_each
 from tuilab.storage.files import replace
 from tuilab.text.display import show
 
-ENDINGS = {  # how a file's name ends -> the format: a module of `formats`; the longest ending that fits is taken
+# By the ending of a file's name: the format, which is a module of `formats`. The longest ending
+# that fits decides.
+ENDINGS = {
     ".html": "html",
     ".htm": "html",
     ".md": "md",
@@ -26,22 +29,22 @@ ENDINGS = {  # how a file's name ends -> the format: a module of `formats`; the 
     ".tfevents": "tensorboard",
 }
 STDOUT = "-"
-GITHUB_LIMIT = 65_000  # characters, of 65,536 that a comment may have
+GITHUB_LIMIT = 65_000  # characters; a comment may have 65,536
 
 
-def format_of(target: str, wanted: str = "") -> str:
-    """Return the format of a file: the one that is wanted, else the one that its ending tells."""
-    if wanted:
-        return wanted
+def format_of(target: str, chosen: str = "") -> str:
+    """Return the chosen format of a report; without one, the format that the file's name tells."""
+    if chosen:
+        return chosen
     if target == STDOUT:
         return "md"
-    found = [ending for ending in ENDINGS if target.lower().endswith(ending)]
-    if not found:
-        known = ", ".join(ENDINGS)
+    endings = [ending for ending in ENDINGS if target.lower().endswith(ending)]
+    if not endings:
         raise UsageError(
-            f"cannot tell the report format from {show(target, 200)}; use one of the extensions {known}, or --as FORMAT"
+            f"cannot tell the report format from {show(target, 200)}; "
+            f"use one of the extensions {', '.join(ENDINGS)}, or --as FORMAT"
         )
-    return ENDINGS[max(found, key=len)]
+    return ENDINGS[max(endings, key=len)]
 
 
 def write(
@@ -53,7 +56,11 @@ def write(
     limit: int = 0,
     is_appended: bool = False,
 ) -> None:
-    """Write the report on some runs to a file, or to stdout for `-`."""
+    """Write the report on some runs to a file, or to stdout for `-`.
+
+    `known` are scenarios that the report names if no run is of them. `limit` is the number of
+    characters that the report may have; 0 sets no limit.
+    """
     if kind == "tensorboard":
         from tuilab.reports.formats.tensorboard import export
 
@@ -68,13 +75,13 @@ def write(
         options["scenarios"] = known
     if limit:
         options["limit"] = limit
-    _put(target, _pieces(kind, subjects, **options), is_appended=is_appended)
+    _put(target, _render(kind, subjects, **options), is_appended=is_appended)
 
 
 def write_compared(groups: Sequence[Sequence[ReportedRun]], target: str, kind: str) -> None:
-    """Write a report on runs side by side, a page or Markdown, with each of the runs below."""
-    subjects = list({id(one): one for group in groups for one in group}.values())
-    _put(target, _pieces(kind, subjects, groups=groups))
+    """Write a report on runs side by side, with each of the runs below, as HTML or Markdown."""
+    subjects = {id(subject): subject for subject in chain.from_iterable(groups)}
+    _put(target, _render(kind, list(subjects.values()), groups=groups))
 
 
 def write_text(target: str, text: str) -> None:
@@ -82,36 +89,41 @@ def write_text(target: str, text: str) -> None:
     _put(target, [text])
 
 
-def check_target(target: str, wanted: str = "") -> str:
-    """Return the format of a report that will be written later; say now what can be known to fail then."""
-    kind = format_of(target, wanted)
+def check_target(target: str, chosen: str = "") -> str:
+    """Return the format of a report that will be written later.
+
+    Errors that can be known before are raised here, so that no run is made in vain.
+    """
+    kind = format_of(target, chosen)
+    if target == STDOUT:
+        return kind
     folder = os.path.dirname(os.path.abspath(target))
-    is_wrong_kind = os.path.isdir(target) and kind != "tensorboard"
-    if target != STDOUT and (
-        is_wrong_kind or not os.path.isdir(folder) or not os.access(folder, os.W_OK)
-    ):
-        if is_wrong_kind:
-            what = "it is a folder"
-        elif os.path.isdir(folder):
-            what = f"you cannot write to the folder {show(folder, 300)}"
-        else:
-            what = f"there is no folder {show(folder, 300)}"
-        raise CannotRecord(f"cannot write {show(target, 300)}: {what}; name another file")
+    problem = ""
+    if os.path.isdir(target) and kind != "tensorboard":
+        problem = "it is a folder"
+    elif not os.path.isdir(folder):
+        problem = f"there is no folder {show(folder, 300)}"
+    elif not os.access(folder, os.W_OK):
+        problem = f"you cannot write to the folder {show(folder, 300)}"
+    if problem:
+        raise CannotRecord(f"cannot write {show(target, 300)}: {problem}; name another file")
     return kind
 
 
 def tell_lack(kind: str) -> None:
-    """Say what opens a format and is not installed here, before the work is done; it is written all the same."""
+    """Say which package opens a format if it is not installed here; the report needs none."""
     if kind == "tensorboard" and find_spec("tensorboard") is None:
         step = "install it to open the report: pip install tensorboard"
         print(f"tuilab: TensorBoard is not installed here; {step}", file=sys.stderr)
 
 
 def read_subjects(runs: Sequence[Path], *, keeps_private: bool = False) -> list[ReportedRun]:
-    """Read runs; of several, one that cannot be read is named and left out."""
-    return read_each(
-        runs, lambda words: print(f"tuilab: {words}", file=sys.stderr), keeps_private=keeps_private
-    )
+    """Read runs; of several, a run that cannot be read is named on stderr and left out."""
+
+    def warn(words: str) -> None:
+        print(f"tuilab: {words}", file=sys.stderr)
+
+    return read_each(runs, warn, keeps_private=keeps_private)
 
 
 def _put(target: str, pieces: Iterable[str], *, is_appended: bool = False) -> None:
@@ -121,7 +133,8 @@ def _put(target: str, pieces: Iterable[str], *, is_appended: bool = False) -> No
         return
     try:
         if is_appended:
-            _append(target, pieces)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            _write_all(os.open(target, flags, 0o666), pieces)
         else:
             _replace(target, pieces)
     except OSError as problem:
@@ -133,25 +146,19 @@ def _put(target: str, pieces: Iterable[str], *, is_appended: bool = False) -> No
         ) from problem
 
 
-def _pieces(kind: str, subjects: Sequence[ReportedRun], **options: Any) -> Iterable[str]:
-    """Return the report in pieces; a format is loaded when it is wanted."""
+def _render(kind: str, subjects: Sequence[ReportedRun], **options: Any) -> Iterable[str]:
+    """Return the report in pieces; the module of its format is imported here."""
     rendered = import_module(f"tuilab.reports.formats.{kind}").render(subjects, **options)
     return [rendered] if isinstance(rendered, str) else rendered
 
 
 def _replace(target: str, pieces: Iterable[str]) -> None:
-    """Put a file in the place of an older one at once; what is no file (a pipe, /dev/stdout) is written into."""
+    """Replace a file at once; a pipe or a device, such as /dev/stdout, is written into."""
     path = os.path.realpath(target)
     if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
         _write_all(os.open(path, os.O_WRONLY | os.O_CLOEXEC), pieces)
     else:
         replace(path, _encode(pieces), 0o666)
-
-
-def _append(target: str, pieces: Iterable[str]) -> None:
-    _write_all(
-        os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666), pieces
-    )
 
 
 def _write_all(fd: int, pieces: Iterable[str]) -> None:

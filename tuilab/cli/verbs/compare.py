@@ -33,7 +33,7 @@ from tuilab.errors import ExitCode, TuilabError, UsageError
 from tuilab.record.encoding import for_programs
 from tuilab.reports.compare_document import CompareDocument, compared_runs
 from tuilab.reports.compare_text import render, width_here
-from tuilab.reports.comparison_words import going_on
+from tuilab.reports.comparison_words import running_positions
 from tuilab.reports.reported_run import ReportedRun, read_subject
 from tuilab.runs import store
 from tuilab.runs.command_line import hint
@@ -103,7 +103,7 @@ def command(
     for group in groups:
         looks = [_look(run_dir, keeps_private=keep_private or not target) for run_dir in group]
         compared.append(
-            (looks, comparison.compare([look.summary for look in looks], going_on(looks)))
+            (looks, comparison.compare([look.summary for look in looks], running_positions(looks)))
         )
     stopped = [
         (gate, words)

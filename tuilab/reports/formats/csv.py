@@ -11,7 +11,7 @@ from tuilab.reports.formats.numbers import ReportedNumber, reported_numbers
 from tuilab.reports.formats.safe_names import safe_name
 from tuilab.reports.missing_data import damage
 from tuilab.reports.reported_run import ReportedRun
-from tuilab.reports.samples import SamplePiece, pieces
+from tuilab.reports.samples import SamplePiece, read_samples
 from tuilab.reports.sweeps.points import number_of
 from tuilab.text.display import show
 
@@ -37,7 +37,7 @@ def render(subjects: Sequence[ReportedRun]) -> Iterator[str]:
         last_cells = [record, *(_format_setting(subject.point.get(name)) for name in settings)]
         for number in reported_numbers(subject):
             yield _make_number_row(run, number, last_cells)
-        for piece in pieces(subject.run_dir, subject.word):
+        for piece in read_samples(subject.run_dir, subject.word):
             yield "".join(_make_sample_rows(run, piece, subject.summary.first_t, last_cells))
 
 

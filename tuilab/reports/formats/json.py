@@ -18,7 +18,7 @@ from tuilab.reports.advice.winner import choose_value
 from tuilab.reports.missing_data import gaps
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import DocumentPart, Key, Result, ResultRatio, document
-from tuilab.reports.samples import SamplePiece, pieces
+from tuilab.reports.samples import SamplePiece, read_samples
 from tuilab.runs import command_line
 
 
@@ -131,7 +131,7 @@ def render(subjects: Sequence[ReportedRun]) -> Iterator[str]:
         yield f'{run_separator}\n{text},\n "samples": ['
         run_separator = ","
         separator = ""
-        for piece in pieces(subject.run_dir, subject.word):
+        for piece in read_samples(subject.run_dir, subject.word):
             yield f"{separator}\n  {_encode_samples(piece, subject.summary.first_t)}"
             separator = ","
         yield "\n ]\n}"

@@ -14,7 +14,7 @@ from tuilab.record.events import TableShown
 from tuilab.record.gpus.own_gpus import Throttling, own_gpus
 from tuilab.record.series import first_of_each_arm, siblings
 from tuilab.reports.charts.panels import metric_names
-from tuilab.reports.comparison_words import axes_of, overlaid
+from tuilab.reports.comparison_words import axes_of, overlay_curves
 from tuilab.reports.formats.markup import bullets, escape, fence, table
 from tuilab.reports.opening import Opening
 from tuilab.reports.outline import outline_of
@@ -203,7 +203,7 @@ def _render_side_by_side(group: Sequence[ReportedRun], level: str) -> _Section:
         runs.append(f"run {number}, {box}" if compared.has_boxes else f"run {number}")
     claims = []
     for claim in compared.claims:
-        sides = [f"{side.mark} {side.verdict} {side.found}" for side in claim.sides]
+        sides = [f"{side.mark} {side.verdict} {side.measured}" for side in claim.sides]
         claims.append((claim.text, *sides, claim.words))
     differences = [(f"{row.part} {row.name}", *row.values) for row in compared.differences]
     facts = f"{compared.same} facts (parameters, source, environment)"
@@ -227,7 +227,7 @@ def _draw_overlaid_charts(group: Sequence[ReportedRun], names: Sequence[str]) ->
     summaries = [subject.summary for subject in group]
     charts = []
     for name in names:
-        series = overlaid(summaries, name)
+        series = overlay_curves(summaries, name)
         if not series:
             continue
         axes = axes_of(summaries, series[0].name)

@@ -21,7 +21,7 @@ from tuilab.reports.formats.safe_names import add_digest, safe_name
 from tuilab.reports.missing_data import damage, gaps
 from tuilab.reports.png import png
 from tuilab.reports.reported_run import ReportedRun
-from tuilab.reports.samples import SamplePiece, pieces
+from tuilab.reports.samples import SamplePiece, read_samples
 from tuilab.storage.scratch import scratch
 from tuilab.text.display import show, show_lines
 
@@ -125,7 +125,7 @@ def _list_records(subject: ReportedRun, began_s: float) -> Iterator[_Record]:
                 event_file.image_record(tag, data, image.rows, image.cols, wall_s, image.step),
             )
     first_writers: dict[tuple[str, str], str] = {}  # of each curve, by arm and tag
-    for piece in pieces(subject.run_dir, subject.word):
+    for piece in read_samples(subject.run_dir, subject.word):
         piece_wall_s = [_wall_s(subject, t, began_s) for t in piece.times]
         arm = "" if piece.kind == "sampled" else piece.arm  # a sample has its GPU there
         for curve in _split_curves(piece, piece_wall_s):
