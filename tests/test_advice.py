@@ -15,9 +15,9 @@ from tests.tui.made_up import make_run, started
 from tuilab.catalogue.scenario import Scenario
 from tuilab.probes.settings import VariableSetting, read_setting
 from tuilab.record import events
-from tuilab.reports.advice.advised import Advice, Advised, advise
+from tuilab.reports.advice.advised import Advice, AdvisedSetting, advise
 from tuilab.reports.advice.env_file import env_file
-from tuilab.reports.advice.winner import ChosenValue, choose
+from tuilab.reports.advice.winner import ChosenValue, choose_value
 from tuilab.reports.reported_run import ReportedRun, read_subject
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -28,14 +28,14 @@ RANK = Scenario("rank-threads", "cpu", "", settings=(("OMP_NUM_THREADS", "ranks"
 
 
 def chosen(subject: ReportedRun) -> ChosenValue:
-    return choose(subject.summary, next(iter(subject.summary.settings.values())))
+    return choose_value(subject.summary, next(iter(subject.summary.settings.values())))
 
 
 def advised(*subjects: ReportedRun, **more: Any) -> Advice:
     return advise(subjects, {**HERE, "host": HOST}, **more)
 
 
-def values(found: list[Advised]) -> list[tuple[str, str]]:
+def values(found: list[AdvisedSetting]) -> list[tuple[str, str]]:
     return [(one.name, one.choice.value) for one in found]
 
 
@@ -137,7 +137,7 @@ def test_of_what_was_counted_the_least_wins_in_every_repeat(tmp_path: Path) -> N
 def test_a_run_that_cannot_speak_for_the_box_is_named_with_the_reason(
     tmp_path: Path, change: dict[str, Any], why: str
 ) -> None:
-    found = advised(raced(tmp_path, **change), known=[OMP])
+    found = advised(raced(tmp_path, **change), scenarios=[OMP])
 
     assert (values(found.settings), [one.why for one in found.unused]) == ([], [why])
     assert "export" not in env_file(found)
@@ -178,7 +178,7 @@ def test_of_several_runs_the_newest_that_counts_speaks(tmp_path: Path) -> None:
 
     found = advised(old, quick, new)
 
-    assert (found.settings, found.unused, [one.subject.id for one in found.stays]) == (
+    assert (found.settings, found.unused, [one.subject.id for one in found.unchanged]) == (
         [],
         [],
         ["000002"],
@@ -208,7 +208,7 @@ def test_ranks_have_values_of_their_own_and_only_for_as_many_as_raced(tmp_path: 
 
     assert advised(of_four).settings == []
     assert values(advised(of_four, ranks=4).settings) == [("OMP_NUM_THREADS", "2")]
-    eight = advised(of_four, ranks=8, known=[RANK, OMP])
+    eight = advised(of_four, ranks=8, scenarios=[RANK, OMP])
     assert (
         eight.settings == []
         and "#   OMP_NUM_THREADS: tuilab run rank-threads --ranks 8 --headless\n" in env_file(eight)

@@ -159,7 +159,7 @@ def test_the_chart_of_a_result_draws_a_sweep_with_its_gaps_and_leaves_out_what_h
 
 
 def test_a_report_draws_the_same_axes_and_keeps_the_steps_as_they_are() -> None:
-    chart = geometry.draw(panel_of(ROWS, [SQUARES], [""]))
+    chart = geometry.draw_chart(panel_of(ROWS, [SQUARES], [""]))
 
     assert (chart.title, chart.about) == ("backward", "ms, logarithmic, over rows, logarithmic")
     assert [tick.label for tick in chart.x_ticks] == ["1", "10", "100", "1k"]

@@ -23,7 +23,7 @@ from tests.tui.made_up import make_run, started
 from tuilab.cli.schemas import names, schema_of
 from tuilab.record import events
 from tuilab.reports.formats import event_file
-from tuilab.reports.formats.tensorboard import folder_of
+from tuilab.reports.formats.tensorboard import folder_name
 from tuilab.reports.reported_run import ReportedRun, read_subject
 from tuilab.reports.write_report import write
 
@@ -157,7 +157,7 @@ def test_tensorboard_keeps_the_curves_of_arms_apart(
     found = {
         arm: [
             (one.step, one.value)
-            for one in accumulator(root / folder_of(arm)).Scalars("logged/loss")
+            for one in accumulator(root / folder_name(arm)).Scalars("logged/loss")
         ]
         for arm in ALIKE
     }
@@ -192,7 +192,7 @@ def test_tensorboard_lists_one_run_for_each_arm(
     found = {path.parent.relative_to(target) for path in target.rglob("events.*")}
     tags = accumulator(target / "tour" / "careful").Tags()["scalars"]
 
-    assert found == {Path("tour", folder_of(arm)) if arm else Path("tour") for arm in arms}
+    assert found == {Path("tour", folder_name(arm)) if arm else Path("tour") for arm in arms}
     assert len(writers) == 6
     others = {f"{writer}/logged/loss" for writer in writers - {"worker-0"}}
     assert {tag for tag in tags if tag.endswith("logged/loss")} == {"logged/loss", *others}
@@ -219,8 +219,8 @@ def test_tensorboard_reads_odd_steps_and_numbers(tmp_path: Path) -> None:
         [0, 127, 128, 2**40, -5, 2**63 - 1],
         [1.5, math.nan, 1e300, -math.inf, 0.0, -3.0],
     )
-    data = event_file.scalars("é", [1.0] * 6, steps, values)
-    (tmp_path / "events.out.tfevents.1.x").write_bytes(event_file.head(1.0) + data)
+    data = event_file.scalar_records("é", [1.0] * 6, steps, values)
+    (tmp_path / "events.out.tfevents.1.x").write_bytes(event_file.file_header(1.0) + data)
 
     read = accumulator(tmp_path).Scalars("é")
 

@@ -16,9 +16,9 @@ from tuilab.record import events
 from tuilab.record.series import Series
 from tuilab.reports import result_text
 from tuilab.reports.charts.frame import colour, dash, letter
-from tuilab.reports.charts.geometry import ChartShapes, draw
-from tuilab.reports.charts.letters import End, letters, spread
-from tuilab.reports.charts.panels import Panel, series_panels, spreads
+from tuilab.reports.charts.geometry import ChartShapes, draw_chart
+from tuilab.reports.charts.letters import LineEnd, place_letters, spread_apart
+from tuilab.reports.charts.panels import Panel, series_panels, time_spreads
 from tuilab.reports.formats import html, md
 from tuilab.reports.reported_run import ReportedRun, read_subject
 from tuilab.text.display import distinct_labels, shorten
@@ -52,7 +52,7 @@ def chart_of(*all_values: list[float], is_log: bool = False, share: float = 1.0)
         found.append(Series("loss", arm=f"arm {at}"))
         for step, value in enumerate(values):
             found[-1].add(step, step, value)
-    return draw(Panel("loss", lines_of(found), is_log=is_log), share)
+    return draw_chart(Panel("loss", lines_of(found), is_log=is_log), share)
 
 
 def test_arms_that_share_many_characters_are_two_in_every_chart_and_table(
@@ -62,7 +62,7 @@ def test_arms_that_share_many_characters_are_two_in_every_chart_and_table(
     page = Elements(html.render([long_arms]))
 
     assert [line.look for line in panel.lines] == [0, 1]
-    assert [one.label for one in spreads(long_arms.summary)] == [ONE, TWO]
+    assert [one.label for one in time_spreads(long_arms.summary)] == [ONE, TWO]
     assert [entry["title"] for entry in page.of("li") if "title" in entry] == [ONE, TWO]
     labels = [curve["data-label"] for curve in page.of("g", class_="curve")]
     assert len(set(labels)) == 2 and [label[-4:] for label in labels] == ["_one", "_two"]
@@ -139,14 +139,14 @@ def test_letters_stand_at_their_lines_in_the_order_of_their_lines() -> None:
 
 
 def test_letters_spread_both_ways_within_the_chart_and_nearest_to_their_lines() -> None:
-    assert spread([50, 50, 50], 10, 0, 100) == [40, 50, 60]
-    assert spread([0, 1, 99], 10, 0, 100) == [0, 10, 99]
-    assert spread([99, 99, 100], 10, 0, 100) == [80, 90, 100]
-    assert spread([10, 30, 31], 10, 0, 100) == [10, 25.5, 35.5]
+    assert spread_apart([50, 50, 50], 10, 0, 100) == [40, 50, 60]
+    assert spread_apart([0, 1, 99], 10, 0, 100) == [0, 10, 99]
+    assert spread_apart([99, 99, 100], 10, 0, 100) == [80, 90, 100]
+    assert spread_apart([10, 30, 31], 10, 0, 100) == [10, 25.5, 35.5]
 
 
 def test_where_lines_crowd_some_have_no_letter_and_none_is_on_another() -> None:
-    shown = letters([End(look, 600, 20 + look) for look in range(40)], 22, 208)
+    shown = place_letters([LineEnd(look, 600, 20 + look) for look in range(40)], 22, 208)
 
     ys = [one.y for one in shown]
     assert 10 < len(shown) < 40

@@ -34,11 +34,11 @@ from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.record.series import Series
 from tuilab.reports import samples
-from tuilab.reports.charts.geometry import draw
+from tuilab.reports.charts.geometry import draw_chart
 from tuilab.reports.charts.panels import Panel, machine_panels
 from tuilab.reports.formats import csv as table
 from tuilab.reports.formats import html, junit, markup, md, tensorboard
-from tuilab.reports.formats.safe_names import whole
+from tuilab.reports.formats.safe_names import safe_name
 from tuilab.reports.formats.trace import trace
 from tuilab.reports.png import png
 from tuilab.reports.reported_run import read_subject
@@ -514,6 +514,17 @@ def test_the_trace_has_a_lane_for_each_arm_and_control_of_each_process() -> None
     assert len({event["pid"] for event in spans}) == 6
 
 
+def test_a_metric_that_was_never_measured_has_no_curve_in_tensorboard(tmp_path: Path) -> None:
+    idle = events.Sampled(processes=0, threads=0, cpu_percent=0.0, rss_bytes=0)
+    run_dir = make_run(tmp_path / "runs", started(), idle, events.StateChanged(state="succeeded"))
+
+    tensorboard.export([read_subject(run_dir)], str(tmp_path / "x.tfevents"))
+
+    (file,) = (tmp_path / "x.tfevents").rglob("events.out.*")
+    assert b"sampled/cpu_percent" in file.read_bytes()
+    assert b"sampled/rss_bytes" not in file.read_bytes()
+
+
 def test_spans_in_time_are_lanes_of_a_trace_and_bars_its_counters(tmp_path: Path) -> None:
     spans = [
         ("a", 5.0, 9.0, "s"),
@@ -627,7 +638,7 @@ def test_what_the_sampler_could_not_tell_is_a_gap_with_its_reason_in_every_forma
     rows = [row for row in table_of_all if row["name"] == "cpu_percent"]
     document, described = full([subject]), json.loads(schema_of("tuilab.report/2"))
     (told,) = (one for one in document["runs"][0]["samples"] if one["name"] == "cpu_percent")
-    memory, busy = map(draw, machine_panels(subject.summary))
+    memory, busy = map(draw_chart, machine_panels(subject.summary))
     tensorboard.export([subject], str(tmp_path / "x.tfevents"))
     (file,) = (tmp_path / "x.tfevents" / subject.run_dir.name).iterdir()
     why = [
@@ -659,14 +670,14 @@ def test_what_the_sampler_could_not_tell_is_a_gap_with_its_reason_in_every_forma
 
 
 def test_a_name_is_written_as_it_is_where_a_format_can_hold_it() -> None:
-    assert [whole(name) for name in ("lr=1e-3", "日本語", "a b", "x" * 5000)] == [
+    assert [safe_name(name) for name in ("lr=1e-3", "日本語", "a b", "x" * 5000)] == [
         "lr=1e-3",
         "日本語",
         "a b",
         "x" * 5000,
     ]
-    assert whole("a\nb") != whole("a b") and whole("a\nb").startswith("a b #")
-    assert whole(whole("a\nb")) != whole(
+    assert safe_name("a\nb") != safe_name("a b") and safe_name("a\nb").startswith("a b #")
+    assert safe_name(safe_name("a\nb")) != safe_name(
         "a\nb"
     )  # a name that looks like one that was marked is marked, too
 
@@ -675,7 +686,7 @@ def chart_of(*values: float, is_log: bool = False) -> str:
     series = Series("loss")
     for step, value in enumerate(values):
         series.add(step, step, value)
-    (curve,) = draw(Panel("loss", lines_of([series]), is_log=is_log)).curves
+    (curve,) = draw_chart(Panel("loss", lines_of([series]), is_log=is_log)).curves
     return curve.path
 
 

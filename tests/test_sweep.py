@@ -25,9 +25,9 @@ from tuilab.errors import UsageError
 from tuilab.record import events
 from tuilab.record.events import Sweep
 from tuilab.reports.reported_run import read_subject
-from tuilab.reports.sweeps.points import axis_of, groups_of, holds_where, number_of
-from tuilab.reports.sweeps.swept import swept as summed_up
-from tuilab.reports.sweeps.text import table
+from tuilab.reports.sweeps.points import axis_of, describe_where_it_holds, group_points, number_of
+from tuilab.reports.sweeps.sweep_summary import summarise_sweep as summed_up
+from tuilab.reports.sweeps.text import fit_table
 from tuilab.runs import read_entry, store, sweeps
 from tuilab.runs.index import Index
 from tuilab.runs.notes import Notes
@@ -131,11 +131,11 @@ def test_points_that_differ_along_the_axis_alone_stand_together() -> None:
         {"rows": rows, "device": device, "seed": 1} for rows in (1, 2) for device in ("cpu", "cuda")
     ]
 
-    assert groups_of(points, "rows", ["rows", "device"]) == {
+    assert group_points(points, "rows", ["rows", "device"]) == {
         "device=cpu": [0, 2],
         "device=cuda": [1, 3],
     }
-    assert groups_of(points, "rows", ["rows"]) == {"": [0, 1, 2, 3]}
+    assert group_points(points, "rows", ["rows"]) == {"": [0, 1, 2, 3]}
 
 
 # ---- where a claim holds
@@ -164,13 +164,13 @@ def test_points_that_differ_along_the_axis_alone_stand_together() -> None:
     ],
 )
 def test_where_a_claim_holds_is_told_in_a_phrase(holds: str, words: str) -> None:
-    assert holds_where(_places(holds), is_ordered=True) == words
+    assert describe_where_it_holds(_places(holds), is_ordered=True) == words
 
 
 @given(some.text("yn?", min_size=1, max_size=6), some.booleans())
 def test_no_value_is_told_to_hold_that_does_not(holds: str, is_ordered: bool) -> None:
     """Read back what is said, as a person would: where each value stands, in one of the three."""
-    said = holds_where(_places(holds), is_ordered=is_ordered)
+    said = describe_where_it_holds(_places(holds), is_ordered=is_ordered)
 
     assert (
         "".join(_read_back(said, str(at), len(holds)) for at in range(1, len(holds) + 1)) == holds
@@ -529,7 +529,7 @@ def test_a_table_that_is_too_wide_loses_whole_columns(tmp_path: Path) -> None:
     loss = events.Logged(s=0, v={"loss": 1.124})
     run_dir = make_run(tmp_path, point, story, loss, events.StateChanged(state="succeeded"))
 
-    assert table(summed_up([read_subject(run_dir)]).numbers, 60) == [
+    assert fit_table(summed_up([read_subject(run_dir)]).numbers, 60) == [
         "        step  last loss  run",
         "lr=0.1  1 ms  1.124      abcdef",
         "left out for the width: where a step goes; a report has it",
@@ -542,17 +542,17 @@ def test_a_table_that_is_too_wide_loses_what_stands_behind_a_semicolon_first() -
         ("lr=0.1", "1 ms, mean of 9 steps; the median is 2 ms", "1.124", "abcdef"),
     ]
 
-    assert table(rows, 50) == [
+    assert fit_table(rows, 50) == [
         "        step                   last loss  run",
         "lr=0.1  1 ms, mean of 9 steps  1.124      abcdef",
     ]
-    assert "; the median is 2 ms" in table(rows, 80)[1]
+    assert "; the median is 2 ms" in fit_table(rows, 80)[1]
 
 
 def test_a_table_that_is_too_wide_though_it_has_few_columns_is_stacked() -> None:
     rows = [("", "step", "run"), ("data=" + "word " * 9, "1 ms", "abcdef")]
 
-    assert table(rows, 40) == [
+    assert fit_table(rows, 40) == [
         "data=word word word word word word word",
         "  word word",
         "  step  1 ms",

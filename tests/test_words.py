@@ -22,12 +22,12 @@ from tuilab.record.folding.fold import fold
 from tuilab.record.journal.writer import Writer
 from tuilab.record.tracebacks import frames
 from tuilab.reports import result_text
-from tuilab.reports.charts.geometry import draw as figure
+from tuilab.reports.charts.geometry import draw_chart as figure
 from tuilab.reports.charts.panels import series_panels
 from tuilab.reports.charts.spreads import draw_spreads as draw_in_html
 from tuilab.reports.formats import html, md
 from tuilab.reports.reported_run import ReportedRun, read_subject
-from tuilab.reports.sweeps.points import curve_ends
+from tuilab.reports.sweeps.points import final_values
 from tuilab.text.words import extent, formatter_of, seconds, size
 from tuilab.tui.state.run_source import note_arms
 
@@ -138,7 +138,7 @@ def test_lines_of_one_name_end_in_one_range_in_every_view() -> None:
         ("base (2 of 3 lines)", "last 10.7 ms (worker-2)..41 ms (worker-0)"),
     ]  # fmt: skip
     assert ends_of_curves(summary) == {"last loss base": "10.7 (worker-2)..41 (worker-0)"}
-    assert curve_ends(summary) == {
+    assert final_values(summary) == {
         "step_ms": 41.01,
         "loss": 41.01,
     }  # of a sweep, where a point has one place

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tuilab.cli import options
 from tuilab.drawings.glyphs import Style, style_of
-from tuilab.reports.sweeps.points import settings_of
+from tuilab.reports.sweeps.points import describe_settings
 from tuilab.runs import store, sweeps
 from tuilab.runs.command_line import hint, short
 from tuilab.runs.run_name import RunName
@@ -37,7 +37,7 @@ def _lines(begun: RecordedSweep, style: Style, width: int) -> list[str]:
     sweep_id = begun.sweep.id
     started = RunName(begun.entries[0].run).started
     counts = sweeps.describe_counts(begun.counts)
-    settings = shorten("; ".join(settings_of(begun.sweep)), 200)
+    settings = shorten("; ".join(describe_settings(begun.sweep)), 200)
     text = f"{sweep_id}  {started}  {counts}  {_name_of(begun)}: {settings}"
     first, *rest = wrap(text, max(width, 30), hang="  ")
     return [style.bold(sweep_id) + first.removeprefix(sweep_id), *rest]

@@ -28,8 +28,8 @@ from tuilab.record.events import Sweep
 from tuilab.record.states import RUNNING_STATES
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.sweeps.document import sweep_document
-from tuilab.reports.sweeps.points import point_words, varied_in
-from tuilab.reports.sweeps.swept import speakers, sweep_of, swept
+from tuilab.reports.sweeps.points import point_words, varied_settings
+from tuilab.reports.sweeps.sweep_summary import runs_of_points, summarise_sweep, sweep_of
 from tuilab.reports.sweeps.text import render
 from tuilab.reports.write_report import read_subjects
 from tuilab.runs import store, sweeps
@@ -61,7 +61,7 @@ def run_points(
     if run_remotely:
         run_remotely([structs.replace(order, waits=False) for order in orders])
         return _finish(sweep.id, root, printer)
-    varied = varied_in(sweep)
+    varied = varied_settings(sweep)
     number = 0
 
     def announce(order: RunOrder) -> None:
@@ -102,7 +102,7 @@ def follow_sweep(reference: str, root: Path, printer: ResultPrinter) -> ExitCode
     if begun.unfinished and not printer.is_quiet:
         print_progress(f"{begun.sweep.id}: {sweeps.describe_counts(begun.counts)}")
     for entry in _wait_for_points(begun):
-        printer.label = point_words(entry.point, varied_in(begun.sweep))
+        printer.label = point_words(entry.point, varied_settings(begun.sweep))
         follow_one(root / entry.run, printer, is_ours=False)
         if printer.codes[-1] == ExitCode.INTERRUPTED:
             return ExitCode.INTERRUPTED
@@ -172,9 +172,11 @@ def print_sweep_result(
     subjects = []
     for subject in read_subjects(begun.runs):
         subjects.append(replace(subject, of_sweep=entries[subject.run_dir.name]))
-    result = swept(subjects)
+    result = summarise_sweep(subjects)
     if code is None:
-        code = _exit_code_of_points(speakers(result.sweep, subjects), is_strict=printer.is_strict)
+        code = _exit_code_of_points(
+            runs_of_points(result.sweep, subjects), is_strict=printer.is_strict
+        )
     if printer.as_json:
         print_result(for_programs(sweep_document(result, subjects, code)))
     else:

@@ -13,8 +13,8 @@ from tuilab.catalogue.scenario import Scenario
 from tuilab.record.events import RunStarted
 from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
-from tuilab.reports.advice.advised import Advised, advise
-from tuilab.reports.advice.env_file import compared, env_file
+from tuilab.reports.advice.advised import AdvisedSetting, advise
+from tuilab.reports.advice.env_file import describe_comparison, env_file
 from tuilab.reports.advice.validity import Facts, facts_of
 from tuilab.reports.charts.spreads import Interval
 from tuilab.reports.pages import ClaimRow, claim_rows
@@ -152,7 +152,7 @@ def opening_of(subjects: Sequence[ReportedRun], scenarios: Sequence[Scenario] = 
     facts: Facts = {}
     if hosts:
         facts = _newest_facts(boxes[hosts[0]])
-    advice = advise(subjects, facts, known=scenarios)
+    advice = advise(subjects, facts, scenarios=scenarios)
 
     runs = [subject.summary.run for subject in subjects if subject.summary.run]
     newest_ns = max((run.wall_ns for run in runs), default=0)
@@ -175,7 +175,7 @@ def opening_of(subjects: Sequence[ReportedRun], scenarios: Sequence[Scenario] = 
         groups=tuple(_group_findings(findings)),
         settings=tuple(_recommended_setting(setting) for setting in advice.settings),
         env=env_file(advice),
-        has_env=bool(advice.settings or advice.stays or advice.conflicts or advice.unused),
+        has_env=bool(advice.settings or advice.unchanged or advice.conflicts or advice.unused),
         not_run=tuple(not_run),
     )
 
@@ -246,11 +246,11 @@ def _newest_facts(subjects: Sequence[ReportedRun]) -> Facts:
     return facts
 
 
-def _recommended_setting(advised: Advised) -> RecommendedSetting:
+def _recommended_setting(advised: AdvisedSetting) -> RecommendedSetting:
     return RecommendedSetting(
         setting=f"{advised.name}={advised.choice.value}",
-        about=show(advised.said.about),
-        compared=compared(advised),
+        about=show(advised.declared.about),
+        compared=describe_comparison(advised),
         against=show(advised.raced.against),
         id=advised.subject.id,
         name=advised.subject.name,

@@ -7,7 +7,7 @@ from itertools import chain
 from tuilab.catalogue.scenario import Scenario
 from tuilab.reports.opening import Opening, opening_of
 from tuilab.reports.reported_run import ReportedRun
-from tuilab.reports.sweeps.swept import Swept, sweeps_of, swept
+from tuilab.reports.sweeps.sweep_summary import SweepSummary, group_by_sweep, summarise_sweep
 
 _MOST_RUNS = 6  # that fit side by side
 
@@ -18,7 +18,7 @@ class Outline:
 
     is_many: bool  # each run is one of many, so it has a brief page
     opening: Opening | None  # None: there is one run, or each run is in a sweep or a group
-    sweeps: list[Swept]
+    sweeps: list[SweepSummary]
     groups: Sequence[Sequence[ReportedRun]]  # runs side by side
 
 
@@ -31,7 +31,7 @@ def outline_of(
 
     If `groups` are given, they are shown side by side, and neither sweeps nor other groups.
     """
-    sweeps = [] if groups else sweeps_of(subjects)
+    sweeps = [] if groups else group_by_sweep(subjects)
     in_parts = {id(subject) for subject in chain.from_iterable(sweeps)}
     if not groups:
         groups = _group_by_scenario([run for run in subjects if id(run) not in in_parts])
@@ -40,7 +40,7 @@ def outline_of(
     opening = None
     if is_many and not _are_all_in(in_parts, subjects):
         opening = opening_of(subjects, scenarios)
-    return Outline(is_many, opening, [swept(sweep) for sweep in sweeps], groups)
+    return Outline(is_many, opening, [summarise_sweep(sweep) for sweep in sweeps], groups)
 
 
 def _are_all_in(in_parts: Set[int], subjects: Sequence[ReportedRun]) -> bool:

@@ -18,15 +18,15 @@ from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.tracebacks import as_named, frames
 from tuilab.record.verdicts import Verdict
-from tuilab.reports.charts.geometry import ChartShapes, draw
+from tuilab.reports.charts.geometry import ChartShapes, draw_chart
 from tuilab.reports.charts.panels import (
     MOST_LINES,
     MOST_PANELS,
     Panel,
     machine_panels,
-    names_of,
+    metric_names,
     series_panels,
-    spreads,
+    time_spreads,
     times_title,
 )
 from tuilab.reports.charts.spreads import Interval, TimingShapes, draw_interval, draw_spreads
@@ -197,8 +197,8 @@ def page_of(
         counts="" if is_watched else _count_verdicts(claims),
         arms=tuple(command_line.arms_of(run)) if run else (),
         claims=tuple(claims[: budget.claims]),
-        charts=tuple(draw(panel, share, budget.places) for panel in panels),
-        machine=tuple(draw(panel, share, budget.places) for panel in machine),
+        charts=tuple(draw_chart(panel, share, budget.places) for panel in panels),
+        machine=tuple(draw_chart(panel, share, budget.places) for panel in machine),
         timings=_draw_timings(summary),
         pictures=_list_pictures(list(summary.images.values())[: budget.pictures]),
         has_arms=ARMS in summary.figures,
@@ -286,7 +286,7 @@ def _draw_interval(claim: ResultClaim, claimed: ResultRatio) -> Interval | None:
 
 def _draw_timings(summary: RunSummary) -> TimingShapes:
     """Return the chart of the times of the arms."""
-    rows = spreads(summary)[:_MOST_ARMS]
+    rows = time_spreads(summary)[:_MOST_ARMS]
     return draw_spreads(rows, noise_floor(summary), measure_of(summary), title=times_title(summary))
 
 
@@ -439,7 +439,7 @@ def _list_left_out(
     if is_brief:
         return sentences
 
-    hidden = names_of(summary)[budget.panels :]
+    hidden = metric_names(summary)[budget.panels :]
     if hidden:
         count = plural(len(hidden), "series", "series")
         names = ", ".join(distinct_labels(hidden[:_MOST_HIDDEN_NAMES], 60).values())

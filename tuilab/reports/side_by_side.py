@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tuilab.record.finding_words import for_how_long
 from tuilab.record.series import siblings
 from tuilab.record.summary import RunSummary
-from tuilab.reports.charts.geometry import ChartShapes, draw
+from tuilab.reports.charts.geometry import ChartShapes, draw_chart
 from tuilab.reports.charts.panels import panel_of
 from tuilab.reports.comparison_words import (
     axes_of,
@@ -156,4 +156,4 @@ def _chart(summaries: Sequence[RunSummary], name: str, budget: PageBudget) -> Ch
     for summary in summaries:
         kin += siblings(summary.series, name)
     panel = panel_of(axes_of(summaries, name), curves, labels, kin=kin)
-    return draw(panel, min(budget.points, _MOST_POINTS), budget.places)
+    return draw_chart(panel, min(budget.points, _MOST_POINTS), budget.places)

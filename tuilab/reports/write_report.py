@@ -72,7 +72,7 @@ def write(
         return
     options: dict[str, Any] = {}
     if kind in ("html", "md"):
-        options["known"] = known
+        options["scenarios"] = known
     if limit:
         options["limit"] = limit
     _put(target, _render(kind, subjects, **options), is_appended=is_appended)

@@ -67,8 +67,8 @@ def command(
     if runs:
         run_dirs = find_runs(runs, folder)
     else:
-        run_dirs = gather.racing(folder, listed, ranks or 0)
-    advice, notes = gather.of_runs(run_dirs, listed, ranks or 0)
+        run_dirs = gather.find_racing_runs(folder, listed, ranks or 0)
+    advice, notes = gather.advise_from_runs(run_dirs, listed, ranks or 0)
     for note in notes:
         print(f"tuilab: {note}", file=sys.stderr)
     if as_json:

@@ -1,1 +1,1 @@
-"""Which settings follow from what was measured on a box: chosen among values that raced, and only while the box is the same."""
+"""Advice on settings: the values that won on a machine, valid while the machine is the same."""

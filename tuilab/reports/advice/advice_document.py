@@ -3,8 +3,8 @@
 import msgspec
 
 from tuilab.record.summary_parts import RacedSetting
-from tuilab.reports.advice.advised import Advice, Advised
-from tuilab.reports.advice.env_file import command_to_race
+from tuilab.reports.advice.advised import Advice, AdvisedSetting
+from tuilab.reports.advice.env_file import command_to_compare
 from tuilab.reports.advice.winner import ChosenValue
 from tuilab.reports.result import DocumentPart
 from tuilab.runs import command_line
@@ -34,7 +34,8 @@ class ComparedVariable(DocumentPart, frozen=True):
     against: str | None
     """what speaks against setting the variable"""
     others: list[OtherValue]
-    """other values, each with its time or cost as a multiple of that of the winner; of the default, if none won"""
+    """other values, each with its time or cost as a multiple of that of the winner; of the default,
+    if none won"""
     costs: dict[str, float]
     """what was counted for each value; empty if the values were timed"""
     unit: str | None
@@ -72,55 +73,60 @@ class AdviceDocument(DocumentPart, tag_field="schema", tag="tuilab.advice/1", fr
 
 
 def advice_document(advice: Advice) -> AdviceDocument:
-    """Return what follows, what does not, and what is not known."""
+    """Return the JSON document of an advice."""
+    not_counted = []
+    for run in advice.unused:
+        not_counted.append(UncountedRun(run.name, run.subject.run_dir.name, run.why))
+    not_known = []
+    for name, scenario in advice.unknown:
+        command = command_to_compare(name, scenario, advice.ranks)
+        not_known.append(UncomparedVariable(name, command))
     return AdviceDocument(
         ranks=advice.ranks or None,
         box=advice.facts,
-        settings=[_advised(advised) for advised in advice.settings],
-        left=[_advised(advised) for advised in advice.stays],
-        conflicts=[_advised(advised) for advised in advice.conflicts],
-        not_counted=[
-            UncountedRun(unused.name, unused.subject.run_dir.name, unused.why)
-            for unused in advice.unused
-        ],
-        not_known=[
-            UncomparedVariable(name, command_to_race(name, lesson, advice.ranks))
-            for name, lesson in advice.unknown
-        ],
+        settings=[_advised_variable(setting) for setting in advice.settings],
+        left=[_advised_variable(setting) for setting in advice.unchanged],
+        conflicts=[_advised_variable(setting) for setting in advice.conflicts],
+        not_counted=not_counted,
+        not_known=not_known,
     )
 
 
-def variable(raced: RacedSetting, choice: ChosenValue) -> ComparedVariable:
-    """Return a variable whose values were compared in a run, and what came of it."""
-    said = raced.records[0]
+def compared_variable(raced: RacedSetting, choice: ChosenValue) -> ComparedVariable:
+    """Return a variable whose values were compared in a run, and the result."""
+    declared = raced.records[0]
+    others = []
+    for value, judgement in choice.against.items():
+        others.append(OtherValue(value, judgement.estimate, judgement.low, judgement.high))
+    costs = {}
+    for candidate in declared.candidates:
+        if candidate.cost is not None:
+            costs[candidate.value] = candidate.cost
     return ComparedVariable(
-        name=said.name,
-        ranks=said.ranks or None,
+        name=declared.name,
+        ranks=declared.ranks or None,
         value=choice.value or None,
-        default=said.default,
+        default=declared.default,
         is_decided=choice.is_decided,
         why=choice.why,
-        about=said.about,
+        about=declared.about,
         against=raced.against or None,
-        others=[
-            OtherValue(value, judged.estimate, judged.low, judged.high)
-            for value, judged in choice.against.items()
-        ],
-        costs={
-            candidate.value: candidate.cost
-            for candidate in said.candidates
-            if candidate.cost is not None
-        },
-        unit=said.unit or None,
+        others=others,
+        costs=costs,
+        unit=declared.unit or None,
     )
 
 
-def _advised(advised: Advised) -> AdvisedVariable:
-    summary = advised.subject.summary
-    run = summary.run
+def _advised_variable(setting: AdvisedSetting) -> AdvisedVariable:
+    summary = setting.subject.summary
+    started_wall_ns = None
+    command = None
+    if summary.run:
+        started_wall_ns = summary.run.wall_ns
+        command = command_line.rerun_words(summary.run, summary.planned_repeats)
     return AdvisedVariable(
-        **msgspec.structs.asdict(variable(advised.raced, advised.choice)),
-        run=advised.subject.run_dir.name,
-        started_wall_ns=run.wall_ns if run else None,
-        command=command_line.rerun_words(run, summary.planned_repeats) if run else None,
+        **msgspec.structs.asdict(compared_variable(setting.raced, setting.choice)),
+        run=setting.subject.run_dir.name,
+        started_wall_ns=started_wall_ns,
+        command=command,
     )

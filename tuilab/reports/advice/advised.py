@@ -1,4 +1,4 @@
-"""What follows from runs for one program on this box, or for each of so many ranks: to be set, to be left, not known."""
+"""Derive from runs which settings to change, for one program or for each of several ranks."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -7,55 +7,52 @@ from tuilab.catalogue.scenario import PROCESS, PROGRAM, RANKS, Scenario
 from tuilab.probes.settings import PASSED_ON, read_setting
 from tuilab.record.events import SettingRaced
 from tuilab.record.summary_parts import RacedSetting
-from tuilab.reports.advice.validity import Facts, facts_of, why_not
-from tuilab.reports.advice.winner import ChosenValue, choose
+from tuilab.reports.advice.validity import Facts, facts_of, why_not_valid
+from tuilab.reports.advice.winner import ChosenValue, choose_value
 from tuilab.reports.reported_run import ReportedRun
 
 
 @dataclass(frozen=True, eq=False)
-class Advised:
-    """A setting whose values were held against each other in a run that counts, and what came of it."""
+class AdvisedSetting:
+    """A setting whose values were compared in a run that counts, and the value that won."""
 
     raced: RacedSetting
     choice: ChosenValue
     subject: ReportedRun
-    facts: Facts  # of the box, and of the GPU that it was measured on
+    facts: Facts  # of the machine, and of the GPU that the values were measured on
 
     @property
-    def said(self) -> SettingRaced:
+    def declared(self) -> SettingRaced:
         return self.raced.records[0]
 
     @property
     def name(self) -> str:
-        return self.said.name
+        return self.declared.name
 
 
 @dataclass(frozen=True, eq=False)
-class Unused:
+class UnusedRun:
     """A run that says nothing about a setting, and why."""
 
-    name: str
+    name: str  # of the setting
     subject: ReportedRun
     why: str
 
 
 @dataclass
 class Advice:
-    """What to set and what not; of a setting the newest run that counts speaks."""
+    """The settings to change and those to leave. For each setting, the newest run that counts."""
 
-    ranks: int = 0  # that it is for; 0: one program
-    facts: Facts = field(
-        default_factory=dict
-    )  # what the box was when it was measured: only then it holds
-    settings: list[Advised] = field(default_factory=list)
-    stays: list[Advised] = field(default_factory=list)  # the default won, or nothing is decided
-    conflicts: list[Advised] = field(
-        default_factory=list
-    )  # of several scenarios that speak for different values
-    unused: list[Unused] = field(default_factory=list)
-    unknown: list[tuple[str, Scenario]] = field(
-        default_factory=list
-    )  # not raced here; what would race it
+    ranks: int = 0  # 0: for one program
+    facts: Facts = field(default_factory=dict)  # of the machine, while they hold the advice holds
+    settings: list[AdvisedSetting] = field(default_factory=list)
+    # The default won, or nothing is decided.
+    unchanged: list[AdvisedSetting] = field(default_factory=list)
+    # Several scenarios recommend different values.
+    conflicts: list[AdvisedSetting] = field(default_factory=list)
+    unused: list[UnusedRun] = field(default_factory=list)
+    # Variables that were not compared here, and the scenario that would compare them.
+    unknown: list[tuple[str, Scenario]] = field(default_factory=list)
 
 
 def advise(
@@ -64,77 +61,85 @@ def advise(
     hosts: Collection[str] = (),
     *,
     ranks: int = 0,
-    known: Sequence[Scenario] = (),
+    scenarios: Sequence[Scenario] = (),
 ) -> Advice:
-    """Return what follows for a box as it is now; `hosts` are names that it had, `known` scenarios that could tell more."""
-    advice = Advice(ranks)
-    counted: dict[tuple[str, str], Advised] = {}  # by setting and scenario
-    for subject in sorted(subjects, key=_began, reverse=True):
-        for raced in filter(_is_setting, subject.summary.settings.values()):
-            said = raced.records[0]
-            if not _is_for(said, ranks) or (said.name, subject.name) in counted:
+    """Return the advice for a machine with the facts `here`.
+
+    `hosts` are earlier names of the machine. `scenarios` are those that could say more.
+    """
+    own_hosts = {here.get("host", ""), *hosts}
+    counted: dict[tuple[str, str], AdvisedSetting] = {}  # by setting and scenario
+    unused = []
+    for subject in sorted(subjects, key=_began_ns, reverse=True):
+        for raced in subject.summary.settings.values():
+            declared = raced.records[0]
+            key = (declared.name, subject.name)
+            if key in counted or not _is_setting(raced) or not _is_for(declared, ranks):
                 continue
-            if reason := why_not(
-                subject, said, raced.writers, here, {here.get("host", ""), *hosts}
-            ):
-                advice.unused.append(Unused(said.name, subject, reason))
-            else:
-                counted[said.name, subject.name] = _advised(subject, raced)
-    advice.unused = [one for one in advice.unused if (one.name, one.subject.name) not in counted]
-    _sort(advice, list(counted.values()))
+            why = why_not_valid(subject, declared, raced.writers, here, own_hosts)
+            if why:
+                unused.append(UnusedRun(declared.name, subject, why))
+                continue
+            choice = choose_value(subject.summary, raced)
+            facts = facts_of(subject.summary, raced.writers)
+            counted[key] = AdvisedSetting(raced, choice, subject, facts)
+
+    advice = Advice(ranks)
+    _sort_settings(advice, list(counted.values()))
     if advice.settings and here.get("host"):
-        advice.facts["host"] = here["host"]  # it may have had another name
-    advice.unknown = [
-        (name, one)
-        for one in known
-        for name in raced_by(one, ranks)
-        if (name, f"{one.topic}/{one.id}") not in counted
-    ]
+        advice.facts["host"] = here["host"]  # the run may have recorded an earlier name
+    advice.unused = [run for run in unused if (run.name, run.subject.name) not in counted]
+    for scenario in scenarios:
+        for name in raced_variables(scenario, ranks):
+            if (name, f"{scenario.topic}/{scenario.id}") not in counted:
+                advice.unknown.append((name, scenario))
     return advice
 
 
-def raced_by(scenario: Scenario, ranks: int) -> list[str]:
-    """Return the variables whose values a scenario holds against each other, for one program or for ranks."""
-    return [
-        name for name, whom in scenario.settings if whom in (PROCESS, RANKS if ranks else PROGRAM)
-    ]
+def raced_variables(scenario: Scenario, ranks: int) -> list[str]:
+    """Return the variables whose values a scenario compares, for one program or for ranks."""
+    audiences = (PROCESS, RANKS if ranks else PROGRAM)
+    return [name for name, audience in scenario.settings if audience in audiences]
+
+
+def _began_ns(subject: ReportedRun) -> int:
+    return subject.summary.run.wall_ns if subject.summary.run else 0
 
 
 def _is_setting(raced: RacedSetting) -> bool:
-    """Say whether a journal, which may say anything, names a variable of training and plain values."""
-    try:
-        names = {
-            read_setting(f"{raced.records[0].name}={one.value}").name
-            for one in raced.records[0].candidates
-        }
-    except ValueError:
-        return False
+    """Return whether a race is about plain values of a variable of training.
+
+    A journal may contain any name and any value.
+    """
+    declared = raced.records[0]
+    names = set()
+    for candidate in declared.candidates:
+        try:
+            names.add(read_setting(f"{declared.name}={candidate.value}").name)
+        except ValueError:
+            return False
     return bool(names) and names.isdisjoint(PASSED_ON)
 
 
-def _is_for(said: SettingRaced, ranks: int) -> bool:
-    """Say whether a race tells of so many ranks; what was counted, and not timed, is the same in each process."""
-    return said.ranks == ranks or said.candidates[0].cost is not None
+def _is_for(declared: SettingRaced, ranks: int) -> bool:
+    """Return whether a race is about this number of ranks.
+
+    A cost that was counted, not timed, is the same in each process.
+    """
+    return declared.ranks == ranks or declared.candidates[0].cost is not None
 
 
-def _advised(subject: ReportedRun, raced: RacedSetting) -> Advised:
-    facts = facts_of(subject.summary, raced.writers)
-    return Advised(raced, choose(subject.summary, raced), subject, facts)
-
-
-def _sort(advice: Advice, found: Sequence[Advised]) -> None:
-    for one in found:
-        values = {
-            other.choice.value for other in found if other.name == one.name and other.choice.value
-        }
-        if not one.choice.value:
-            advice.stays.append(one)
-        elif len(values) > 1:
-            advice.conflicts.append(one)
+def _sort_settings(advice: Advice, settings: Sequence[AdvisedSetting]) -> None:
+    """Add settings to the lists of an advice, by their results."""
+    values_of_name: dict[str, set[str]] = {}
+    for setting in settings:
+        if setting.choice.value:
+            values_of_name.setdefault(setting.name, set()).add(setting.choice.value)
+    for setting in settings:
+        if not setting.choice.value:
+            advice.unchanged.append(setting)
+        elif len(values_of_name[setting.name]) > 1:
+            advice.conflicts.append(setting)
         else:
-            advice.settings.append(one)
-            advice.facts |= one.facts
-
-
-def _began(subject: ReportedRun) -> int:
-    return subject.summary.run.wall_ns if subject.summary.run else 0
+            advice.settings.append(setting)
+            advice.facts |= setting.facts

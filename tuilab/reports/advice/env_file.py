@@ -1,4 +1,4 @@
-"""The recommended settings as a file for a shell, which names the machine that they were measured on."""
+"""Write the recommended settings as a file for a shell, which sets nothing on another machine."""
 
 import shlex
 import time
@@ -8,180 +8,201 @@ from tuilab import __version__
 from tuilab.catalogue.scenario import RANKS, Scenario
 from tuilab.judging.judgement import Judgement
 from tuilab.record.timing.clocks import CPU
-from tuilab.reports.advice.advised import Advice, Advised, Unused
+from tuilab.reports.advice.advised import Advice, AdvisedSetting, UnusedRun
 from tuilab.reports.advice.validity import Facts
 from tuilab.runs import command_line
 from tuilab.text.display import brief, plural, show
 from tuilab.text.words import format_number, size
 from tuilab.text.wrapping import wrap
 
-_WIDTH = 110
+_MAX_WIDTH = 110
+_MIN_WIDTH = 20
+_MAX_WALL_NS = 2**62  # a later time is not shown
+# Lengths in characters.
+_COMMENT_LENGTH = 3000
+_SENTENCE_LENGTH = 300
+_DEFAULT_LENGTH = 200
+_VALUE_LENGTH = 80
+_NAME_LENGTH = 60
 
 
-def env_file(advice: Advice, width: int = _WIDTH) -> str:
-    """Return what to source before a program, or before torchrun starts ranks; the reasons are comments, so wide at most."""
-    told = {
-        "Default kept:": [_stays(one) for one in advice.stays],
-        "Not set, because the runs disagree:": [_value(one) for one in advice.conflicts],
-        "Runs that do not count:": [_unused(one) for one in advice.unused],
+def env_file(advice: Advice, width: int = _MAX_WIDTH) -> str:
+    """Return the file to source before a program, or before torchrun starts ranks.
+
+    The reasons are comments of this width.
+    """
+    paragraphs = [_make_head(advice, width), *_export_settings(advice, width)]
+    comments = {
+        "Default kept:": [_describe_unchanged(setting) for setting in advice.unchanged],
+        "Not set, because the runs disagree:": [
+            _describe_value(setting) for setting in advice.conflicts
+        ],
+        "Runs that do not count:": [_describe_unused(run) for run in advice.unused],
         "Not measured yet on this machine; to measure:": [
-            _unknown(*one, advice.ranks) for one in advice.unknown
+            _describe_unknown(name, scenario, advice.ranks) for name, scenario in advice.unknown
         ],
     }
-    parts = [_head(advice, width), *_settings(advice, width)]
-    parts += [_comments(heading, lines, width) for heading, lines in told.items() if lines]
-    return "\n\n".join(parts) + "\n"
+    for heading, lines in comments.items():
+        if lines:
+            paragraphs.append(f"# {heading}\n{_format_comment(lines, width, indent='  ')}")
+    return "\n\n".join(paragraphs) + "\n"
 
 
-def scope(ranks: int) -> str:
-    """Return for whom settings are."""
-    if ranks:
-        return f"each of {plural(ranks, 'rank')} that torchrun starts on this machine (--nproc-per-node {ranks})"
-    return "one program that has this machine to itself (for the ranks of torchrun: tuilab advise --ranks N)"
+def command_to_compare(name: str, scenario: Scenario, ranks: int) -> list[str]:
+    """Return the command that compares the values of a variable."""
+    command = ["tuilab", "run", scenario.id]
+    if ranks and (name, RANKS) in scenario.settings:
+        command += ["--ranks", str(ranks)]
+    return [*command, "--headless"]
 
 
-def _head(advice: Advice, width: int) -> str:
-    day = time.strftime("%Y-%m-%d", time.gmtime())
-    lines = [
-        f"box.env of {day}, by tuilab {show(__version__)}: settings for {scope(advice.ranks)}."
-    ]
-    if not advice.settings:
-        lines.append(
-            "No setting is recommended: no value measurably beat the default on this machine."
-        )
-        return _comments("", lines, width)
-    lines.append(f"Measured on {box_words(advice.facts)}.")
-    lines.append(
-        "Use: . ./box.env (sh, bash, zsh). If the hardware, the driver or torch has changed, measure again."
-    )
-    return _comments("", lines, width)
+def describe_comparison(setting: AdvisedSetting) -> str:
+    """Return the times or costs of the other values, as multiples of those of the best value."""
+    declared = setting.declared
+    costs = {}
+    for candidate in declared.candidates:
+        if candidate.cost is not None:
+            costs[candidate.value] = _format_cost(candidate.cost, declared.unit)
+    others = []
+    for value, judgement in setting.choice.against.items():
+        name = f"{value} (the default)" if value == declared.default else value
+        words = f"{show(name, _VALUE_LENGTH)} x{_format_ratio(judgement)}"
+        if value in costs:
+            words += f", {costs[value]}"
+        others.append(words)
+    comparison = f"Other values relative to it: {'; '.join(others)}"
+    own_cost = costs.get(setting.choice.value or declared.default)
+    return f"It takes {own_cost}. {comparison}" if own_cost else comparison
 
 
-def box_words(facts: Facts) -> str:
-    """Return what a box was, in a line."""
-    names = {"host": "", "CPU": "", "GPU": "", "cores": " cores"}
-    told = [f"{facts[name]}{unit}" for name, unit in names.items() if name in facts]
-    return show(
-        ", ".join(
-            [*told, *(f"{name} {facts[name]}" for name in ("torch", "driver") if name in facts)]
-        ),
-        300,
-    )
-
-
-def _settings(advice: Advice, width: int) -> list[str]:
-    if not advice.settings:
-        return []
-    blocks = [
-        f"{_comments('', _reasons(one), width)}\nexport {one.name}={shlex.quote(one.choice.value)}"
-        for one in advice.settings
-    ]
-    host = advice.facts.get("host", "")
-    if not host:
-        return blocks
-    refusal = shlex.quote(f"box.env sets nothing: it was measured on {show(host, 60)}")
-    guard = f'if [ "$(uname -n)" != {shlex.quote(host)} ]; then\n    echo {refusal} >&2\nelse'
-    return [guard, *blocks, "fi"]
-
-
-def _reasons(one: Advised) -> list[str]:
-    return [
-        _value(one),
-        *([f"drawback: {show(one.raced.against)}"] if one.raced.against else []),
-        *_source(one),
-    ]
-
-
-def _value(one: Advised) -> str:
-    return f"{one.name}={one.choice.value}: {show(one.said.about, 300)}. {compared(one)}"
-
-
-def _stays(one: Advised) -> str:
-    if not one.choice.is_decided:
-        return f"{one.name}: not decided ({show(one.said.about, 300)}): {show(one.choice.why)}. {' '.join(_source(one))}"
-    return (
-        f"{one.name}: no value beat the default, {show(one.said.default, 200)}. {_sentence(one.said.about)}. {compared(one)}. "
-        f"{' '.join(_source(one))}"
-    )
-
-
-def compared(one: Advised) -> str:
-    """Return how many times as long, or as much, the other values take as what stands."""
-    costs = {
-        each.value: _amount(each.cost, one.said.unit)
-        for each in one.said.candidates
-        if each.cost is not None
-    }
-    told = []
-    for value, judged in one.choice.against.items():
-        name = f"{value} (the default)" if value == one.said.default else value
-        told.append(
-            f"{show(name, 80)} x{_times(judged)}{f', {costs[value]}' if value in costs else ''}"
-        )
-    own = costs.get(one.choice.value or one.said.default, "")
-    cost = f"It takes {own}. " if own else ""
-    return f"{cost}Other values relative to it: {'; '.join(told)}"
-
-
-def _amount(cost: float, unit: str) -> str:
+def _format_cost(cost: float, unit: str) -> str:
     return size(cost) if unit == "B" else format_number(cost, unit)
 
 
-def _sentence(words: str) -> str:
-    return show(words[:1].upper() + words[1:], 300)
-
-
-def _times(judged: Judgement) -> str:
-    if judged.estimate is None:
+def _format_ratio(judgement: Judgement) -> str:
+    if judgement.estimate is None:
         return "n/a"
-    between = (
-        f" [{brief(judged.low)}, {brief(judged.high)}]"
-        if judged.low is not None and judged.high is not None
-        else ""
-    )
-    on_clock = " in CPU time" if judged.measure == CPU else ""
-    return f"{brief(judged.estimate)}{between}{on_clock}"
+    words = brief(judgement.estimate)
+    if judgement.low is not None and judgement.high is not None:
+        words += f" [{brief(judgement.low)}, {brief(judgement.high)}]"
+    if judgement.measure == CPU:
+        words += " in CPU time"
+    return words
 
 
-def _source(one: Advised) -> list[str]:
-    run, summary = one.subject.summary.run, one.subject.summary
-    if run is None:
+# ---- the head
+
+
+def _make_head(advice: Advice, width: int) -> str:
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    audience = _describe_audience(advice.ranks)
+    lines = [f"box.env of {day}, by tuilab {show(__version__)}: settings for {audience}."]
+    if advice.settings:
+        lines.append(f"Measured on {_describe_machine(advice.facts)}.")
+        lines.append(
+            "Use: . ./box.env (sh, bash, zsh)."
+            " If the hardware, the driver or torch has changed, measure again."
+        )
+    else:
+        no_setting = "no value measurably beat the default on this machine"
+        lines.append(f"No setting is recommended: {no_setting}.")
+    return _format_comment(lines, width)
+
+
+def _describe_audience(ranks: int) -> str:
+    if ranks:
+        started = f"that torchrun starts on this machine (--nproc-per-node {ranks})"
+        return f"each of {plural(ranks, 'rank')} {started}"
+    for_ranks = "for the ranks of torchrun: tuilab advise --ranks N"
+    return f"one program that has this machine to itself ({for_ranks})"
+
+
+def _describe_machine(facts: Facts) -> str:
+    words = [facts[name] for name in ("host", "CPU", "GPU") if name in facts]
+    if "cores" in facts:
+        words.append(f"{facts['cores']} cores")
+    words += [f"{name} {facts[name]}" for name in ("torch", "driver") if name in facts]
+    return show(", ".join(words), _SENTENCE_LENGTH)
+
+
+# ---- settings
+
+
+def _export_settings(advice: Advice, width: int) -> list[str]:
+    """Return the lines that set the variables, guarded by the name of the machine if known."""
+    if not advice.settings:
         return []
-    day = (
-        time.strftime("%Y-%m-%d", time.gmtime(run.wall_ns / 1e9))
-        if 0 < run.wall_ns < 2**62
-        else "n/a"
-    )
-    again = command_line.line(command_line.rerun_words(run, summary.planned_repeats))
-    return [f"{one.subject.name}, run {one.subject.id} of {day} ({show(again)})"]
+    exports = []
+    for setting in advice.settings:
+        comment = _format_comment(_list_reasons(setting), width)
+        exports.append(f"{comment}\nexport {setting.name}={shlex.quote(setting.choice.value)}")
+    host = advice.facts.get("host", "")
+    if not host:
+        return exports
+    refusal = f"box.env sets nothing: it was measured on {show(host, _NAME_LENGTH)}"
+    condition = f'[ "$(uname -n)" != {shlex.quote(host)} ]'
+    guard = f"if {condition}; then\n    echo {shlex.quote(refusal)} >&2\nelse"
+    return [guard, *exports, "fi"]
 
 
-def _unused(one: Unused) -> str:
-    return f"{show(one.name, 60)}: {one.subject.name}, run {one.subject.id}: {show(one.why)}"
+def _list_reasons(setting: AdvisedSetting) -> list[str]:
+    reasons = [_describe_value(setting)]
+    if setting.raced.against:
+        reasons.append(f"drawback: {show(setting.raced.against)}")
+    source = _describe_source(setting)
+    if source:
+        reasons.append(source)
+    return reasons
 
 
-def _unknown(name: str, scenario: Scenario, ranks: int) -> str:
-    return f"{name}: {command_line.line(command_to_race(name, scenario, ranks))}"
+def _describe_value(setting: AdvisedSetting) -> str:
+    about = show(setting.declared.about, _SENTENCE_LENGTH)
+    return f"{setting.name}={setting.choice.value}: {about}. {describe_comparison(setting)}"
 
 
-def command_to_race(name: str, scenario: Scenario, ranks: int) -> list[str]:
-    """Return the command that holds the values of a variable against each other."""
-    is_for_ranks = bool(ranks) and (name, RANKS) in scenario.settings
-    return [
-        "tuilab",
-        "run",
-        scenario.id,
-        *(["--ranks", str(ranks)] if is_for_ranks else []),
-        "--headless",
-    ]
+def _describe_source(setting: AdvisedSetting) -> str:
+    """Return the run, its day and the command that repeats it; empty without a record."""
+    subject = setting.subject
+    run = subject.summary.run
+    if run is None:
+        return ""
+    day = "n/a"
+    if 0 < run.wall_ns < _MAX_WALL_NS:
+        day = time.strftime("%Y-%m-%d", time.gmtime(run.wall_ns / 1e9))
+    words = command_line.rerun_words(run, subject.summary.planned_repeats)
+    return f"{subject.name}, run {subject.id} of {day} ({show(command_line.line(words))})"
 
 
-def _comments(heading: str, lines: Sequence[str], width: int) -> str:
-    indent = "  " if heading else ""
-    room = max(min(width, _WIDTH) - len("# ") - len(indent), 20)
-    folded = [
-        indent + part
-        for line in lines
-        for part in wrap(show(line, 3000), room, hang="  ", keeps_words=True)
-    ]
-    return "\n".join(f"# {line}" for line in [*([heading] if heading else []), *folded])
+# ---- what is not set
+
+
+def _describe_unchanged(setting: AdvisedSetting) -> str:
+    declared = setting.declared
+    source = _describe_source(setting)
+    if not setting.choice.is_decided:
+        about = show(declared.about, _SENTENCE_LENGTH)
+        return f"{setting.name}: not decided ({about}): {show(setting.choice.why)}. {source}"
+    default = show(declared.default, _DEFAULT_LENGTH)
+    about = show(declared.about[:1].upper() + declared.about[1:], _SENTENCE_LENGTH)
+    result = f"{setting.name}: no value beat the default, {default}"
+    return f"{result}. {about}. {describe_comparison(setting)}. {source}"
+
+
+def _describe_unused(run: UnusedRun) -> str:
+    source = f"{run.subject.name}, run {run.subject.id}"
+    return f"{show(run.name, _NAME_LENGTH)}: {source}: {show(run.why)}"
+
+
+def _describe_unknown(name: str, scenario: Scenario, ranks: int) -> str:
+    return f"{name}: {command_line.line(command_to_compare(name, scenario, ranks))}"
+
+
+def _format_comment(lines: Sequence[str], width: int, indent: str = "") -> str:
+    """Return lines as a comment of a shell."""
+    prefix = f"# {indent}"
+    room = max(min(width, _MAX_WIDTH) - len(prefix), _MIN_WIDTH)
+    wrapped = []
+    for line in lines:
+        for part in wrap(show(line, _COMMENT_LENGTH), room, hang="  ", keeps_words=True):
+            wrapped.append(prefix + part)
+    return "\n".join(wrapped)

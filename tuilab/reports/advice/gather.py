@@ -1,7 +1,6 @@
-"""Reads the runs that may say which values of variables won on this box."""
+"""Read the runs that may say which values of variables won on this machine."""
 
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 
 from tuilab.catalogue.scenario import Scenario
@@ -9,7 +8,7 @@ from tuilab.probes.same_box import box_facts
 from tuilab.record import presence
 from tuilab.record.origin.imported import is_imported
 from tuilab.record.states import RunState
-from tuilab.reports.advice.advised import Advice, advise, raced_by
+from tuilab.reports.advice.advised import Advice, advise, raced_variables
 from tuilab.reports.reported_run import read_each
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import Index
@@ -18,51 +17,65 @@ from tuilab.runs.run_name import RunName
 from tuilab.runs.store import list_runs
 from tuilab.text.display import plural
 
-_LOOKED_AT = 2000  # runs of a folder, the newest
-_READ = 3  # of a scenario
+_MAX_LISTED = 2000  # the newest runs of a folder
+_MAX_READ = 3  # runs of a scenario
 
 
-def racing(
-    root: Path, known: Sequence[Scenario], ranks: int = 0, cache: Index | None = None
+def find_racing_runs(
+    root: Path, scenarios: Sequence[Scenario], ranks: int = 0, cache: Index | None = None
 ) -> list[Path]:
-    """Return the runs that may say which values won: of each scenario the newest that seem to count, or else the newest."""
-    cache, runs = cache or Index(root), list_runs(root)[:_LOOKED_AT]
-    found = []
-    for scenario in (one for one in known if raced_by(one, ranks)):
-        folders = [folder for folder in runs if RunName(folder.name).scenario == scenario.id]
-        likely = (
-            folder
-            for folder in folders
-            if _seems_to_count(cache.entry(folder.name), scenario, ranks)
-        )
-        found += list(islice(likely, _READ)) or folders[:1]
+    """Return the runs that may say which values won.
+
+    Of each scenario the newest that seem to count; if there are none, the newest run, so that the
+    advice can say why it does not count.
+    """
+    if cache is None:
+        cache = Index(root)
+    folders = list_runs(root)[:_MAX_LISTED]
+    racing = []
+    for scenario in scenarios:
+        if not raced_variables(scenario, ranks):
+            continue
+        own = [folder for folder in folders if RunName(folder.name).scenario == scenario.id]
+        likely = []
+        for folder in own:
+            if _seems_to_count(cache.entry(folder.name), scenario, ranks):
+                likely.append(folder)
+            if len(likely) == _MAX_READ:
+                break
+        racing += likely or own[:1]
     cache.save()
-    return found
+    return racing
 
 
-def of_runs(
-    folders: Sequence[Path], known: Sequence[Scenario], ranks: int = 0, cache: Index | None = None
+def advise_from_runs(
+    folders: Sequence[Path],
+    scenarios: Sequence[Scenario],
+    ranks: int = 0,
+    cache: Index | None = None,
 ) -> tuple[Advice, list[str]]:
-    """Return what follows from runs of this box, and a sentence about each or all that were left out."""
+    """Return the advice from runs of this machine, and a sentence about the runs left out."""
     own = [folder for folder in folders if not is_imported(folder)]
-    left = len(folders) - len(own)
-    notes = (
-        [f"left out {plural(left, 'imported run')}: only runs of this machine count"]
-        if left
-        else []
-    )
+    imported = len(folders) - len(own)
+    notes = []
+    if imported:
+        runs = plural(imported, "imported run")
+        notes.append(f"left out {runs}: only runs of this machine count")
     subjects = read_each(own, notes.append, cache)
-    starts = [subject.summary.run for subject in subjects if subject.summary.run]
-    hosts = {
-        presence.host_name(),
-        *(run.supervisor.host for run in starts if presence.is_of_this_box(run.supervisor)),
-    }
-    return advise(subjects, box_facts(), hosts, ranks=ranks, known=known), notes
+    hosts = {presence.host_name()}
+    for subject in subjects:
+        run = subject.summary.run
+        if run and presence.is_of_this_box(run.supervisor):
+            hosts.add(run.supervisor.host)
+    return advise(subjects, box_facts(), hosts, ranks=ranks, scenarios=scenarios), notes
 
 
 def _seems_to_count(entry: RunEntry, scenario: Scenario, ranks: int) -> bool:
-    """Say whether a run succeeded, was whole and asked for nothing but a GPU, and for as many ranks as are asked about."""
-    raced_for = next((param.default for param in scenario.params if param.name == "ranks"), ranks)
-    asked = {"ranks": raced_for, **entry.changed}
-    is_plain = is_with_defaults(entry, free=("ranks", "device")) and asked["ranks"] == ranks
-    return is_plain and entry.state == RunState.SUCCEEDED
+    """Return whether a run succeeded with default options, for this number of ranks.
+
+    It may have been given a GPU.
+    """
+    defaults = {param.name: param.default for param in scenario.params}
+    run_ranks = entry.changed.get("ranks", defaults.get("ranks", ranks))
+    is_plain = is_with_defaults(entry, free=("ranks", "device"))
+    return is_plain and run_ranks == ranks and entry.state == RunState.SUCCEEDED

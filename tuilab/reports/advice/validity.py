@@ -1,4 +1,4 @@
-"""Whether a run can speak for a box as it is now: what it ran on, and how it ran."""
+"""Decide whether a run says anything about a machine as it is now."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -16,56 +16,67 @@ from tuilab.text.display import join, show
 
 Facts = dict[str, str]
 
-_THREADS = ("OMP", "MKL", "KMP", "GOMP")  # variables of these names act on each other's threads
-_RANKS, _DEVICE = "ranks", "device"  # parameters that say for what an advice is
+_THREADS = ("OMP", "MKL", "KMP", "GOMP")  # variables with these prefixes change the same threads
+_RANKS, _DEVICE = "ranks", "device"  # parameters that the advice itself is about
+_FACT_LENGTH = 200  # characters
+_OPTIONS_LENGTH = 200
+_CHANGES_LENGTH = 300
 
 
 def facts_of(summary: RunSummary, writers: Sequence[str] = ()) -> Facts:
-    """Return what a run recorded of its box, as `box_facts` has it; of GPUs the one that these workers had."""
-    cpu = _inner(summary.environment.get("box"), "cpu")
+    """Return what a run recorded about its machine, in the form of `box_facts`.
+
+    Of the GPUs it has the one that these workers used.
+    """
+    cpu = _find_inner(summary.environment.get("box"), "cpu")
     facts: dict[str, object] = {
         "host": summary.run.supervisor.host if summary.run else "",
         "cores": cpu.get("usable_cores"),
         "CPU": cpu.get("model"),
         "torch": summary.environment.get("torch", {}).get("version"),
     }
-    gpus = dict.fromkeys(
-        name_of_gpu(torch_uuid("", summary.cuda[one]), summary)
-        for one in writers
-        if one in summary.cuda
-    )
-    if names := [name for name in gpus if name]:
-        facts |= {"driver": summary.environment.get("gpu", {}).get("driver"), "GPU": names[0]}
-    return {name: show(value, 200) for name, value in facts.items() if value}
+    for writer in writers:
+        if writer not in summary.cuda:
+            continue
+        gpu = name_of_gpu(torch_uuid("", summary.cuda[writer]), summary)
+        if gpu:
+            facts["driver"] = summary.environment.get("gpu", {}).get("driver")
+            facts["GPU"] = gpu
+            break
+    return {name: show(fact, _FACT_LENGTH) for name, fact in facts.items() if fact}
 
 
-def why_not(
+def why_not_valid(
     subject: ReportedRun,
-    said: SettingRaced,
+    declared: SettingRaced,
     writers: Sequence[str],
     here: Facts,
     hosts: Collection[str],
 ) -> str:
-    """Return why what raced in a run says nothing about the box now; nothing where it does."""
+    """Return why a race says nothing about the machine now, or an empty string if it does."""
     summary = subject.summary
     facts = facts_of(summary, writers)
     if facts.get("host") not in hosts:
         return "it ran on another machine"
     if subject.state != RunState.SUCCEEDED or summary.run is None:
         return f"it ended as {show(subject.state)}"
-    free = {_DEVICE, _RANKS} if said.ranks else {_DEVICE}
+    free = {_DEVICE, _RANKS} if declared.ranks else {_DEVICE}
     if not is_with_defaults(summary.run, free):
-        return f"it ran with other options: {show(_other_options(summary.run, free), 200)}"
-    if lacking := [name for name in ("cores", "torch") if name not in facts]:
-        return f"it did not record {join(lacking)}"
-    if changed := describe_changes({**facts, "host": ""}, here):
-        return show("; ".join(changed), 300)
-    if own := _set_before(summary, said.name):
-        return f"{join(own)} was already set when it ran"
+        options = show(_describe_options(summary.run, free), _OPTIONS_LENGTH)
+        return f"it ran with other options: {options}"
+    missing = [name for name in ("cores", "torch") if name not in facts]
+    if missing:
+        return f"it did not record {join(missing)}"
+    changed = describe_changes({**facts, "host": ""}, here)
+    if changed:
+        return show("; ".join(changed), _CHANGES_LENGTH)
+    variables = _list_set_variables(summary, declared.name)
+    if variables:
+        return f"{join(variables)} was already set when it ran"
     return ""
 
 
-def _other_options(run: RunStarted, free: Collection[str]) -> str:
+def _describe_options(run: RunStarted, free: Collection[str]) -> str:
     """Return the options of a run that differ from the defaults, except for free parameters."""
     words = ["--quick"] if run.quick else []
     for name, value in changes(run).items():
@@ -74,16 +85,20 @@ def _other_options(run: RunStarted, free: Collection[str]) -> str:
     return " ".join(words)
 
 
-def _set_before(summary: RunSummary, name: str) -> list[str]:
-    """Return the variables of the kind of a setting that were set when the run began."""
-    kind = name.partition("_")[0]
-    kinds = _THREADS if kind in _THREADS else (kind,)
-    known = _inner(summary.environment.get("box"), "env", "variables")
-    return [one for one in known if str(one).partition("_")[0] in kinds]
+def _list_set_variables(summary: RunSummary, name: str) -> list[str]:
+    """Return the variables with the prefix of a setting that were set when the run began."""
+    prefix = _prefix(name)
+    prefixes = _THREADS if prefix in _THREADS else (prefix,)
+    variables = _find_inner(summary.environment.get("box"), "env", "variables")
+    return [variable for variable in variables if _prefix(str(variable)) in prefixes]
 
 
-def _inner(facts: object, *path: str) -> Mapping[str, object]:
-    """Return what stands at a place within facts, which may be anything; nothing where there is no such place."""
+def _prefix(variable: str) -> str:
+    return variable.partition("_")[0]
+
+
+def _find_inner(facts: object, *path: str) -> Mapping[str, object]:
+    """Return the mapping at a place within facts, which may be anything; empty if there is none."""
     for name in path:
         facts = facts.get(name) if isinstance(facts, dict) else None
     return facts if isinstance(facts, dict) else {}

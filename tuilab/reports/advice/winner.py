@@ -1,10 +1,13 @@
-"""Which value of a setting won: each is held against each other by the rule of the judge, and a tie goes to the cheaper one.
+"""Choose the value of a setting that won in a run.
 
-A value is chosen where it is surely better than the default and than all that take less of the box, and none is surely better
-than it. Worse advice than none would have to be falsely better than the default: of one in all values, one in twenty at most.
+Each pair of values is compared by the rule of the judge, and a tie goes to the cheaper value. A
+value is chosen if it is surely better than the default and than all values that take less of the
+machine, and no value is surely better than it. Advice does harm only if a value falsely seems
+better than the default. For all values of a setting together, the probability of that is at most
+one in twenty.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -19,144 +22,166 @@ from tuilab.record.summary_parts import RacedSetting
 from tuilab.record.verdicts import DECISIONS, Verdict
 from tuilab.text.display import plural, show
 
-PAYS = 1.05  # how many times as long a value has to take to be worse: less is not worth a variable
-_SELDOM_ASKED = Judgement(Verdict.INCONCLUSIVE, "its values were not timed")
+PAYS = 1.05  # a value is worse if it takes this many times as long; less is not worth a variable
+_NOT_TIMED = Judgement(Verdict.INCONCLUSIVE, "its values were not timed")
+# Lengths in characters.
+_NAME_LENGTH = 40
+_VALUE_LENGTH = 200
+_REASON_LENGTH = 300
 
-Pair = tuple[str, str]  # of values: the first one is held against the second one
-Judge = Callable[[Candidate, Candidate], Judgement]
+# By two values, whether the first takes longer than the second, and how many times.
+_Judgements = dict[tuple[str, str], Judgement]
 
 
 @dataclass(frozen=True)
 class ChosenValue:
-    """The value that won, if one did; else whether the default stands, and why."""
+    """The value that won; empty if none did, because the default is best or nothing is decided."""
 
     value: str = ""
     is_decided: bool = True
-    why: str = ""
-    against: dict[str, Judgement] = field(
-        default_factory=dict
-    )  # by value: how many times as long it takes as what stands
+    why: str = ""  # why nothing is decided
+    # By each other value: how many times as long it takes as the winner or the default.
+    against: dict[str, Judgement] = field(default_factory=dict)
 
 
-def choose(summary: RunSummary, raced: RacedSetting) -> ChosenValue:
-    """Return which value won in a run."""
-    if problem := _flaw(raced):
-        return ChosenValue(is_decided=False, why=problem)
-    said = raced.records[0]
-    found = {
-        (other.value, one.value): _judge(summary, raced, other, one)
-        for one in said.candidates
-        for other in said.candidates
-        if other != one
-    }
-    values = [one.value for one in said.candidates]
-    won = next(
-        (
-            value
-            for value in values
-            if value != said.default and _has_won(value, values, said.default, found)
-        ),
-        "",
-    )
-    stands = won or said.default
-    against = {value: found[value, stands] for value in values if value != stands}
-    if won:
-        return ChosenValue(won, against=against)
-    why = _why_open(values, said.default, found)
+def choose_value(summary: RunSummary, raced: RacedSetting) -> ChosenValue:
+    """Return the value of a setting that won in a run."""
+    flaw = _find_flaw(raced)
+    if flaw:
+        return ChosenValue(is_decided=False, why=flaw)
+    declared = raced.records[0]
+    judgements = {}
+    for over in declared.candidates:
+        for under in declared.candidates:
+            if over != under:
+                judgements[over.value, under.value] = _judge(summary, raced, over, under)
+    values = [candidate.value for candidate in declared.candidates]
+    winner = _find_winner(values, declared.default, judgements)
+    best = winner or declared.default
+    against = {value: judgements[value, best] for value in values if value != best}
+    if winner:
+        return ChosenValue(winner, against=against)
+    why = _explain_no_decision(values, declared.default, judgements)
     return ChosenValue(is_decided=not why, why=why, against=against)
 
 
 def describe_setting(summary: RunSummary, raced: RacedSetting) -> tuple[str, str]:
-    """Return a variable, and what came of its values in one run."""
-    said, choice = raced.records[0], choose(summary, raced)
-    name = show(f"{said.name}, {plural(said.ranks, 'rank')}" if said.ranks else said.name, 40)
+    """Return a variable, and the result of comparing its values in one run."""
+    declared = raced.records[0]
+    choice = choose_value(summary, raced)
+    name = declared.name
+    if declared.ranks:
+        name = f"{name}, {plural(declared.ranks, 'rank')}"
+    default = show(declared.default, _VALUE_LENGTH)
     if choice.value:
-        return (
-            name,
-            f"{show(choice.value, 200)} beat the default, {show(said.default, 200)}; to use it: tuilab advise",
-        )
-    if not choice.is_decided:
-        return name, f"not decided: {show(choice.why, 300)}"
-    return name, f"no value beat the default, {show(said.default, 200)}"
+        value = show(choice.value, _VALUE_LENGTH)
+        result = f"{value} beat the default, {default}; to use it: tuilab advise"
+    elif choice.is_decided:
+        result = f"no value beat the default, {default}"
+    else:
+        result = f"not decided: {show(choice.why, _REASON_LENGTH)}"
+    return show(name, _NAME_LENGTH), result
 
 
-def _flaw(raced: RacedSetting) -> str:
-    """Return why nothing can be chosen whatever was measured, or nothing."""
+# ---- flaws
+
+
+def _find_flaw(raced: RacedSetting) -> str:
+    """Return why nothing can be chosen whatever was measured, or an empty string."""
     first = raced.records[0]
-    values = [one.value for one in first.candidates]
+    values = [candidate.value for candidate in first.candidates]
     if raced.is_late:
         return "the candidate values were declared after the timing had started"
-    if len({_terms(one) for one in raced.records}) > 1:
+    if len({_encode_terms(declared) for declared in raced.records}) > 1:
         return "the repeats compared different values"
-    if len(set(values)) < 2 or len(set(values)) < len(values) or first.default not in values:
+    has_repeated_values = len(set(values)) < len(values)
+    if len(values) < 2 or has_repeated_values or first.default not in values:
         return "the candidates have to be different values that include the default"
     return ""
 
 
-def _terms(said: SettingRaced) -> bytes:
-    """Return what every repeat says alike: all but what it saw."""
-    candidates = [(one.value, one.arm, one.cost is None) for one in said.candidates]
-    return msgspec.json.encode([candidates, said.default, said.about, said.cores, said.unit])
+def _encode_terms(declared: SettingRaced) -> bytes:
+    """Return what all repeats have to declare alike: everything except measurements."""
+    candidates = []
+    for candidate in declared.candidates:
+        candidates.append((candidate.value, candidate.arm, candidate.cost is None))
+    terms = [candidates, declared.default, declared.about, declared.cores, declared.unit]
+    return msgspec.json.encode(terms)
 
 
-def _has_won(value: str, values: Sequence[str], default: str, found: dict[Pair, Judgement]) -> bool:
-    better_than = {default, *values[: values.index(value)]} - {value}
+# ---- the winner
+
+
+def _find_winner(values: Sequence[str], default: str, judgements: _Judgements) -> str:
+    """Return the first value that has won, or an empty string. `values` begin with the cheapest."""
+    for value in values:
+        if value != default and _has_won(value, values, default, judgements):
+            return value
+    return ""
+
+
+def _has_won(value: str, values: Sequence[str], default: str, judgements: _Judgements) -> bool:
+    cheaper = values[: values.index(value)]
+    for other in (default, *cheaper):
+        if not _is_worse(judgements[other, value]):
+            return False
     others = [other for other in values if other != value]
-    return all(_is_worse(found[other, value]) for other in better_than) and not any(
-        _is_worse(found[value, other]) for other in others
-    )
+    return not any(_is_worse(judgements[value, other]) for other in others)
 
 
-def _is_worse(judged: Judgement) -> bool:
-    return judged.verdict == Verdict.SUPPORTED
+def _is_worse(judgement: Judgement) -> bool:
+    return judgement.verdict == Verdict.SUPPORTED
 
 
-def _why_open(values: Sequence[str], default: str, found: dict[Pair, Judgement]) -> str:
-    """Return why it is not decided that the default stands; nothing where it does."""
+def _explain_no_decision(values: Sequence[str], default: str, judgements: _Judgements) -> str:
+    """Return why the default may not be best, or an empty string if it is."""
     others = [value for value in values if value != default]
-    if better := [value for value in others if _is_worse(found[default, value])]:
+    better = [value for value in others if _is_worse(judgements[default, value])]
+    if better:
         verb = "is" if len(better) == 1 else "are"
-        return f"{' and '.join(better)} {verb} better than the default, but the best value is not decided"
-    unsure = [
-        (value, found[default, value])
-        for value in others
-        if found[default, value].verdict not in DECISIONS
-    ]
-    return next(
-        (
-            f"{value} against the default, {default}: {judged.why.partition(';')[0]}"
-            for value, judged in unsure
-        ),
-        "",
-    )
+        names = " and ".join(better)
+        return f"{names} {verb} better than the default, but the best value is not decided"
+    for value in others:
+        judgement = judgements[default, value]
+        if judgement.verdict not in DECISIONS:
+            reason = judgement.why.partition(";")[0]
+            return f"{value} against the default, {default}: {reason}"
+    return ""
+
+
+# ---- judgements
 
 
 def _judge(
     summary: RunSummary, raced: RacedSetting, over: Candidate, under: Candidate
 ) -> Judgement:
-    """Judge whether one value takes at least so many times as much as another one."""
+    """Judge whether one value takes at least `PAYS` times as much as another one."""
     if over.arm:
         return _judge_times(summary, raced.records[0], over, under)
-    pairs = [(_cost(said, over.value), _cost(said, under.value)) for said in raced.records]
-    is_worse = all(over > under and over >= PAYS * under for over, under in pairs)
-    ratio = pairs[0][0] / pairs[0][1] if pairs[0][1] else None
-    return Judgement(Verdict.SUPPORTED if is_worse else Verdict.REFUTED, estimate=ratio)
+    costs = []
+    for declared in raced.records:
+        costs.append((_find_cost(declared, over.value), _find_cost(declared, under.value)))
+    is_worse = all(cost > other and cost >= PAYS * other for cost, other in costs)
+    first_cost, first_other = costs[0]
+    return Judgement(
+        Verdict.SUPPORTED if is_worse else Verdict.REFUTED,
+        estimate=first_cost / first_other if first_other else None,
+    )
 
 
-def _cost(said: SettingRaced, value: str) -> float:
-    return next(one.cost or 0.0 for one in said.candidates if one.value == value)
+def _find_cost(declared: SettingRaced, value: str) -> float:
+    costs = {candidate.value: candidate.cost or 0.0 for candidate in declared.candidates}
+    return costs[value]
 
 
 def _judge_times(
-    summary: RunSummary, said: SettingRaced, over: Candidate, under: Candidate
+    summary: RunSummary, declared: SettingRaced, over: Candidate, under: Candidate
 ) -> Judgement:
     claim = ClaimDeclared(
-        text="", over=over.arm, under=under.arm, op="at_least", bound=PAYS, cores=said.cores
+        text="", over=over.arm, under=under.arm, op="at_least", bound=PAYS, cores=declared.cores
     )
-    look = latest_analysis(summary)
-    evidence = gather_evidence(claim, summary, look.workers)
-    return (
-        judge_ratio(claim, evidence, look, claims=len(said.candidates) - 1)
-        if evidence
-        else _SELDOM_ASKED
-    )
+    analysis = latest_analysis(summary)
+    evidence = gather_evidence(claim, summary, analysis.workers)
+    if evidence is None:
+        return _NOT_TIMED
+    return judge_ratio(claim, evidence, analysis, claims=len(declared.candidates) - 1)

@@ -1,1 +1,1 @@
-"""The charts of a report: which there are, and their shapes; templates only write them down."""
+"""The charts of a report: which there are, and their shapes. Templates compute nothing."""

@@ -1,5 +1,6 @@
-"""One line of a chart as SVG: a path, a band where points share a place, marks where there is no number, and its values."""
+"""Turn one line of a chart into SVG: its path, its band, marks for NaN and Inf, and its values."""
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -9,13 +10,19 @@ from tuilab.drawings.lines import Floats, Line, bad_points, steps_of, stretches,
 from tuilab.reports.charts.frame import BOTTOM, TOP, letter, px, py
 from tuilab.text.words import format_number
 
-_MARK_EVERY = 3  # pixels; nearer ones would be drawn on each other
-Points = list[tuple[float, float]]
+_MARK_WIDTH = 3  # pixels; marks that are nearer to each other would overlap
+_UPPER_MARK_Y = TOP - 8
+_LOWER_MARK_Y = BOTTOM - 5
+_DIGITS = 6
+_BAND_DIGITS = 4  # with a band, a point has three values
+_MAX_EXACT = 1e15  # a float has 15 reliable digits
+
+_Points = list[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class NonFiniteMark:
-    """A place where there was no number: `nan`, `inf` (both at the top edge) or `-inf` (at the bottom)."""
+    """The mark of a NaN or Inf: `nan` and `inf` at the top edge, `-inf` at the bottom edge."""
 
     x: float
     y: float
@@ -25,112 +32,169 @@ class NonFiniteMark:
 
 @dataclass(frozen=True)
 class CurveShapes:
-    """One line: its shapes, and its points as words, for whoever reads them back from the page."""
+    """The shapes of one line, and its points as words, which the script of the page reads."""
 
     label: str
     letter: str
     look: int
     path: str
-    band: str  # from the least to the greatest, where points share places
+    band: str  # from the least to the greatest value, where several points share a place
     dots: tuple[tuple[float, float], ...]  # points without neighbours
     marks: tuple[NonFiniteMark, ...]
     xs: str
     lows: str
-    mids: str  # empty where they are the lows, as are the highs
+    mids: str  # empty without a band, as are the highs
     highs: str
-    breaks: str  # numbers of the points before which the line is broken
+    breaks: str  # indices of the points before which the line is broken
     bads: str
     is_one_of_many: bool
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
-    """A line with as many points as are drawn, and the middle of those that share a place."""
+class ThinnedLine:
+    """A line with as many points as are drawn, and the median of the points that share a place."""
 
     line: Line
     mids: Floats
 
 
-def drawn(line: Line, most: int, *, is_log: bool) -> Drawn:
-    """Return a line of at most `most` points, each the least, the median and the greatest of its neighbours."""
+def thin_out(line: Line, max_points: int, *, is_log: bool) -> ThinnedLine:
+    """Return a line of at most `max_points`, each with the least, median and greatest value."""
     if line.mids is not None:
-        return Drawn(line, line.mids)
-    mids = np.sqrt(line.lows) * np.sqrt(line.highs) if is_log else line.lows / 2 + line.highs / 2
-    if len(line.xs) <= most:
-        return Drawn(line, mids)
-    thin = thinned(line, most)
-    parts = np.split(mids, stretches(len(line.xs), most)[1:])
+        return ThinnedLine(line, line.mids)
+    if is_log:
+        mids = np.sqrt(line.lows) * np.sqrt(line.highs)
+    else:
+        mids = line.lows / 2 + line.highs / 2
+    if len(line.xs) <= max_points:
+        return ThinnedLine(line, mids)
+    thin = thinned(line, max_points)
+    parts = np.split(mids, stretches(len(line.xs), max_points)[1:])
     medians = np.array([float(np.median(part)) for part in parts])
-    return Drawn(thin, np.clip(medians, thin.lows, thin.highs))
+    return ThinnedLine(thin, np.clip(medians, thin.lows, thin.highs))
 
 
-def curve(
-    line: Line, label: str, shown: Drawn, x: Axis, y: Axis, *, is_log_x: bool, is_one_of_many: bool
+def draw_curve(
+    line: Line,
+    label: str,
+    shown: ThinnedLine,
+    x: Axis,
+    y: Axis,
+    *,
+    is_log_x: bool,
+    is_one_of_many: bool,
 ) -> CurveShapes:
-    """Return a line of which `shown` is drawn, by the name that people read."""
+    """Return the shapes of a line. `shown` has the points that are drawn of it."""
     thin = shown.line
-    band, path, dots = _shapes(shown, x, y)
+    path, band, dots = _draw_shapes(shown, x, y)
     has_band = not np.array_equal(thin.lows, thin.highs)
-    digits = 4 if has_band else 6
-    bad_xs = steps_of(line.bad_xs, is_log_x=is_log_x).tolist()
+    digits = _DIGITS
+    mids = ""
+    highs = ""
+    if has_band:
+        digits = _BAND_DIGITS
+        mids = _format_values(shown.mids, digits)
+        highs = _format_values(thin.highs, digits)
+    breaks = (np.flatnonzero(thin.breaks) + 1).tolist()
     return CurveShapes(
-        label, letter(line.look), line.look, path, band, dots, tuple(_marks(line, label, x, is_log_x)),
-        _words(steps_of(thin.xs, is_log_x=is_log_x)), _words(thin.lows, digits),
-        _words(shown.mids, digits) if has_band else "", _words(thin.highs, digits) if has_band else "",
-        " ".join(str(at) for at in (np.flatnonzero(thin.breaks) + 1).tolist()),
-        " ".join(f"{_word(at)}:{_word(value)}" for at, value in zip(bad_xs, line.bad_values.tolist(), strict=True)),
-        is_one_of_many,
-    )  # fmt: skip
-
-
-def _shapes(shown: Drawn, x: Axis, y: Axis) -> tuple[str, str, tuple[tuple[float, float], ...]]:
-    """Return the band, the path through the middle, and the points that stand alone, stretch by stretch."""
-    line = shown.line
-    across = [px(share) for share in x.shares(line.xs).tolist()]
-    lows, mids, highs = (
-        [py(share) for share in y.shares(values).tolist()]
-        for values in (line.lows, shown.mids, line.highs)
+        label=label,
+        letter=letter(line.look),
+        look=line.look,
+        path=path,
+        band=band,
+        dots=tuple(dots),
+        marks=tuple(_mark_bad_points(line, label, x, is_log_x)),
+        xs=_format_values(steps_of(thin.xs, is_log_x=is_log_x)),
+        lows=_format_values(thin.lows, digits),
+        mids=mids,
+        highs=highs,
+        breaks=" ".join(str(index) for index in breaks),
+        bads=_format_bad_points(line, is_log_x=is_log_x),
+        is_one_of_many=is_one_of_many,
     )
-    ends = [0, *(np.flatnonzero(line.breaks) + 1).tolist(), len(across)]
-    band, path, dots = "", "", []
-    for start, end in pairwise(ends):
-        upper, middle, lower = (
-            list(zip(across[start:end], ys[start:end], strict=True)) for ys in (highs, mids, lows)
-        )
-        path += _through(middle)
+
+
+def _draw_shapes(shown: ThinnedLine, x: Axis, y: Axis) -> tuple[str, str, _Points]:
+    """Return the path through the middle, the band around it, and the points to draw as dots."""
+    line = shown.line
+    xs = [px(share) for share in x.shares(line.xs).tolist()]
+    lows = _to_pixels(line.lows, y)
+    mids = _to_pixels(shown.mids, y)
+    highs = _to_pixels(line.highs, y)
+    breaks = (np.flatnonzero(line.breaks) + 1).tolist()
+    path = ""
+    band = ""
+    dots: _Points = []
+    for start, end in pairwise([0, *breaks, len(xs)]):
+        upper = list(zip(xs[start:end], highs[start:end], strict=True))
+        middle = list(zip(xs[start:end], mids[start:end], strict=True))
+        lower = list(zip(xs[start:end], lows[start:end], strict=True))
+        path += _connect(middle)
         is_alone = len(middle) == 1 and upper == lower
-        dots += (
-            middle if is_alone or line.mids is not None else []
-        )  # of intervals it is to be seen where they were measured
-        band += _through([*upper, *reversed(lower)]) + "Z" if upper != lower else ""
-    return band, path, tuple(dots)
+        has_intervals = line.mids is not None  # dots then show where they were measured
+        if is_alone or has_intervals:
+            dots += middle
+        if upper != lower:
+            band += _connect([*upper, *reversed(lower)]) + "Z"
+    return path, band, dots
 
 
-def _through(points: Points) -> str:
-    return "M" + "L".join(f"{x:g} {y:g}" for x, y in points) if points else ""
+def _to_pixels(values: Floats, y: Axis) -> list[float]:
+    return [py(share) for share in y.shares(values).tolist()]
 
 
-def _marks(line: Line, label: str, x: Axis, is_log_x: bool) -> list[NonFiniteMark]:
-    found: dict[tuple[int, str], NonFiniteMark] = {}
+def _connect(points: _Points) -> str:
+    """Return an SVG path through points."""
+    if not points:
+        return ""
+    return "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
+
+
+# ---- NaN and Inf
+
+
+def _mark_bad_points(line: Line, label: str, x: Axis, is_log_x: bool) -> list[NonFiniteMark]:
+    """Return the marks of NaN and Inf. Of marks of one kind that would overlap, the first."""
+    marks: dict[tuple[int, str], NonFiniteMark] = {}
     xs, values = bad_points(line)
     steps = steps_of(xs, is_log_x=is_log_x).tolist()
     for step, share, value in zip(steps, x.shares(xs).tolist(), values.tolist(), strict=True):
-        kind = "nan" if value != value else "inf" if value > 0 else "-inf"
-        at = px(share)
-        words = f"{format_number(value)} at {step:g}{', ' + label if label else ''}"
-        found.setdefault(
-            (int(at / _MARK_EVERY), kind),
-            NonFiniteMark(at, BOTTOM - 5 if kind == "-inf" else TOP - 8, kind, words),
-        )
-    return list(found.values())
+        kind = _kind_of_bad(value)
+        mark_x = px(share)
+        mark_y = _LOWER_MARK_Y if kind == "-inf" else _UPPER_MARK_Y
+        words = f"{format_number(value)} at {step:g}"
+        if label:
+            words += f", {label}"
+        slot = int(mark_x / _MARK_WIDTH)
+        marks.setdefault((slot, kind), NonFiniteMark(mark_x, mark_y, kind, words))
+    return list(marks.values())
 
 
-def _words(values: Floats, digits: int = 6) -> str:
-    return " ".join(_word(value, digits) for value in values.tolist())
+def _format_bad_points(line: Line, *, is_log_x: bool) -> str:
+    steps = steps_of(line.bad_xs, is_log_x=is_log_x).tolist()
+    parts = []
+    for step, value in zip(steps, line.bad_values.tolist(), strict=True):
+        parts.append(f"{_format_value(step)}:{_format_value(value)}")
+    return " ".join(parts)
 
 
-def _word(value: float, digits: int = 6) -> str:
-    """Return a number in the fewest characters that so many digits take; a step exactly."""
-    if value != value or abs(value) == float("inf"):
-        return "nan" if value != value else "inf" if value > 0 else "-inf"
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.{digits}g}"
+def _kind_of_bad(value: float) -> str:
+    if math.isnan(value):
+        return "nan"
+    return "inf" if value > 0 else "-inf"
+
+
+# ---- numbers for the script of the page
+
+
+def _format_values(values: Floats, digits: int = _DIGITS) -> str:
+    return " ".join(_format_value(value, digits) for value in values.tolist())
+
+
+def _format_value(value: float, digits: int = _DIGITS) -> str:
+    """Return a number in the fewest characters that have so many digits; a step exactly."""
+    if not math.isfinite(value):
+        return _kind_of_bad(value)
+    if value.is_integer() and abs(value) < _MAX_EXACT:
+        return str(int(value))
+    return f"{value:.{digits}g}"

@@ -1,4 +1,4 @@
-"""The frame of a chart: where its plot is in the picture, and how a line looks beside others."""
+"""Say where the plot of a chart lies in its picture, and how a line is told from other lines."""
 
 from dataclasses import dataclass
 
@@ -6,36 +6,46 @@ from tuilab.drawings.legend import letter as letter_of
 
 WIDTH, HEIGHT = 640, 240
 LEFT, RIGHT, TOP, BOTTOM = 62, 616, 22, 208
-_COLOURS, _DASHES, _LETTERS = 8, 8, 52
+_COLOURS, _DASHES, _LETTERS = 8, 8, 52  # that the page has for line styles
+_OVERSHOOT = 0.5  # share of the plot, by which a line may leave it
 
 
 @dataclass(frozen=True)
 class Tick:
-    at: float
+    position: float  # pixels
     label: str
 
 
 def px(share: float) -> float:
-    """Return where a share of the way along x stands in the picture."""
-    return round(LEFT + min(max(share, -0.5), 1.5) * (RIGHT - LEFT), 1)
+    """Return the pixel of a share of the x axis."""
+    return round(LEFT + _limit(share) * (RIGHT - LEFT), 1)
 
 
 def py(share: float) -> float:
-    """Return where a share of the way up stands in the picture."""
-    return round(BOTTOM - min(max(share, -0.5), 1.5) * (BOTTOM - TOP), 1)
+    """Return the pixel of a share of the y axis, which points up."""
+    return round(BOTTOM - _limit(share) * (BOTTOM - TOP), 1)
+
+
+def _limit(share: float) -> float:
+    return min(max(share, -_OVERSHOOT), 1 + _OVERSHOOT)
 
 
 def colour(look: int) -> int:
-    """Return which of the colours of the page a look has."""
+    """Return the number of the colour of a line style."""
     return look % _COLOURS
 
 
 def dash(look: int) -> int:
-    """Return which of the dashes of the page a look has: of one colour no two looks have the same, until there are 64."""
+    """Return the number of the dash pattern of a line style.
+
+    The first 64 styles differ from each other: no two of one colour have the same dashes.
+    """
     return (look + look // _COLOURS) % _DASHES
 
 
 def letter(look: int) -> str:
-    """Return what tells a line apart without its colour: A to z, then A2."""
-    again = look // _LETTERS
-    return letter_of(look) + (str(again + 1) if again else "")
+    """Return the letter of a line style, which needs no colour: A to z, then A2 to z2."""
+    round_number = look // _LETTERS + 1
+    if round_number == 1:
+        return letter_of(look)
+    return f"{letter_of(look)}{round_number}"

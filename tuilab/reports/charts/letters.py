@@ -1,18 +1,18 @@
-"""The letters at the ends of lines: each at its own line, none on another, and none where there is no room for it."""
+"""Place letters at the ends of lines. Letters do not overlap; without room a letter is left out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-_GAP = 14.0  # pixels from one letter to the next below it
-_COLUMN = 14.0  # pixels within which ends of lines have their letters below each other
-_BEHIND = 11.0  # pixels from the end of a line to its letter
-_NEAR = 4.0  # pixels that a letter may be beside its line without a leader
+_GAP = 14.0  # pixels from one letter down to the next
+_COLUMN_WIDTH = 14.0  # pixels; lines that end within them have their letters in one column
+_DISTANCE = 11.0  # pixels from the end of a line to its letter
+_MAX_SHIFT = 4.0  # pixels that a letter may be above or below its line without a leader
 
 
 @dataclass(frozen=True)
-class End:
-    """Where the line of a look ends."""
+class LineEnd:
+    """Where the line of a style ends."""
 
     look: int
     x: float
@@ -21,7 +21,7 @@ class End:
 
 @dataclass(frozen=True)
 class Letter:
-    """A letter, and the end of its line, to which a leader is drawn where it is not beside it."""
+    """A letter and the end of its line. A leader connects them if the letter was shifted."""
 
     look: int
     x: float
@@ -31,56 +31,62 @@ class Letter:
     has_leader: bool
 
 
-def letters(ends: Sequence[End], top: float, bottom: float) -> list[Letter]:
-    """Return the letters of lines, in the order of their ends from above; where lines crowd, some have none."""
-    found = []
-    for column in _columns(ends):
-        shown = _that_fit(column, int((bottom - top) / _GAP) + 1)
-        x = max(end.x for end in shown) + _BEHIND
-        for end, y in zip(shown, spread([end.y for end in shown], _GAP, top, bottom), strict=True):
-            found.append(
-                Letter(end.look, round(x, 1), round(y, 1), end.x, end.y, abs(y - end.y) > _NEAR)
-            )
-    return found
+def place_letters(ends: Sequence[LineEnd], top: float, bottom: float) -> list[Letter]:
+    """Return the letters of lines, column by column and from above."""
+    max_letters = int((bottom - top) / _GAP) + 1
+    letters = []
+    for column in _group_columns(ends):
+        labelled = _drop_crowded(column, max_letters)
+        x = max(end.x for end in labelled) + _DISTANCE
+        ys = spread_apart([end.y for end in labelled], _GAP, top, bottom)
+        for end, y in zip(labelled, ys, strict=True):
+            has_leader = abs(y - end.y) > _MAX_SHIFT
+            letters.append(Letter(end.look, round(x, 1), round(y, 1), end.x, end.y, has_leader))
+    return letters
 
 
-def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Return places at least `gap` apart between two ends, in the order of the wanted ones and together nearest to them.
+def spread_apart(targets: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Return places at least `gap` apart, in the order of `targets` and as near to them as can be.
 
-    Without the gaps below it each place would have to be no lower than the one before: neighbours that are share their mean.
+    Without the gaps, the places must only not fall: neighbours that would fall share their mean
+    (isotonic regression).
     """
     pools: list[list[float]] = []
-    for at, place in enumerate(wanted):
-        pools.append([place - gap * at])
+    for index, target in enumerate(targets):
+        pools.append([target - gap * index])
         while len(pools) > 1 and _mean(pools[-2]) > _mean(pools[-1]):
             last = pools.pop()
             pools[-1] += last
-    even = [_mean(pool) for pool in pools for _ in pool]
-    return [
-        min(max(place, low), high - gap * (len(even) - 1)) + gap * at
-        for at, place in enumerate(even)
-    ]
+    rising: list[float] = []
+    for pool in pools:
+        rising += [_mean(pool)] * len(pool)
+    max_place = high - gap * (len(rising) - 1)
+    places = []
+    for index, place in enumerate(rising):
+        places.append(min(max(place, low), max_place) + gap * index)
+    return places
 
 
 def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    return sum(values) / len(values)  # fmean would round differently
 
 
-def _columns(ends: Sequence[End]) -> list[list[End]]:
+def _group_columns(ends: Sequence[LineEnd]) -> list[list[LineEnd]]:
     """Return the ends in columns, each from above."""
-    columns: list[list[End]] = []
+    columns: list[list[LineEnd]] = []
     for end in sorted(ends, key=lambda end: end.x):
-        if columns and end.x - columns[-1][-1].x < _COLUMN:
+        if columns and end.x - columns[-1][-1].x < _COLUMN_WIDTH:
             columns[-1].append(end)
         else:
             columns.append([end])
     return [sorted(column, key=lambda end: end.y) for column in columns]
 
 
-def _that_fit(column: Sequence[End], most: int) -> list[End]:
-    """Return the ends that there is room for, without those that are nearest to others."""
-    kept = list(column)
-    while len(kept) > most:
-        gaps = [after.y - before.y for before, after in pairwise(kept)]
-        del kept[gaps.index(min(gaps)) + 1]
-    return kept
+def _drop_crowded(column: Sequence[LineEnd], max_letters: int) -> list[LineEnd]:
+    """Return the ends that have room for a letter, without those nearest to the end above."""
+    ends = list(column)
+    while len(ends) > max_letters:
+        gaps = [lower.y - upper.y for upper, lower in pairwise(ends)]
+        narrowest = gaps.index(min(gaps))
+        del ends[narrowest + 1]
+    return ends

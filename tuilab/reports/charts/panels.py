@@ -1,4 +1,4 @@
-"""Which charts a report has: one for each name that was logged, losses first, then what the run used of the machine."""
+"""Choose the charts of a report: one for each metric, losses first, then what the machine did."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,15 +27,17 @@ from tuilab.text.display import NAME_LIMIT, show
 from tuilab.text.words import unit_of
 
 MOST_PANELS, MOST_LINES = 24, 40
+_OWNER_LENGTH = 40  # characters
+_X_NAME_LENGTH = 60
 _NO_MEMORY = f"n/a where {IDLE}"
 _NO_SHARE = f"{_NO_MEMORY}, or {UNCOUNTED}"
 
 
 class ThrottledStretch(NamedTuple):
-    """Seconds in which something held the clocks of a GPU down."""
+    """Seconds of a run in which the clocks of a GPU were throttled."""
 
-    begin: float
-    end: float
+    begin_s: float
+    end_s: float
     words: str
     is_grave: bool
 
@@ -46,151 +48,182 @@ class Panel:
 
     title: str
     lines: tuple[Line, ...]
-    name: str = ""  # of what was logged
+    name: str = ""  # of the metric
     unit: str = ""
     is_log: bool = False
     is_log_x: bool = False  # the places of the lines are powers of ten
     x_name: str = ""
     is_timed: bool = False
     left_out: int = 0  # lines that are not drawn
+    # By label: owner and last value of each line, also of the lines that are not drawn.
     ends: Mapping[str, Sequence[tuple[str, float]]] = field(default_factory=dict)
-    """By label whose and what the last values are, also of what is not drawn."""
     reason: str = ""  # why there is nothing to draw
     gaps: str = ""  # why lines are broken
-    held: tuple[ThrottledStretch, ...] = ()
+    throttled: tuple[ThrottledStretch, ...] = ()
+
+
+# ---- metrics
 
 
 def series_panels(
     summary: RunSummary, most: int = MOST_PANELS, most_lines: int = MOST_LINES
 ) -> list[Panel]:
-    """Return a panel for each name that was logged, losses first."""
-    return [_logged(summary, name, most_lines) for name in names_of(summary)[:most]]
+    """Return a panel for each metric, losses first."""
+    return [_metric_panel(summary, name, most_lines) for name in metric_names(summary)[:most]]
 
 
-def machine_panels(summary: RunSummary) -> list[Panel]:
-    """Return what the run used: memory, and how busy processors and GPUs were: many cores are more than 100 %."""
-    processes = summary.resources.get("cpu_percent")
-    busy = [("processes (100 % is a core)", processes)] if processes else []
-    why = summary.unavailable.get("sampler", "the run ended before the first sample")
-    why_idle = _NO_SHARE if "processes" in summary.resources else why
-    memory = memory_lines(summary)
-    is_broken = any(series.gaps for _, series in memory)
-    panels = [
-        replace(
-            _timed(summary, memory_title(summary), "bytes", memory, why),
-            gaps=_NO_MEMORY if is_broken else "",
-        ),
-        replace(
-            _timed(summary, "busy", "%", busy, why_idle),
-            gaps=_NO_SHARE if processes and processes.gaps else "",
-        ),
-    ]
-    held = tuple(_held(summary))
-    for metric, title, unit, marks in (
-        ("busy_percent", "busy", "%", ()),
-        ("power_w", "power", "W", held),
-        ("sm_mhz", "clock", "MHz", held),
-    ):
-        if found := of_gpus(summary, metric, ""):
-            panels.append(
-                replace(_timed(summary, f"{title} of the GPU", unit, found, why), held=marks)
-            )
-    return panels
+def metric_names(summary: RunSummary) -> list[str]:
+    """Return the names of the metrics, losses first."""
+    names = dict.fromkeys(name for name, _, _ in summary.series)
+    return sorted(names, key=lambda name: "loss" not in name.lower())
 
 
-def _held(summary: RunSummary) -> Iterator[ThrottledStretch]:
-    throttling = Throttling()
-    for gpu in own_gpus(summary):
-        for one in throttling.of(summary, gpu.nvml_uuid):
-            begin, end = ((t - summary.first_t) / 1e9 for t in (one.begin_t, one.end_t))
-            yield ThrottledStretch(
-                begin,
-                end,
-                f"{label_of(gpu, summary)}: {', '.join(throttle_names(one.mask))}",
-                one.is_held_back,
-            )
-
-
-def spreads(summary: RunSummary) -> list[MeasuredSpread]:
-    """Return, for each arm that raced, the median of its blocks, the middle half, the least and the greatest."""
-    looks = summary.arms_in_order()
-    found = []
-    for row in chart_rows(arm_times(summary)):
-        times = row.times
-        low, _, high = (
-            quantiles(times, n=4, method="inclusive") if len(times) > 1 else (times[0],) * 3
-        )
-        look = looks.index(row.arm) if row.arm in looks else 0
-        label = show(row.arm, NAME_LIMIT)
-        if row.clock:
-            label += f", {row.clock}"
-        found.append(
-            MeasuredSpread(label, median(times), low, high, min(times), max(times), look, row.aside)
-        )
-    return found
-
-
-def times_title(summary: RunSummary) -> str:
-    """Return the title of the chart of what `spreads` returns."""
-    return clock_title(arm_times(summary).values(), measure_of(summary))
-
-
-def names_of(summary: RunSummary) -> list[str]:
-    """Return the names that were logged, losses first."""
-    return sorted(
-        dict.fromkeys(name for name, _, _ in summary.series),
-        key=lambda name: "loss" not in name.lower(),
-    )
-
-
-def _logged(summary: RunSummary, name: str, most: int) -> Panel:
-    found = [one for one in summary.series.values() if one.name == name]
-    arms = summary.arms_in_order() if any(one.arm for one in found) else ()
-    panel = panel_of(
-        summary.axes_of(name),
-        found,
-        [one.arm for one in found[:most]],
-        arms,
-        siblings(summary.series, name),
-    )
+def _metric_panel(summary: RunSummary, name: str, max_lines: int) -> Panel:
+    series = [curve for curve in summary.series.values() if curve.name == name]
+    arms: Sequence[str] = ()
+    if any(curve.arm for curve in series):
+        arms = summary.arms_in_order()
+    labels = [curve.arm for curve in series[:max_lines]]
+    shown_beside = siblings(summary.series, name)
+    panel = panel_of(summary.axes_of(name), series, labels, arms, shown_beside)
+    owners = summary.owners_of([curve.writer for curve in series])
     ends: dict[str, list[tuple[str, float]]] = {}
-    for one, owner in zip(found, summary.owners_of([one.writer for one in found]), strict=True):
-        ends.setdefault(show(one.arm, NAME_LIMIT), []).append((show(owner, 40), one.last))
+    for curve, owner in zip(series, owners, strict=True):
+        label = show(curve.arm, NAME_LIMIT)
+        ends.setdefault(label, []).append((show(owner, _OWNER_LENGTH), curve.last))
     return replace(panel, ends=ends)
 
 
 def panel_of(
     axes: AxesNamed,
-    found: Sequence[Series],
-    names: Sequence[str],
+    series: Sequence[Series],
+    labels: Sequence[str],
     order: Sequence[str] = (),
     kin: Sequence[Series] = (),
 ) -> Panel:
-    """Return the panel of what was logged under a name, of which as many lines are drawn as have names.
+    """Return the panel of a metric. As many of its series are drawn as there are labels.
 
-    Whether the values are on a logarithmic axis, `kin` tell together: charts that are looked at beside each other.
+    `kin` are all series whose charts are shown beside each other: they decide together whether the
+    values are on a logarithmic axis.
     """
-    is_along_log = is_log_x(axes, found)
-    lines = lines_of(found[: len(names)], names, order=order, is_log_x=is_along_log)
-    title, left_out = show(axes.y or axes.metric, NAME_LIMIT), len(found) - len(lines)
-    is_log = is_log_y(axes, kin or found)
+    has_log_x = is_log_x(axes, series)
+    lines = lines_of(series[: len(labels)], labels, order=order, is_log_x=has_log_x)
     return Panel(
-        title,
-        lines,
-        axes.metric,
-        unit_of(axes.metric),
-        is_log,
-        is_along_log,
-        show(axes.x, 60),
-        left_out=left_out,
+        title=show(axes.y or axes.metric, NAME_LIMIT),
+        lines=lines,
+        name=axes.metric,
+        unit=unit_of(axes.metric),
+        is_log=is_log_y(axes, kin or series),
+        is_log_x=has_log_x,
+        x_name=show(axes.x, _X_NAME_LENGTH),
+        left_out=len(series) - len(lines),
     )
 
 
-def _timed(
-    summary: RunSummary, title: str, unit: str, found: list[tuple[str, Series]], why: str
+# ---- the machine
+
+
+def machine_panels(summary: RunSummary) -> list[Panel]:
+    """Return the charts of memory, CPU and GPU. Several busy cores are more than 100 %."""
+    why = summary.unavailable.get("sampler", "the run ended before the first sample")
+    return [_memory_panel(summary, why), _cpu_panel(summary, why), *_gpu_panels(summary, why)]
+
+
+def _memory_panel(summary: RunSummary, why: str) -> Panel:
+    lines = memory_lines(summary)
+    panel = _timed_panel(summary, memory_title(summary), "bytes", lines, why)
+    if any(series.gaps for _, series in lines):
+        panel = replace(panel, gaps=_NO_MEMORY)
+    return panel
+
+
+def _cpu_panel(summary: RunSummary, why: str) -> Panel:
+    processes = summary.resources.get("cpu_percent")
+    if processes is None:
+        if "processes" in summary.resources:
+            why = _NO_SHARE
+        return _timed_panel(summary, "busy", "%", [], why)
+    lines = [("processes (100 % is a core)", processes)]
+    panel = _timed_panel(summary, "busy", "%", lines, why)
+    if processes.gaps:
+        panel = replace(panel, gaps=_NO_SHARE)
+    return panel
+
+
+def _gpu_panels(summary: RunSummary, why: str) -> list[Panel]:
+    throttled = tuple(_throttled_stretches(summary))
+    panels = []
+    if busy := of_gpus(summary, "busy_percent", ""):
+        panels.append(_timed_panel(summary, "busy of the GPU", "%", busy, why))
+    if power := of_gpus(summary, "power_w", ""):
+        panel = _timed_panel(summary, "power of the GPU", "W", power, why)
+        panels.append(replace(panel, throttled=throttled))
+    if clock := of_gpus(summary, "sm_mhz", ""):
+        panel = _timed_panel(summary, "clock of the GPU", "MHz", clock, why)
+        panels.append(replace(panel, throttled=throttled))
+    return panels
+
+
+def _throttled_stretches(summary: RunSummary) -> Iterator[ThrottledStretch]:
+    throttling = Throttling()
+    for gpu in own_gpus(summary):
+        label = label_of(gpu, summary)
+        for stretch in throttling.of(summary, gpu.nvml_uuid):
+            reasons = ", ".join(throttle_names(stretch.mask))
+            yield ThrottledStretch(
+                begin_s=(stretch.begin_t - summary.first_t) / 1e9,
+                end_s=(stretch.end_t - summary.first_t) / 1e9,
+                words=f"{label}: {reasons}",
+                is_grave=stretch.is_held_back,
+            )
+
+
+def _timed_panel(
+    summary: RunSummary, title: str, unit: str, named_series: list[tuple[str, Series]], why: str
 ) -> Panel:
-    starts = [summary.first_t] * len(found)
-    lines = lines_of(
-        [one for _, one in found], [name for name, _ in found], is_timed=True, starts=starts
-    )
-    return Panel(title, lines, unit=unit, is_timed=True, reason="" if found else show(why))
+    """Return a panel of series along the seconds of the run; `why` is shown if there is none."""
+    names = [name for name, _ in named_series]
+    series = [curve for _, curve in named_series]
+    starts = [summary.first_t] * len(series)
+    lines = lines_of(series, names, is_timed=True, starts=starts)
+    reason = "" if series else show(why)
+    return Panel(title, lines, unit=unit, is_timed=True, reason=reason)
+
+
+# ---- times of the arms
+
+
+def time_spreads(summary: RunSummary) -> list[MeasuredSpread]:
+    """Return the spread of the block times of each arm: median, middle half, least and greatest."""
+    arms = summary.arms_in_order()
+    spreads = []
+    for row in chart_rows(arm_times(summary)):
+        low, high = _middle_half(row.times)
+        label = show(row.arm, NAME_LIMIT)
+        if row.clock:
+            label += f", {row.clock}"
+        spread = MeasuredSpread(
+            label,
+            value=median(row.times),
+            low=low,
+            high=high,
+            least=min(row.times),
+            greatest=max(row.times),
+            look=arms.index(row.arm) if row.arm in arms else 0,
+            aside=row.aside,
+        )
+        spreads.append(spread)
+    return spreads
+
+
+def _middle_half(times: Sequence[float]) -> tuple[float, float]:
+    """Return the first and the third quartile."""
+    if len(times) < 2:
+        return times[0], times[0]
+    first, _, third = quantiles(times, n=4, method="inclusive")
+    return first, third
+
+
+def times_title(summary: RunSummary) -> str:
+    """Return the title of the chart of `time_spreads`."""
+    return clock_title(arm_times(summary).values(), measure_of(summary))

@@ -1,10 +1,11 @@
-"""Spreads of arms and the interval of an estimate as shapes, over an axis of their own."""
+"""Draw the spreads of arms, and the interval of an estimate, each on an axis of its own."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuilab.arrays import np
+from tuilab.drawings.axis import Axis
 from tuilab.drawings.spreads import MeasuredSpread, base_of, spread_axis
 from tuilab.record.blocks import Measure, NoiseFloor
 from tuilab.record.finding_words import noise_words
@@ -13,8 +14,20 @@ from tuilab.text.display import distinct_labels
 from tuilab.text.words import format_number
 
 _TIME = Measure()
-_NAME_WIDTH = 56  # characters that have room above a row
-_ROW, _FIRST = 40, 28  # pixels of a row, and down to the middle of the first one
+_LABEL_LENGTH = 56  # characters that have room above a row
+_TICKS = 5
+_DIGITS = 3
+# Pixels of the chart of times.
+_LEFT, _RIGHT = 8, 560
+_ROW_HEIGHT = 40
+_FIRST_ROW_Y = 28  # of the middle of the row
+_AXIS_HEIGHT = 38
+# Pixels of the drawing of an interval.
+_INTERVAL_WIDTH, _INTERVAL_HEIGHT = 180, 34
+_INTERVAL_LEFT, _INTERVAL_ROOM = 8, 164
+_HALF_CHARACTER = 4  # labels are centred
+_LABEL_GAP = 12
+_MIN_LOG_SPAN = 0.02  # so that nearly equal numbers do not fill the width
 
 
 @dataclass(frozen=True)
@@ -23,7 +36,7 @@ class SpreadRow:
 
     spread: MeasuredSpread
     letter: str
-    label: str  # for the eye
+    label: str  # `spread.label`, shortened
     words: str
     ends: tuple[str, ...]  # least, middle half, greatest in words
     y: float
@@ -36,16 +49,16 @@ class SpreadRow:
 
 @dataclass(frozen=True)
 class TimingShapes:
-    rows: tuple[SpreadRow, ...]
-    ticks: tuple[Tick, ...]
-    band: tuple[float, float] | None  # the noise floor around the arm that it is of
-    noise: str
-    height: int
+    rows: tuple[SpreadRow, ...] = ()
+    ticks: tuple[Tick, ...] = ()
+    band: tuple[float, float] | None = None  # the noise floor around the arm that was timed twice
+    noise: str = ""
+    height: int = 0
     title: str = "time of a call"
     sample: str = "block"
     width: int = WIDTH
-    left: int = 8
-    right: int = 560
+    left: int = _LEFT
+    right: int = _RIGHT
 
     @property
     def has_asides(self) -> bool:
@@ -54,95 +67,115 @@ class TimingShapes:
 
 
 def draw_spreads(
-    found: Sequence[MeasuredSpread],
+    spreads: Sequence[MeasuredSpread],
     noise: NoiseFloor | None,
     measure: Measure = _TIME,
     *,
     title: str = "time of a call",
 ) -> TimingShapes:
-    """Return the shapes of the arms' times, or of what was measured instead, over one axis."""
-    unit = measure.unit
-    known = [one for one in found if all(map(math.isfinite, (one.least, one.greatest)))]
-    if not known:
-        return TimingShapes((), (), None, "", 0)
-    axis = spread_axis(known, unit, 5)
-    frame = TimingShapes((), (), None, "", _ROW * len(known) + 38, title)
+    """Return the chart of the times of the arms, or of what else was measured, on one axis."""
+    finite = []
+    for spread in spreads:
+        if math.isfinite(spread.least) and math.isfinite(spread.greatest):
+            finite.append(spread)
+    if not finite:
+        return TimingShapes()
+    axis = spread_axis(finite, measure.unit, _TICKS)
+    ticks = []
+    for share, label in axis.ticks:
+        if 0 <= share <= 1:
+            ticks.append(Tick(_share_to_x(share), label))
+    base = base_of(finite, noise)
+    band = None
+    band_words = ""
+    if base and noise:
+        low = base.value * (1 - noise.share)
+        high = base.value * (1 + noise.share)
+        band = (_value_to_x(low, axis), _value_to_x(high, axis))
+        band_words = noise_words(noise)
+    return TimingShapes(
+        rows=tuple(_make_rows(finite, axis, measure.unit)),
+        ticks=tuple(ticks),
+        band=band,
+        noise=band_words,
+        height=_ROW_HEIGHT * len(finite) + _AXIS_HEIGHT,
+        title=title,
+        sample=measure.sample,
+    )
 
-    def place(value: float) -> float:
-        return round(
-            frame.left + min(max(axis.share(value), 0.0), 1.0) * (frame.right - frame.left), 1
-        )
 
-    labels = distinct_labels([one.label for one in known], _NAME_WIDTH)
+def _make_rows(spreads: Sequence[MeasuredSpread], axis: Axis, unit: str) -> list[SpreadRow]:
+    labels = distinct_labels([spread.label for spread in spreads], _LABEL_LENGTH)
     rows = []
-    for at, one in enumerate(known):
-        places = (
-            place(one.least),
-            place(one.low),
-            place(one.value),
-            place(one.high),
-            place(one.greatest),
-        )
-        ends = tuple(
-            format_number(end, unit, 3) for end in (one.least, one.low, one.high, one.greatest)
-        )
+    for index, spread in enumerate(spreads):
+        ends = (spread.least, spread.low, spread.high, spread.greatest)
         row = SpreadRow(
-            one,
-            letter(one.look),
-            labels[one.label],
-            format_number(one.value, unit, 3),
-            ends,
-            float(_FIRST + _ROW * at),
-            *places,
+            spread=spread,
+            letter=letter(spread.look),
+            label=labels[spread.label],
+            words=format_number(spread.value, unit, _DIGITS),
+            ends=tuple(format_number(end, unit, _DIGITS) for end in ends),
+            y=float(_FIRST_ROW_Y + _ROW_HEIGHT * index),
+            least=_value_to_x(spread.least, axis),
+            low=_value_to_x(spread.low, axis),
+            mid=_value_to_x(spread.value, axis),
+            high=_value_to_x(spread.high, axis),
+            greatest=_value_to_x(spread.greatest, axis),
         )
         rows.append(row)
-    ticks = [
-        Tick(round(frame.left + share * (frame.right - frame.left), 1), label)
-        for share, label in axis.ticks
-        if 0 <= share <= 1
-    ]
-    base, band, words = base_of(known, noise), None, ""
-    if base and noise:
-        band = place(base.value * (1 - noise.share)), place(base.value * (1 + noise.share))
-        words = noise_words(noise)
-    return TimingShapes(tuple(rows), tuple(ticks), band, words, frame.height, title, measure.sample)
+    return rows
+
+
+def _value_to_x(value: float, axis: Axis) -> float:
+    return _share_to_x(min(max(axis.share(value), 0.0), 1.0))
+
+
+def _share_to_x(share: float) -> float:
+    return round(_LEFT + share * (_RIGHT - _LEFT), 1)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its interval against what was claimed, on a logarithmic axis around 1."""
+    """An estimate with its interval and the claimed bound, on a logarithmic axis around 1."""
 
     low: float
     mid: float
     high: float
-    one: float
+    unity: float  # where a ratio of 1 is
     bound: float
     band: tuple[float, float] | None  # the noise floor around 1
     label: str = ""  # of the bound
-    has_one: bool = True  # whether there is room for a label of 1, too
-    width: int = 180
-    height: int = 34
+    has_unity_label: bool = True  # whether there is room for it beside that of the bound
+    width: int = _INTERVAL_WIDTH
+    height: int = _INTERVAL_HEIGHT
 
 
 def draw_interval(
     estimate: float, low: float, high: float, bound: float, noise: float | None
 ) -> Interval | None:
-    """Return the shapes of an interval; None where one of the numbers has no logarithm."""
+    """Return the drawing of an interval; None if one of the numbers has no logarithm."""
     values = [estimate, low, high, bound, 1.0]
     if not all(0 < value < math.inf for value in values):
         return None
     logs = np.log(np.array(values))
-    least, greatest = float(logs.min()), float(logs.max())
-    span = max(greatest - least, 0.02)
+    least = float(logs.min())
+    span = max(float(logs.max()) - least, _MIN_LOG_SPAN)
 
-    def place(value: float) -> float:
-        return round(8 + (math.log(value) - least) / span * 164, 1)
+    def to_x(value: float) -> float:
+        return round(_INTERVAL_LEFT + (math.log(value) - least) / span * _INTERVAL_ROOM, 1)
 
     band = None
     if noise and noise < 1:
-        band = (max(place(1 - noise), 1.0), min(place(1 + noise), 179.0))
+        band = (max(to_x(1 - noise), 1.0), min(to_x(1 + noise), _INTERVAL_WIDTH - 1.0))
     label = f"{bound:.4g}×"
-    has_one = abs(place(bound) - place(1.0)) > 12 + 4 * len(label)
+    distance = abs(to_x(bound) - to_x(1.0))
     return Interval(
-        place(low), place(estimate), place(high), place(1.0), place(bound), band, label, has_one
+        low=to_x(low),
+        mid=to_x(estimate),
+        high=to_x(high),
+        unity=to_x(1.0),
+        bound=to_x(bound),
+        band=band,
+        label=label,
+        has_unity_label=distance > _LABEL_GAP + _HALF_CHARACTER * len(label),
     )

@@ -1,4 +1,4 @@
-"""The values of a chart as a table, for whoever does not see the drawing: each line at some places along x."""
+"""Show the values of a chart as a table and in words, for readers who do not see the drawing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,12 @@ from tuilab.reports.charts.frame import letter
 from tuilab.text.display import plural
 from tuilab.text.words import format_number
 
+_MAX_DESCRIBED = 6  # lines
+
 
 @dataclass(frozen=True)
 class ValueRow:
-    """What a line has at each place."""
+    """The least and the greatest value of a line, then its value at each place."""
 
     letter: str
     name: str
@@ -20,53 +22,76 @@ class ValueRow:
 
 
 @dataclass(frozen=True)
-class Values:
-    along: str  # what the places are of
+class ValueTable:
+    x_unit: str  # of the places
     places: tuple[str, ...]
     rows: tuple[ValueRow, ...]
-    is_whole: bool  # whether these are all the points
+    is_whole: bool  # whether these are all points
 
 
-def values_of(lines: Sequence[Line], along: str, unit: str, most: int, *, is_log_x: bool) -> Values:
-    """Return the values of lines at `most` places, evenly among those where any line has a point."""
-    found = np.unique(np.concatenate([part for line in lines for part in (line.xs, line.bad_xs)]))
-    chosen = found[
-        np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).round().astype(np.int64))
-    ]
-    rows = [
-        ValueRow(letter(line.look), line.label, _cells(line, chosen.tolist(), unit))
-        for line in lines
-    ]
-    places = [f"{step_at(place, is_log_x=is_log_x):.6g}" for place in chosen.tolist()]
-    return Values(along, tuple(places), tuple(rows), len(found) <= most)
+def make_value_table(
+    lines: Sequence[Line], x_unit: str, unit: str, max_places: int, *, is_log_x: bool
+) -> ValueTable:
+    """Return the values of lines at some of the places where any of them has a point."""
+    parts = []
+    for line in lines:
+        parts += [line.xs, line.bad_xs]
+    xs = np.unique(np.concatenate(parts))
+    evenly = np.linspace(0, len(xs) - 1, min(max_places, len(xs)))
+    indices = np.unique(evenly.round().astype(np.int64))
+    chosen = xs[indices].tolist()
+    rows = []
+    for line in lines:
+        cells = tuple(_make_cells(line, chosen, unit))
+        rows.append(ValueRow(letter(line.look), line.label, cells))
+    places = [f"{step_at(x, is_log_x=is_log_x):.6g}" for x in chosen]
+    return ValueTable(x_unit, tuple(places), tuple(rows), is_whole=len(xs) <= max_places)
 
 
-def _cells(line: Line, places: Sequence[float], unit: str) -> tuple[str, ...]:
-    least = format_number(float(line.lows.min()), unit) if len(line.lows) else "n/a"
-    greatest = format_number(float(line.highs.max()), unit) if len(line.highs) else "n/a"
-    return least, greatest, *(_cell(line, place, unit) for place in places)
+def _make_cells(line: Line, xs: Sequence[float], unit: str) -> list[str]:
+    least = "n/a"
+    greatest = "n/a"
+    if len(line.lows):
+        least = format_number(float(line.lows.min()), unit)
+        greatest = format_number(float(line.highs.max()), unit)
+    cells = [least, greatest]
+    for x in xs:
+        cells.append(_describe_value(line, x, unit))
+    return cells
 
 
-def _cell(line: Line, place: float, unit: str) -> str:
-    """Return the value of a line at a place, its least and greatest where points share it; nothing beyond its ends."""
-    found = values_at([line], place) if place <= line.last_x else []
-    if not found:
+def _describe_value(line: Line, x: float, unit: str) -> str:
+    """Return the value of a line at a place; a range if points share it, nothing after its end."""
+    if not x <= line.last_x:
         return ""
-    low, high = format_number(found[0].low, unit), format_number(found[0].high, unit)
+    readings = values_at([line], x)
+    if not readings:
+        return ""
+    low = format_number(readings[0].low, unit)
+    high = format_number(readings[0].high, unit)
     return low if low == high else f"{low} to {high}"
 
 
-def summary(lines: Sequence[Line], labels: Mapping[str, str], unit: str, most: int = 6) -> str:
-    """Return in words how each line goes: a chart for whoever does not see it."""
-    told = [f"{labels[line.label] or 'the line'} {_course(line, unit)}" for line in lines[:most]]
-    more = len(lines) - len(told)
-    return "; ".join(told) + (f"; {plural(more, 'line')} more" if more > 0 else "")
+def describe_lines(lines: Sequence[Line], labels: Mapping[str, str], unit: str) -> str:
+    """Return the course of each line in words."""
+    parts = []
+    for line in lines[:_MAX_DESCRIBED]:
+        name = labels[line.label] or "the line"
+        parts.append(f"{name} {_describe_course(line, unit)}")
+    left_out = len(lines) - len(parts)
+    if left_out:
+        parts.append(f"{plural(left_out, 'line')} more")
+    return "; ".join(parts)
 
 
-def _course(line: Line, unit: str) -> str:
+def _describe_course(line: Line, unit: str) -> str:
     if not len(line.xs):
         return "has no finite value"
-    low, high, last = float(line.lows.min()), float(line.highs.max()), line.last
-    first = float(line.lows[0]) / 2 + float(line.highs[0]) / 2
-    bad = f", {line.bad_count} not finite" if line.bad_count else ""
-    return f"from {format_number(first, unit)} to {format_number(last, unit)}, between {format_number(low, unit)} and {format_number(high, unit)}{bad}"
+    first = format_number(float(line.lows[0]) / 2 + float(line.highs[0]) / 2, unit)
+    last = format_number(line.last, unit)
+    low = format_number(float(line.lows.min()), unit)
+    high = format_number(float(line.highs.max()), unit)
+    course = f"from {first} to {last}, between {low} and {high}"
+    if line.bad_count:
+        course += f", {line.bad_count} not finite"
+    return course

@@ -1,4 +1,4 @@
-"""One file a format of a report, with the templates and the schema that it needs.
+"""The formats of a report: a module for each, with the templates that it needs.
 
-Imports what `reports` may import, and `reports` itself.
+They may import whatever `reports` may import, and `reports` itself.
 """

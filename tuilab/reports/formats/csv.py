@@ -1,4 +1,4 @@
-"""Every number of runs as one tidy table: a row for each that was found, verdicts first, then for each that was measured."""
+"""Render every number of runs as one tidy table: results first, then each measurement."""
 
 import csv
 import io
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from tuilab.catalogue.params import spell
 from tuilab.record.encoding import spell_out
 from tuilab.record.events import Scalar
-from tuilab.reports.formats.numbers import ReportedNumber, findings
-from tuilab.reports.formats.safe_names import whole
+from tuilab.reports.formats.numbers import ReportedNumber, reported_numbers
+from tuilab.reports.formats.safe_names import safe_name
 from tuilab.reports.missing_data import damage
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.samples import SamplePiece, read_samples
@@ -17,95 +17,107 @@ from tuilab.text.display import show
 
 COLUMNS = ("run", "scenario", "kind", "name", "arm", "writer", "place", "time_s", "value", "note",
            "low", "high", "unit", "verdict", "record")  # fmt: skip
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_TEXT_LENGTH = 5000  # characters
 
 
 def render(subjects: Sequence[ReportedRun]) -> Iterator[str]:
-    """Yield the table in pieces; `place` is a step, the round of a block or the number of a sample.
+    """Yield the table in pieces. `place` is a step, the round of a block or a sample number.
 
-    `record` says of every row whether the record that it is of is whole: a filter on it is all that a reader needs. Behind it
-    stand the values of points of sweeps, a column a setting.
+    Every row says in `record` whether the record of its run is complete, so that readers can
+    filter by it. Columns with the settings of sweeps follow.
     """
-    settings = dict.fromkeys(name for subject in subjects for name in subject.point)
-    yield _line((*COLUMNS, *(word(f"point.{name}") for name in settings)))
+    settings: dict[str, None] = {}
     for subject in subjects:
-        run = word(subject.run_dir.name), word(subject.name)
-        record = _told(" ".join(damage(subject)) or "whole")
-        last = record, *(_value(subject.point.get(name)) for name in settings)
-        for finding in findings(subject):
-            yield _found(run, finding, last)
+        settings |= dict.fromkeys(subject.point)
+    yield _format_row([*COLUMNS, *(_format_name(f"point.{name}") for name in settings)])
+    for subject in subjects:
+        run = [_format_name(subject.run_dir.name), _format_name(subject.name)]
+        record = _format_text(" ".join(damage(subject)) or "whole")
+        last_cells = [record, *(_format_setting(subject.point.get(name)) for name in settings)]
+        for number in reported_numbers(subject):
+            yield _make_number_row(run, number, last_cells)
         for piece in read_samples(subject.run_dir, subject.word):
-            yield "".join(_measured(run, piece, subject.summary.first_t, last))
+            yield "".join(_make_sample_rows(run, piece, subject.summary.first_t, last_cells))
 
 
-def word(name: str) -> str:
-    """Return a name that no spreadsheet takes for a formula."""
-    return _defused(whole(name))
+def _make_number_row(run: Sequence[str], number: ReportedNumber, last_cells: Sequence[str]) -> str:
+    cells = [
+        *run,
+        number.kind,
+        _format_name(number.name),
+        _format_name(number.arm),
+        _format_name(number.writer),
+        spell_out(number.place),
+        spell_out(number.time_s),
+        spell_out(number.value),
+        _format_text(number.note),
+        spell_out(number.low),
+        spell_out(number.high),
+        _format_name(number.unit),
+        _format_name(number.verdict),
+        *last_cells,
+    ]
+    return _format_row(cells)
 
 
-def _told(text: str) -> str:
-    """Return words that are no name: of very many the first."""
-    return _defused(show(text, 5000))
-
-
-def _defused(shown: str) -> str:
-    """Put a quote before what a spreadsheet would compute, and before a quote, so that no two texts become one."""
-    return f"'{shown}" if shown.lstrip().startswith((*_FORMULA, "'")) else shown
-
-
-def _value(value: Scalar | None) -> str:
-    """Return a value of a point; one that is a number is none of the formulas that begin with a sign."""
-    return spell(value) if value is None or number_of(value) is not None else word(spell(value))
-
-
-def _measured(
-    run: tuple[str, str], piece: SamplePiece, first_t: int, last: Sequence[str]
-) -> Iterable[str]:
-    """Return the rows of a piece: what is the same in all of them is written once."""
-    head = _line(
-        (*run, piece.kind, *map(word, (piece.name, piece.arm, piece.writer)))
-    ).removesuffix("\n")
-    tail = _line(("", "", "", "", *last))
+def _make_sample_rows(
+    run: Sequence[str], piece: SamplePiece, first_t: int, last_cells: Sequence[str]
+) -> list[str]:
+    """Return the rows of a piece. The cells that all rows share are formatted once."""
+    names = [_format_name(piece.name), _format_name(piece.arm), _format_name(piece.writer)]
+    head = _format_cells([*run, piece.kind, *names])
+    tail = _format_row(["", "", "", "", *last_cells])
     if not any(piece.notes):
         return [
             f"{head},{place},{(t - first_t) / 1e9:.6f},{value},,{tail}"
             for place, t, value in zip(piece.places, piece.times, piece.values, strict=True)
         ]
-    notes = {
-        note: _line((_told(note),)).removesuffix("\n") if note else ""
-        for note in dict.fromkeys(piece.notes)
-    }
-    return [
-        f"{head},{place},{(t - first_t) / 1e9:.6f},{_number(value)},{notes[note]},{tail}"
-        for place, t, value, note in zip(
-            piece.places, piece.times, piece.values, piece.notes, strict=True
-        )
-    ]
+    note_cells = {"": ""}
+    rows = []
+    columns = zip(piece.places, piece.times, piece.values, piece.notes, strict=True)
+    for place, t, value, note in columns:
+        if note not in note_cells:
+            note_cells[note] = _format_cells([_format_text(note)])
+        number = "" if value is None else value
+        time_s = (t - first_t) / 1e9
+        rows.append(f"{head},{place},{time_s:.6f},{number},{note_cells[note]},{tail}")
+    return rows
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else str(value)
+# ---- cells
 
 
-def _found(run: tuple[str, str], one: ReportedNumber, last: Sequence[str]) -> str:
-    names = map(word, (one.name, one.arm, one.writer))
-    numbers = map(spell_out, (one.place, one.time_s, one.value))
-    ends = map(spell_out, (one.low, one.high))
-    return _line(
-        (
-            *run,
-            one.kind,
-            *names,
-            *numbers,
-            _told(one.note),
-            *ends,
-            *map(word, (one.unit, one.verdict)),
-            *last,
-        )
-    )
+def _format_name(name: str) -> str:
+    return _escape_formula(safe_name(name))
 
 
-def _line(cells: Iterable[object]) -> str:
+def _format_text(text: str) -> str:
+    return _escape_formula(show(text, _TEXT_LENGTH))
+
+
+def _escape_formula(shown: str) -> str:
+    """Return text that no spreadsheet computes: a quote goes before a formula.
+
+    A quote goes before another quote as well, so that no two texts become one.
+    """
+    if shown.lstrip().startswith((*_FORMULA_STARTS, "'")):
+        return f"'{shown}"
+    return shown
+
+
+def _format_setting(value: Scalar | None) -> str:
+    """Return the value of a setting. A number with a sign is not a formula."""
+    if value is None or number_of(value) is not None:
+        return spell(value)
+    return _format_name(spell(value))
+
+
+def _format_cells(cells: Iterable[object]) -> str:
+    return _format_row(cells).removesuffix("\n")
+
+
+def _format_row(cells: Iterable[object]) -> str:
     """Return a row; None is an empty cell."""
     row = io.StringIO()
     csv.writer(row, lineterminator="\n").writerow(list(cells))

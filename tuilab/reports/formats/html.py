@@ -1,4 +1,7 @@
-"""The report as one HTML file: no outside address, readable without scripts, every text through one autoescaping template."""
+"""Render the report as one HTML file.
+
+It loads nothing from outside, can be read without scripts, and escapes every text.
+"""
 
 import base64
 import hashlib
@@ -14,7 +17,7 @@ from tuilab import __version__
 from tuilab.catalogue.lesson import code_parts, link_parts
 from tuilab.catalogue.scenario import Scenario
 from tuilab.reports.charts.frame import colour, dash, letter
-from tuilab.reports.charts.geometry import ChartShapes, draw
+from tuilab.reports.charts.geometry import ChartShapes, draw_chart
 from tuilab.reports.opening import boxes_of
 from tuilab.reports.outline import Outline, outline_of
 from tuilab.reports.pages import (
@@ -27,108 +30,114 @@ from tuilab.reports.pages import (
 )
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.side_by_side import SideBySide, side_by_side
-from tuilab.reports.sweeps.swept import Swept
+from tuilab.reports.sweeps.sweep_summary import SweepSummary
 from tuilab.text.display import shorten, show_lines
 
-_ONE_BYTES, _MANY_BYTES = 300_000, 2_000_000
+_MAX_BYTES, _MAX_BYTES_OF_MANY = 300_000, 2_000_000
 _TEMPLATES = Path(__file__).with_name("templates")
-_TO_STRIP = re.compile(
-    r"(?m)^(?:\s+|//.*\n)"
-)  # indents, empty lines and comments: only those who change it need them
+# Indents, empty lines and comments of styles and scripts: readers of a report do not need them.
+_TO_STRIP = re.compile(r"(?m)^(?:\s+|//.*\n)")
 
 
 def render(
     subjects: Sequence[ReportedRun],
-    known: Sequence[Scenario] = (),
+    scenarios: Sequence[Scenario] = (),
     groups: Sequence[Sequence[ReportedRun]] = (),
 ) -> str:
-    """Return the report on one run, or on several with an opening page; `groups` of runs are shown side by side instead of it.
+    """Return the report on one run, or on several with an opening page.
 
-    What does not fit into the size that a report should have is thinned or cut, and the page says so.
+    `groups` of runs are shown side by side instead of the opening. A report that would be too
+    large is thinned or cut, and says so.
     """
-    outline = outline_of(subjects, known, groups)
-    rooms, limit = (
-        (BRIEF_PAGE_BUDGETS, _MANY_BYTES) if outline.is_many else (PAGE_BUDGETS, _ONE_BYTES)
-    )
+    outline = outline_of(subjects, scenarios, groups)
+    budgets: Sequence[PageBudget] = PAGE_BUDGETS
+    max_bytes = _MAX_BYTES
+    if outline.is_many:
+        budgets = BRIEF_PAGE_BUDGETS
+        max_bytes = _MAX_BYTES_OF_MANY
     page = ""
-    for room in rooms:
-        page = _render(subjects, outline, room)
-        if len(page.encode(errors="replace")) <= limit:
+    for budget in budgets:
+        page = _render_page(subjects, outline, budget)
+        if len(page.encode(errors="replace")) <= max_bytes:
             break
     return page
 
 
-def _render(subjects: Sequence[ReportedRun], outline: Outline, room: PageBudget) -> str:
-    pages = [page_of(subject, room, is_brief=outline.is_many) for subject in subjects]
-    compared = [side_by_side(group, room) for group in outline.groups]
-    boxes = boxes_of(subjects) if outline.is_many else {}
-    style, script = (
-        Markup(_TO_STRIP.sub("", (_TEMPLATES / f"report.{kind}").read_text()))
-        for kind in ("css", "js")
-    )
-    return (
-        _environment()
-        .get_template("report.html.jinja")
-        .render(
-            title=_title(pages, outline, compared),
-            pages=pages,
-            opening=outline.opening,
-            compared=compared,
-            sweeps=[(sweep, _charts(sweep, room)) for sweep in outline.sweeps],
-            is_brief=outline.is_many,
-            environments=[(host, environment_of(group[0])) for host, group in boxes.items()],
-            version=__version__,
-            style=style,
-            script=script,
-            style_digest=_digest(style),
-            script_digest=_digest(script),
-        )
+def _render_page(subjects: Sequence[ReportedRun], outline: Outline, budget: PageBudget) -> str:
+    pages = [page_of(subject, budget, is_brief=outline.is_many) for subject in subjects]
+    compared = [side_by_side(group, budget) for group in outline.groups]
+    environments = []
+    if outline.is_many:
+        for host, group in boxes_of(subjects).items():
+            environments.append((host, environment_of(group[0])))
+    style = _read_stripped("report.css")
+    script = _read_stripped("report.js")
+    template = _make_environment().get_template("report.html.jinja")
+    return template.render(
+        title=_make_title(pages, outline, compared),
+        pages=pages,
+        opening=outline.opening,
+        compared=compared,
+        sweeps=[(sweep, _draw_sweep(sweep, budget)) for sweep in outline.sweeps],
+        is_brief=outline.is_many,
+        environments=environments,
+        version=__version__,
+        style=style,
+        script=script,
+        style_digest=_digest(style),
+        script_digest=_digest(script),
     )
 
 
-def _charts(found: Swept, room: PageBudget) -> list[ChartShapes | None]:
-    """Return the chart of each claim, where it has one, and behind those where curves ended."""
-    panels = [*(claim.panel for claim in found.claims), *found.curves]
-    return [draw(panel, places=room.places) if panel else None for panel in panels]
+def _read_stripped(name: str) -> Markup:
+    return Markup(_TO_STRIP.sub("", (_TEMPLATES / name).read_text()))
 
 
-def _title(pages: Sequence[ReportPage], outline: Outline, compared: Sequence[SideBySide]) -> str:
+def _draw_sweep(sweep: SweepSummary, budget: PageBudget) -> list[ChartShapes | None]:
+    """Return the chart of each claim, None without one, then the charts of the curves."""
+    panels = [*(claim.panel for claim in sweep.claims), *sweep.curves]
+    charts = []
+    for panel in panels:
+        charts.append(draw_chart(panel, places=budget.places) if panel else None)
+    return charts
+
+
+def _make_title(
+    pages: Sequence[ReportPage], outline: Outline, compared: Sequence[SideBySide]
+) -> str:
     if outline.opening:
         return outline.opening.title
     if len(pages) == 1:
         return f"{pages[0].name}: {pages[0].title}"
     if outline.sweeps:
         return f"{outline.sweeps[0].name} {outline.sweeps[0].title}"
-    return (
-        f"{compared[0].title}, side by side"
-        if len(compared) == 1
-        else f"{len(compared)} scenarios, side by side"
-    )
+    if len(compared) == 1:
+        return f"{compared[0].title}, side by side"
+    return f"{len(compared)} scenarios, side by side"
 
 
-def _environment() -> Environment:
-    """Return the one place where templates are made: everything is escaped, and safe to display in the first place."""
+def _make_environment() -> Environment:
+    """Return the environment of all templates: it escapes every text and makes it displayable."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
-        finalize=_displayable,
+        finalize=_make_displayable,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {
-        one.__name__: one for one in (code_parts, link_parts, colour, dash, letter)
-    }
+    for function in (code_parts, link_parts, colour, dash, letter):
+        environment.globals[function.__name__] = function
     environment.filters["shorten"] = shorten
     return environment
 
 
-def _displayable(value: Any) -> Any:
+def _make_displayable(value: Any) -> Any:
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
     return show_lines(value)
 
 
 def _digest(text: str) -> str:
-    """Return what a browser compares a style or script with before it takes it."""
+    """Return the digest by which a browser accepts a style or script."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,6 +1,6 @@
-"""Everything that is known of runs as one JSON document, with every raw measurement.
+"""Render everything that is known of runs as one JSON document, with every raw measurement.
 
-It is written piece by piece, so a run of ten million numbers takes no more memory than one of a hundred thousand.
+It is written in pieces, so that ten million numbers take no more memory than a hundred thousand.
 """
 
 import json
@@ -12,9 +12,9 @@ import msgspec
 
 from tuilab import __version__
 from tuilab.record.encoding import spell_out
-from tuilab.record.events import Scalar
-from tuilab.reports.advice.advice_document import ComparedVariable, variable
-from tuilab.reports.advice.winner import choose
+from tuilab.record.events import ClaimDeclared, Scalar
+from tuilab.reports.advice.advice_document import ComparedVariable, compared_variable
+from tuilab.reports.advice.winner import choose_value
 from tuilab.reports.missing_data import gaps
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import DocumentPart, Key, Result, ResultRatio, document
@@ -69,8 +69,8 @@ class ReportSamples(DocumentPart, omit_defaults=True, frozen=True):
     value: list[float | None]
     """the numbers; null: it could not be measured, and the note has the reason"""
     note: list[str] = []
-    """timed blocks: warm-up, disturbed, rerun, and which control; gaps: why they are n/a; absent if there are
-    no notes"""
+    """timed blocks: warm-up, disturbed, rerun, and which control; gaps: why they are n/a; absent if
+    there are no notes"""
 
 
 class ReportedResult(Result, frozen=True):
@@ -84,7 +84,8 @@ class ReportedResult(Result, frozen=True):
     variables: list[ComparedVariable]
     """variables whose values were compared, and the value that won"""
     earlier: dict[str, str]
-    """by claim about time: how often it was judged on this machine before, and with which verdicts"""
+    """by claim about time: how often it was judged on this machine before, and with which
+    verdicts"""
     declared: list[ReportDeclared]
     """claims about time, as they were declared before anything was measured"""
     sweep: ReportSweep | None
@@ -100,8 +101,8 @@ class ReportedResult(Result, frozen=True):
     images: list[ReportImage]
     artifacts: list[ReportArtifact]
     samples: list[ReportSamples]
-    """every number that was logged, sampled or timed, in columns; a long line is several pieces, one after
-    another"""
+    """every number that was logged, sampled or timed, in columns; a long line is several pieces,
+    one after another"""
 
 
 class Report(DocumentPart, tag_field="schema", tag="tuilab.report/2", frozen=True):
@@ -116,65 +117,98 @@ class Report(DocumentPart, tag_field="schema", tag="tuilab.report/2", frozen=Tru
 
 
 def render(subjects: Sequence[ReportedRun]) -> Iterator[str]:
-    """Yield the document: for each run what `tuilab run --json` has, how to repeat it, its source, and `samples`."""
-    yield f'{{\n"schema": "{Report.__struct_config__.tag}",\n"tuilab": "{__version__}",\n"runs": ['
-    for number, subject in enumerate(subjects):
-        fields = document(_reported(subject))
+    """Yield the document in pieces.
+
+    Each run has the fields of `tuilab run --json`, how to repeat it, its source, and `samples`.
+    """
+    schema = Report.__struct_config__.tag
+    yield f'{{\n"schema": "{schema}",\n"tuilab": "{__version__}",\n"runs": ['
+    run_separator = ""
+    for subject in subjects:
+        fields = document(_make_result(subject))
         del fields["samples"]
         text = json.dumps(fields, indent=1, allow_nan=False).removesuffix("\n}")
-        yield f'{"," if number else ""}\n{text},\n "samples": ['
-        for at, piece in enumerate(read_samples(subject.run_dir, subject.word)):
-            yield f"{',' if at else ''}\n  {_samples(piece, subject.summary.first_t)}"
+        yield f'{run_separator}\n{text},\n "samples": ['
+        run_separator = ","
+        separator = ""
+        for piece in read_samples(subject.run_dir, subject.word):
+            yield f"{separator}\n  {_encode_samples(piece, subject.summary.first_t)}"
+            separator = ","
         yield "\n ]\n}"
     yield "\n]\n}\n"
 
 
-def _reported(subject: ReportedRun) -> ReportedResult:
-    """Return all that a report has of a run, but the samples."""
-    summary, run = subject.summary, subject.summary.run
-    fields = msgspec.structs.asdict(subject.result)
-    repeats = summary.planned_repeats
-    claims = summary.claims.values()
+def _make_result(subject: ReportedRun) -> ReportedResult:
+    """Return all that a report has of a run except the samples, which are not read at once."""
+    summary = subject.summary
+    command = None
+    started_wall_ns = None
+    repeats = None
+    sweep = None
+    run = summary.run
+    if run:
+        repeats = summary.planned_repeats
+        command = command_line.rerun_words(run, repeats)
+        started_wall_ns = run.wall_ns
+        if run.sweep:
+            sweep = ReportSweep(run.sweep.id, run.sweep.point)
+    variables = []
+    for raced in summary.settings.values():
+        variables.append(compared_variable(raced, choose_value(summary, raced)))
+    declared = []
+    for claim in summary.claims.values():
+        if claim.declared:
+            declared.append(_make_declared(claim.declared))
+    images = list(summary.images.values())
     return ReportedResult(
-        **fields,
-        command=command_line.rerun_words(run, repeats) if run else None,
-        started_wall_ns=run.wall_ns if run else None,
-        repeats=repeats if run else None,
-        variables=[variable(raced, choose(summary, raced)) for raced in summary.settings.values()],
+        **msgspec.structs.asdict(subject.result),
+        command=command,
+        started_wall_ns=started_wall_ns,
+        repeats=repeats,
+        variables=variables,
         earlier=dict(subject.before),
-        declared=[_declared(claim.declared) for claim in claims if claim.declared],
-        sweep=ReportSweep(run.sweep.id, run.sweep.point) if run and run.sweep else None,
+        declared=declared,
+        sweep=sweep,
         gaps=gaps(subject),
         notes=[ReportNote(when, text) for when, text in subject.notes.texts],
         tags=subject.notes.tags,
         lesson=subject.scenario.lesson,
         source=subject.source or None,
-        images=msgspec.convert([*summary.images.values()], list[ReportImage], from_attributes=True),
+        images=msgspec.convert(images, list[ReportImage], from_attributes=True),
         artifacts=msgspec.convert(summary.artifacts, list[ReportArtifact], from_attributes=True),
         samples=[],
     )
 
 
-def _declared(claim: Any) -> ReportDeclared:
-    fields = {name: getattr(claim, name) for name in ReportDeclared.__struct_fields__}
-    return ReportDeclared(**{**fields, "key": claim.key or None})
+def _make_declared(claim: ClaimDeclared) -> ReportDeclared:
+    return ReportDeclared(
+        over=claim.over,
+        under=claim.under,
+        op=claim.op,
+        bound=claim.bound,
+        margin=claim.margin,
+        confidence=claim.confidence,
+        cores=claim.cores,
+        key=claim.key or None,
+        text=claim.text,
+    )
 
 
-def _samples(piece: SamplePiece, first_t: int) -> str:
-    """Return a piece as an object of words and columns; a column of notes only if there are any."""
+def _encode_samples(piece: SamplePiece, first_t: int) -> str:
+    """Return a piece as an object of words and columns, with a column of notes if there are any."""
     words = {"kind": piece.kind, "name": piece.name, "arm": piece.arm, "writer": piece.writer}
-    numbers = {
-        "place": _spelled(piece.places),
+    columns: dict[str, list[Any]] = {
+        "place": _spell_column(piece.places),
         "time_s": [(t - first_t) / 1e9 for t in piece.times],
-        "value": spell_out(piece.values)
-        if any(piece.notes)
-        else _spelled(piece.values),  # a gap is null, and has a note
     }
     if any(piece.notes):
-        numbers["note"] = piece.notes
-    return f"{json.dumps(words).removesuffix('}')}, {msgspec.json.encode(numbers).decode()[1:]}"
+        columns["value"] = spell_out(piece.values)  # a missing value is None, so no sum exists
+        columns["note"] = piece.notes
+    else:
+        columns["value"] = _spell_column(piece.values)
+    return f"{json.dumps(words).removesuffix('}')}, {msgspec.json.encode(columns).decode()[1:]}"
 
 
-def _spelled(column: list[Any]) -> list[Any]:
-    """Return a column as JSON has it; most have only finite numbers, which the sum shows without a look at each."""
+def _spell_column(column: list[Any]) -> list[Any]:
+    """Return numbers as JSON has them. A finite sum shows quickly that all of them are finite."""
     return column if math.isfinite(sum(column)) else spell_out(column)

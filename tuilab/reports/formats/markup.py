@@ -1,4 +1,4 @@
-"""Text in Markdown that is shown as it is, whatever it holds."""
+"""Write text into Markdown so that it is shown as it is, whatever it contains."""
 
 import re
 from collections.abc import Sequence
@@ -7,34 +7,46 @@ from tuilab.text.display import show, show_lines
 
 _ACTIVE = re.compile(r"([\\`*_\[\]<>|~$&#])")
 _BLOCK = re.compile(r"^(\s*\d*)([-+=>]|[.)](?=\s))")
-_AWAY = re.compile(r"(?i)(://|\bwww\.|@)")
-_NO_LINK = {"://": "\\:\\/\\/", "@": "@\u200b"}
+_LINK = re.compile(r"(?i)(://|\bwww\.|@)")
 _TICKS = re.compile(r"`+")
 
 
 def escape(text: object, limit: int = 2000) -> str:
-    """Return text that Markdown shows as it is: no markup, no link, no mention, in one line."""
+    """Return text as one line without active markup, links or mentions."""
     line = _ACTIVE.sub(r"\\\1", show(text, limit))
     line = _BLOCK.sub(r"\1\\\2", line)
-    return _AWAY.sub(lambda found: _NO_LINK.get(found[0], found[0].replace(".", "\\.")), line)
+    return _LINK.sub(_break_link, line)
+
+
+def _break_link(match: re.Match[str]) -> str:
+    start = match[0]
+    if start == "://":
+        return "\\:\\/\\/"
+    if start == "@":
+        return "@\u200b"
+    return start.replace(".", "\\.")  # www.
 
 
 def fence(text: str, kind: str = "") -> str:
-    """Return text as a block of code that nothing in it can end."""
+    """Return text as a code block that nothing in the text can end."""
     shown = show_lines(text).rstrip("\n")
-    ticks = "`" * max(3, max((len(run) for run in _TICKS.findall(shown)), default=0) + 1)
-    return f"{ticks}{kind}\n{shown}\n{ticks}"
+    longest = max((len(ticks) for ticks in _TICKS.findall(shown)), default=0)
+    fence_line = "`" * max(3, longest + 1)
+    return f"{fence_line}{kind}\n{shown}\n{fence_line}"
 
 
 def table(heads: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table, whose cells are shown as they are; nothing if it has no rows."""
+    """Return a table with escaped cells, or an empty string if there are no rows."""
     if not rows:
         return ""
-    lines = [heads, *rows]
-    shown = [f"| {' | '.join(escape(cell) for cell in line)} |" for line in lines]
-    return "\n".join([shown[0], f"|{' --- |' * len(heads)}", *shown[1:]])
+    rule = f"|{' --- |' * len(heads)}"
+    return "\n".join([_make_row(heads), rule, *map(_make_row, rows)])
+
+
+def _make_row(cells: Sequence[object]) -> str:
+    return f"| {' | '.join(escape(cell) for cell in cells)} |"
 
 
 def bullets(items: Sequence[str]) -> str:
-    """Return a list of items."""
+    """Return a list with escaped items."""
     return "\n".join(f"- {escape(item)}" for item in items)

@@ -1,6 +1,6 @@
-"""The report as Markdown with plain-text charts; short enough for a comment on a code host when asked."""
+"""Render the report as Markdown with plain-text charts, short enough for a comment if asked to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tuilab.catalogue.lesson import code_parts
 from tuilab.catalogue.scenario import Scenario
@@ -13,7 +13,7 @@ from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import TableShown
 from tuilab.record.gpus.own_gpus import Throttling, own_gpus
 from tuilab.record.series import first_of_each_arm, siblings
-from tuilab.reports.charts.panels import names_of
+from tuilab.reports.charts.panels import metric_names
 from tuilab.reports.comparison_words import axes_of, overlay_curves
 from tuilab.reports.formats.markup import bullets, escape, fence, table
 from tuilab.reports.opening import Opening
@@ -21,14 +21,18 @@ from tuilab.reports.outline import outline_of
 from tuilab.reports.pages import PAGE_BUDGETS, ReportPage, page_of
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.side_by_side import side_by_side
-from tuilab.reports.sweeps.panels import chart
-from tuilab.reports.sweeps.swept import Swept
+from tuilab.reports.sweeps.panels import draw_text_chart
+from tuilab.reports.sweeps.sweep_summary import ClaimAlongSweep, SweepSummary
 from tuilab.text.display import shorten
 
-_WIDTH, _HEIGHT = 78, 12
-_FIGURES = 20
-_GPUS, _ROWS = 8, 8  # that are drawn, and so many rows more for the strips of each
-_PARTS = (
+_WIDTH, _HEIGHT = 78, 12  # of a chart
+_MAX_CHARTS, _MAX_CHARTS_BRIEF, _MAX_CHARTS_COMPARED = 12, 1, 4
+_MAX_LINES_COMPARED = 6
+_MAX_FIGURES = 20
+_MAX_GPUS, _ROWS_OF_GPU = 8, 8
+_MAX_PICTURES, _PICTURE_WIDTH = 8, 32
+# The parts that a short report leaves out, the least important first.
+_OPTIONAL_PARTS = (
     "source",
     "environment",
     "texts",
@@ -38,332 +42,424 @@ _PARTS = (
     "figures",
     "charts",
     "numbers",
-)  # what a short report does without first
+)
+# A watched command has no claims: the report begins with its texts.
+_FIRST_PARTS_IF_WATCHED = ("head", "notes", "failure", "texts", "figures")
+_CUT_NOTE = "\n\n_The report is cut off here; the .html report is complete._\n"
+_CUT_RESERVE = 20  # characters for the end of an open code block
+
+_Section = dict[str, str]  # parts of a section by their names, in order
 
 
 def render(
     subjects: Sequence[ReportedRun],
-    known: Sequence[Scenario] = (),
+    scenarios: Sequence[Scenario] = (),
     limit: int = 0,
     groups: Sequence[Sequence[ReportedRun]] = (),
 ) -> str:
-    """Return the report, of at most `limit` characters when there is one: then the least important parts go first."""
-    sections = _sections(subjects, known, groups)
+    """Return the report, without its least important parts if it has more than `limit` characters.
+
+    0 is no limit. `groups` of runs are shown side by side.
+    """
+    sections = _render_sections(subjects, scenarios, groups)
     left_out: list[str] = []
-    text = _joined(sections, left_out)
-    for part in _PARTS:
-        if not limit or len(text) <= limit:
-            break
+    text = _join_sections(sections, left_out)
+    if not limit:
+        return text
+    for part in _OPTIONAL_PARTS:
+        if len(text) <= limit:
+            return text
         left_out.append(part)
-        text = _joined(sections, left_out)
-    return text if not limit or len(text) <= limit else _cut(text, limit)
+        text = _join_sections(sections, left_out)
+    return text if len(text) <= limit else _cut(text, limit)
+
+
+def _join_sections(sections: Sequence[_Section], left_out: Sequence[str]) -> str:
+    parts = []
+    for section in sections:
+        for name, text in section.items():
+            if text and name not in left_out:
+                parts.append(text)
+    if left_out:
+        parts.append(f"_Left out for its length: {', '.join(left_out)}._")
+    return "\n\n".join(parts) + "\n"
 
 
 def _cut(text: str, limit: int) -> str:
-    """Return whole lines of a text; a block of code that is open there is closed."""
-    note = "\n\n_The report is cut off here; the .html report is complete._\n"
-    kept = text[: limit - len(note) - 20].rpartition("\n")[0]
+    """Return the first lines of a text. A code block that is open at the end is closed."""
+    shortened = text[: limit - len(_CUT_NOTE) - _CUT_RESERVE].rpartition("\n")[0]
     open_fence = ""
-    for line in kept.splitlines():
+    for line in shortened.splitlines():
         if line.startswith("```") and not open_fence:
             open_fence = line[: len(line) - len(line.lstrip("`"))]
         elif open_fence and line == open_fence:
             open_fence = ""
-    return kept + (f"\n{open_fence}" if open_fence else "") + note
+    if open_fence:
+        shortened += f"\n{open_fence}"
+    return shortened + _CUT_NOTE
 
 
-def _sections(
+def _render_sections(
     subjects: Sequence[ReportedRun],
-    known: Sequence[Scenario],
+    scenarios: Sequence[Scenario],
     groups: Sequence[Sequence[ReportedRun]],
-) -> list[dict[str, str]]:
-    """Return what the report says, section by section; the parts of a section have names."""
-    outline = outline_of(subjects, known, groups)
+) -> list[_Section]:
+    outline = outline_of(subjects, scenarios, groups)
     level = "##" if outline.opening else "#"
     sections = []
     if outline.opening:
-        sections.append({"opening": _opening(outline.opening)})
-    sections += [_swept(sweep, level) for sweep in outline.sweeps]
-    sections += [_compared(group, level) for group in outline.groups]
-    return sections + [_run(subject, outline.is_many) for subject in subjects]
+        sections.append({"opening": _render_opening(outline.opening)})
+    for sweep in outline.sweeps:
+        sections.append(_render_sweep(sweep, level))
+    for group in outline.groups:
+        sections.append(_render_side_by_side(group, level))
+    for subject in subjects:
+        sections.append(_render_run(subject, is_many=outline.is_many))
+    return sections
 
 
-def _joined(sections: Sequence[dict[str, str]], left_out: Sequence[str]) -> str:
-    parts = [
-        text
-        for section in sections
-        for name, text in section.items()
-        if text and name not in left_out
-    ]
-    parts += [f"_Left out for its length: {', '.join(left_out)}._"] if left_out else []
-    return "\n\n".join(parts) + "\n"
+def _join(parts: Iterable[str]) -> str:
+    """Return the parts that are not empty as paragraphs."""
+    return "\n\n".join(filter(None, parts))
 
 
-def _opening(opening: Opening) -> str:
+# ---- the opening
+
+
+def _render_opening(opening: Opening) -> str:
+    settings = "None: no value measurably beat the default on this machine."
+    if opening.has_env:
+        settings = fence(opening.env, "sh")
     parts = [
         f"# {opening.title}",
         f"{escape(opening.host)}, {opening.when}: {opening.counts}",
         escape(opening.box),
-    ]
-    parts += [
         "## Recommended settings",
-        fence(opening.env, "sh")
-        if opening.has_env
-        else "None: no value measurably beat the default on this machine.",
+        settings,
     ]
     for group in opening.groups:
-        rows = [
-            (
-                f.mark + " " + f.verdict,
-                f.text,
-                ", ".join(filter(None, (f.measured, f.details))),
-                f"{f.name} {f.id}",
-            )
-            for f in group.findings
-        ]
-        parts += [
-            f"## {group.heading}",
-            group.about,
-            table(("Verdict", "Claim", "Measured", "Run"), rows),
-        ]
+        rows = []
+        for finding in group.findings:
+            measured = ", ".join(filter(None, (finding.measured, finding.details)))
+            verdict = f"{finding.mark} {finding.verdict}"
+            rows.append((verdict, finding.text, measured, f"{finding.name} {finding.id}"))
+        findings = table(("Verdict", "Claim", "Measured", "Run"), rows)
+        parts += [f"## {group.heading}", group.about, findings]
     if opening.not_run:
-        parts += [
-            "## Never run on this machine",
-            "\n".join(f"- {escape(name)}: {escape(title)}" for name, title in opening.not_run),
-        ]
-    return "\n\n".join(part for part in parts if part)
+        scenarios = [f"- {escape(name)}: {escape(title)}" for name, title in opening.not_run]
+        parts += ["## Never run on this machine", "\n".join(scenarios)]
+    return _join(parts)
 
 
-def _swept(found: Swept, level: str) -> dict[str, str]:
-    """Return each claim of a sweep with its points, and from where on it holds."""
-    claims = []
-    for claim in found.claims:
-        rows = [
-            (f"{one.row.mark} {one.row.verdict}", one.words, f"{one.found} ({one.id})")
-            for one in claim.told
-        ]
-        drawn = chart(claim.panel) if claim.panel else ""
-        points = table(("Verdict", "At", "Measured"), rows)
-        holds = "\n".join(f"- **{escape(words)}**" for words in claim.holds)
-        claims.append(
-            "\n\n".join(
-                filter(
-                    None,
-                    [
-                        f"{level}# {escape(claim.text)}",
-                        escape(claim.about),
-                        holds,
-                        points,
-                        drawn and fence(drawn),
-                    ],
-                )
-            )
-        )
+# ---- sweeps
+
+
+def _render_sweep(sweep: SweepSummary, level: str) -> _Section:
+    """Return each claim of a sweep with its points, and where it holds."""
+    settings = escape("; ".join(sweep.settings))
+    missing = ""
+    if sweep.missing:
+        missing = f"Without a result:\n\n{bullets(sweep.missing)}"
+    numbers = ""
+    if sweep.numbers:
+        numbers = table(sweep.numbers[0], sweep.numbers[1:])
+    claims = [_render_swept_claim(claim, level) for claim in sweep.claims]
+    charts = filter(None, map(draw_text_chart, sweep.curves))
     return {
-        "head": f"{level} {escape(found.name)} {escape(found.title)}",
-        "settings": f"{escape(found.id)}, {escape(found.counts)}: {escape('; '.join(found.settings))}",
-        "missing": f"Without a result:\n\n{bullets(found.missing)}" if found.missing else "",
-        "doubts": "\n\n".join(f"**{escape(words)}**" for words in found.doubts),
-        "claims": "\n\n".join([*claims, *([escape(found.note)] if found.note else [])]),
-        "numbers": table(found.numbers[0], found.numbers[1:]) if found.numbers else "",
-        "charts": "\n\n".join(fence(drawn) for panel in found.curves if (drawn := chart(panel))),
+        "head": f"{level} {escape(sweep.name)} {escape(sweep.title)}",
+        "settings": f"{escape(sweep.id)}, {escape(sweep.counts)}: {settings}",
+        "missing": missing,
+        "doubts": _join(f"**{escape(doubt)}**" for doubt in sweep.doubts),
+        "claims": _join([*claims, escape(sweep.note)]),
+        "numbers": numbers,
+        "charts": _join(map(fence, charts)),
     }
 
 
-def _compared(group: Sequence[ReportedRun], level: str) -> dict[str, str]:
-    found = side_by_side(group, PAGE_BUDGETS[-1])
-    runs = [
-        f"run {number}, {box}" if found.has_boxes else f"run {number}"
-        for number, _, _, box, *_ in found.runs
+def _render_swept_claim(claim: ClaimAlongSweep, level: str) -> str:
+    rows = []
+    for point in claim.points:
+        verdict = f"{point.row.mark} {point.row.verdict}"
+        rows.append((verdict, point.words, f"{point.measured} ({point.id})"))
+    chart = draw_text_chart(claim.panel) if claim.panel else ""
+    parts = [
+        f"{level}# {escape(claim.text)}",
+        escape(claim.about),
+        "\n".join(f"- **{escape(sentence)}**" for sentence in claim.holds),
+        table(("Verdict", "At", "Measured"), rows),
     ]
+    if chart:
+        parts.append(fence(chart))
+    return _join(parts)
+
+
+# ---- runs side by side
+
+
+def _render_side_by_side(group: Sequence[ReportedRun], level: str) -> _Section:
+    compared = side_by_side(group, PAGE_BUDGETS[-1])
+    runs = []
+    for number, _, _, box, *_ in compared.runs:
+        runs.append(f"run {number}, {box}" if compared.has_boxes else f"run {number}")
     claims = []
-    for claim in found.claims:
-        claims.append(
-            (
-                claim.text,
-                *(f"{side.mark} {side.verdict} {side.measured}" for side in claim.sides),
-                claim.words,
-            )
-        )
-    summaries = [subject.summary for subject in group]
-    curves = [
-        lines for chart in found.charts[:4] if (lines := overlay_curves(summaries, chart.name))
-    ]
-    charts = [
-        line_chart(lines[:6], _WIDTH, _HEIGHT, whole=lines, axes=axes_of(summaries, lines[0].name))
-        for lines in curves
-    ]
+    for claim in compared.claims:
+        sides = [f"{side.mark} {side.verdict} {side.measured}" for side in claim.sides]
+        claims.append((claim.text, *sides, claim.words))
+    differences = [(f"{row.part} {row.name}", *row.values) for row in compared.differences]
+    facts = f"{compared.same} facts (parameters, source, environment)"
+    source = ""
+    if compared.changes:
+        source = fence("\n".join(compared.changes), "diff")
+    names = [chart.name for chart in compared.charts[:_MAX_CHARTS_COMPARED]]
     return {
-        "head": f"{level} {escape(found.title)}, side by side",
-        "runs": table(("Run", "", "Scenario", "Box", "When", "End"), found.runs),
-        "differences": table(
-            ("What differs", *runs),
-            [(f"{row.part} {row.name}", *row.values) for row in found.differences],
-        ),
-        "same": f"{found.same} facts (parameters, source, environment) and {found.same_numbers} values are the same.",
-        "source": fence("\n".join(found.changes), "diff") if found.changes else "",
+        "head": f"{level} {escape(compared.title)}, side by side",
+        "runs": table(("Run", "", "Scenario", "Box", "When", "End"), compared.runs),
+        "differences": table(("What differs", *runs), differences),
+        "same": f"{facts} and {compared.same_numbers} values are the same.",
+        "source": source,
         "claims": table(("Claim", *runs, "How they differ"), claims),
-        "numbers": table(("Number", *runs), found.numbers),
-        "charts": "\n\n".join(map(fence, filter(None, charts))),
+        "numbers": table(("Number", *runs), compared.numbers),
+        "charts": _draw_overlaid_charts(group, names),
     }
 
 
-def _run(subject: ReportedRun, is_many: bool) -> dict[str, str]:
+def _draw_overlaid_charts(group: Sequence[ReportedRun], names: Sequence[str]) -> str:
+    summaries = [subject.summary for subject in group]
+    charts = []
+    for name in names:
+        series = overlay_curves(summaries, name)
+        if not series:
+            continue
+        axes = axes_of(summaries, series[0].name)
+        drawn = series[:_MAX_LINES_COMPARED]
+        chart = line_chart(drawn, _WIDTH, _HEIGHT, whole=series, axes=axes)
+        if chart:
+            charts.append(fence(chart))
+    return _join(charts)
+
+
+# ---- one run
+
+
+def _render_run(subject: ReportedRun, *, is_many: bool) -> _Section:
     page = page_of(subject, is_brief=is_many)
-    level = "##" if is_many else "#"
-    found = {
-        "head": f"{level} {escape(page.title)}\n\n{escape(page.name)}, run {escape(page.id)}, {page.when}: "
-        f"**{escape(page.state)}** in {', '.join(filter(None, (page.elapsed, page.repeats)))}; digest {escape(page.digest)}",
+    section = _render_brief_run(subject, page) if is_many else _render_whole_run(subject, page)
+    if not page.is_watched:
+        return section
+    reordered = {}
+    for name in (*_FIRST_PARTS_IF_WATCHED, *section):
+        if name in section:
+            reordered[name] = section[name]
+    return reordered
+
+
+def _render_brief_run(subject: ReportedRun, page: ReportPage) -> _Section:
+    """Return the parts of one of many runs."""
+    return {
+        "head": _render_head(page, "##"),
         "ways": bullets(page.arms),
-        "notes": "\n\n".join(
-            [escape(page.tags), *(f"> {when}: {escape(text)}" for when, text in page.notes)]
-        ).strip(),
-        "claims": _claims(page),
-        "arms": "" if is_many or not page.has_arms else _figures(subject),
-        "failure": _failure(page),
-        "gaps": f"{level}# What is missing\n\n{bullets(page.gaps)}" if page.gaps else "",
-        "charts": _charts(subject, 1 if is_many else 12),
-        "figures": "" if is_many or page.has_arms else _figures(subject),
-        "machine": "" if is_many else _gpus(subject, f"{level}# GPU"),
-        "numbers": "" if is_many else _facts(f"{level}# Numbers", page.numbers),
-        "pictures": "" if is_many else _pictures(subject),
-        "texts": "\n\n".join(
-            f"{f'**{escape(title)}**' if title else ''}\n\n{fence(text)}"
-            for title, text in page.texts
-        ).strip(),
-        "lesson": "" if is_many else _lesson(page, level),
-        "again": _again(page, level),
-        "deciding": f"To settle the inconclusive claims:\n\n{fence(page.deciding, 'sh')}"
-        if page.deciding
-        else "",
-        "params": "" if is_many else _params(page, level),
-        "environment": "\n\n".join(
-            _facts(f"{level}# Environment: {escape(part)}", rows) for part, rows in page.environment
-        ),
-        "source": ""
-        if is_many or not page.source
-        else f"{level}# {page.source_title}\n\n{fence(page.source, 'python')}",
+        "notes": _render_notes(page),
+        "claims": _render_claims(page),
+        "failure": _render_failure(page),
+        "gaps": _render_gaps(page, "##"),
+        "charts": _draw_charts(subject, _MAX_CHARTS_BRIEF),
+        "again": _render_command(page, "##"),
+        "deciding": _render_deciding(page),
     }
-    first = (
-        ("head", "notes", "failure", "texts", "figures") if page.is_watched else ()
-    )  # what was seen, before its curves
-    return {name: found[name] for name in dict.fromkeys((*first, *found))}
 
 
-def _claims(page: ReportPage) -> str:
-    rows = [
-        (f"{c.mark} {c.verdict}", c.text, "; ".join(filter(None, (c.estimate, c.claimed, c.why)))) for c in page.claims
-    ]  # fmt: skip
+def _render_whole_run(subject: ReportedRun, page: ReportPage) -> _Section:
+    figures = _render_figures(subject)
+    environment = []
+    for part, facts in page.environment:
+        environment.append(_render_facts(f"## Environment: {escape(part)}", facts))
+    source = ""
+    if page.source:
+        source = f"## {page.source_title}\n\n{fence(page.source, 'python')}"
+    return {
+        "head": _render_head(page, "#"),
+        "ways": bullets(page.arms),
+        "notes": _render_notes(page),
+        "claims": _render_claims(page),
+        "arms": figures if page.has_arms else "",
+        "failure": _render_failure(page),
+        "gaps": _render_gaps(page, "#"),
+        "charts": _draw_charts(subject, _MAX_CHARTS),
+        "figures": "" if page.has_arms else figures,
+        "machine": _draw_gpus(subject, "## GPU"),
+        "numbers": _render_facts("## Numbers", page.numbers),
+        "pictures": _draw_pictures(subject),
+        "texts": _render_texts(page),
+        "lesson": _render_lesson(page),
+        "again": _render_command(page, "#"),
+        "deciding": _render_deciding(page),
+        "params": _render_params(page),
+        "environment": "\n\n".join(environment),
+        "source": source,
+    }
+
+
+def _render_head(page: ReportPage, level: str) -> str:
+    run = f"{escape(page.name)}, run {escape(page.id)}, {page.when}"
+    effort = ", ".join(filter(None, (page.elapsed, page.repeats)))
+    end = f"**{escape(page.state)}** in {effort}"
+    return f"{level} {escape(page.title)}\n\n{run}: {end}; digest {escape(page.digest)}"
+
+
+def _render_notes(page: ReportPage) -> str:
+    parts = [escape(page.tags)]
+    for when, text in page.notes:
+        parts.append(f"> {when}: {escape(text)}")
+    return "\n\n".join(parts).strip()
+
+
+def _render_claims(page: ReportPage) -> str:
+    rows = []
+    for claim in page.claims:
+        measured = "; ".join(filter(None, (claim.estimate, claim.claimed, claim.why)))
+        rows.append((f"{claim.mark} {claim.verdict}", claim.text, measured))
     return table(("Verdict", "Claim", "Measured"), rows)
 
 
-def _again(page: ReportPage, level: str) -> str:
+def _render_failure(page: ReportPage) -> str:
+    parts = []
+    if page.failure:
+        words, traceback, hint = page.failure
+        parts.append(escape(words))
+        if hint:
+            parts.append(f"Hint: {escape(hint)}")
+        if traceback:
+            parts.append(fence(traceback))
+    parts += map(fence, page.faults)
+    return _join(parts)
+
+
+def _render_gaps(page: ReportPage, level: str) -> str:
+    if not page.gaps:
+        return ""
+    return f"{level}# What is missing\n\n{bullets(page.gaps)}"
+
+
+def _render_texts(page: ReportPage) -> str:
+    parts = []
+    for title, text in page.texts:
+        heading = f"**{escape(title)}**" if title else ""
+        parts.append(f"{heading}\n\n{fence(text)}")
+    return "\n\n".join(parts).strip()
+
+
+def _render_command(page: ReportPage, level: str) -> str:
     if not page.command:
         return ""
-    parts = [f"{level}# Run it again", fence(page.command, "sh"), escape(page.why_not_again)]
-    return "\n\n".join(filter(None, parts))
+    heading = f"{level}# Run it again"
+    return _join([heading, fence(page.command, "sh"), escape(page.why_not_again)])
 
 
-def _failure(page: ReportPage) -> str:
-    if not (page.failure or page.faults):
+def _render_deciding(page: ReportPage) -> str:
+    if not page.deciding:
         return ""
-    words, traceback, hint = page.failure or ("", "", "")
-    parts = [
-        escape(words),
-        f"Hint: {escape(hint)}" if hint else "",
-        fence(traceback) if traceback else "",
-    ]
-    return "\n\n".join(part for part in (*parts, *(fence(fault) for fault in page.faults)) if part)
+    return f"To settle the inconclusive claims:\n\n{fence(page.deciding, 'sh')}"
 
 
-def _charts(subject: ReportedRun, most: int) -> str:
-    found = []
-    for name in names_of(subject.summary)[:most]:
-        axes, kin = subject.summary.axes_of(name), siblings(subject.summary.series, name)
-        chart = line_chart(
-            first_of_each_arm(subject.summary.series, name), _WIDTH, _HEIGHT, whole=kin, axes=axes
-        )
-        bad = sum(line.bad_count for line in kin if line.name == name)
-        shown = fence(chart or f"{shorten(name, 60)}: nothing to draw")
-        found.append(shown + (f"\n\n{bad} values are not finite." if bad else ""))
-    return "\n\n".join(found)
+def _render_params(page: ReportPage) -> str:
+    rows = []
+    for param in page.params:
+        origin = "changed" if param.is_changed else "default"
+        rows.append((param.name, param.value, origin, param.label))
+    if not rows:
+        return ""
+    return f"## Parameters\n\n{table(('Name', 'Value', '', 'What it is'), rows)}"
 
 
-def _figures(subject: ReportedRun) -> str:
-    """Return bars, tables and lanes."""
-    found = []
-    for figure in figures_of(subject.summary)[:_FIGURES]:
-        if isinstance(figure, TableShown):
-            heads = figure.head or [""] * max(map(len, figure.rows), default=0)
-            found.append(
-                f"**{escape(figure.title)}**\n\n{table(heads, [[*map(told_cell, row)] for row in figure.rows])}"
-            )
-        else:
-            found.append(fence(draw_figure(figure, _WIDTH).text))
-    return "\n\n".join(found)
+def _render_facts(heading: str, rows: Sequence[tuple[str, str]]) -> str:
+    return f"{heading}\n\n{table(('', ''), rows)}" if rows else ""
 
 
-def _gpus(subject: ReportedRun, heading: str) -> str:
-    """Return what the GPUs of the run did along time; nothing where it had none."""
+# ---- drawings of a run
+
+
+def _draw_charts(subject: ReportedRun, max_charts: int) -> str:
     summary = subject.summary
-    gpus = [gpu.nvml for gpu in own_gpus(summary) if gpu.nvml and known_metrics(summary, gpu.nvml)][
-        :_GPUS
-    ]
-    if not gpus:
-        return ""
-    held = held_down(summary, gpus, Throttling())
-    rows = strips_of(summary, gpus, held)
-    picture = draw_strips(
-        rows, _WIDTH, _ROWS * len(gpus) + len(rows) + 1, span=span_of(rows, is_over=True)
-    )
-    words = held_words(held)
-    return "\n\n".join(
-        filter(None, [heading, fence(picture.text), f"{escape(words)}." if words else ""])
-    )
-
-
-def _pictures(subject: ReportedRun) -> str:
-    return "\n\n".join(
-        fence(shade(image, 32)) for image in list(subject.summary.images.values())[:8]
-    )
-
-
-def _lesson(page: ReportPage, level: str) -> str:
-    if not page.lesson:
-        return ""
-    parts = [f"{level}# The lesson"]
-    for heading, found in page.lesson:
-        if heading:
-            parts.append(f"**{escape(heading)}**")
-        for kind, text in found:
-            shown = (
-                fence(text)
-                if kind == "code"
-                else "".join(_inline(*part) for part in code_parts(text))
-            )
-            if kind == "note":
-                indent = "  " if parts[-1].startswith("- ") else ""
-                parts[-1] += f"\\\n{indent}{shown}"
-            elif kind in ("bullet", "item") and parts[-1].startswith("- "):
-                parts[-1] += f"\n- {shown}"
-            else:
-                parts.append(f"- {shown}" if kind in ("bullet", "item") else shown)
+    parts = []
+    for name in metric_names(summary)[:max_charts]:
+        series = first_of_each_arm(summary.series, name)
+        kin = siblings(summary.series, name)
+        chart = line_chart(series, _WIDTH, _HEIGHT, whole=kin, axes=summary.axes_of(name))
+        parts.append(fence(chart or f"{shorten(name, 60)}: nothing to draw"))
+        bad = sum(line.bad_count for line in kin if line.name == name)
+        if bad:
+            parts.append(f"{bad} values are not finite.")
     return "\n\n".join(parts)
 
 
-def _inline(is_code: bool, words: str) -> str:
-    """Return a piece of a paragraph; a code span shows what is in it as it is."""
-    return f"`{words}`" if is_code else escape(words)
+def _render_figures(subject: ReportedRun) -> str:
+    """Return bars, tables and lanes."""
+    parts = []
+    for figure in figures_of(subject.summary)[:_MAX_FIGURES]:
+        if isinstance(figure, TableShown):
+            heads = figure.head or [""] * max(map(len, figure.rows), default=0)
+            rows = [list(map(told_cell, row)) for row in figure.rows]
+            parts.append(f"**{escape(figure.title)}**\n\n{table(heads, rows)}")
+        else:
+            parts.append(fence(draw_figure(figure, _WIDTH).text))
+    return "\n\n".join(parts)
 
 
-def _params(page: ReportPage, level: str) -> str:
-    rows = [
-        (p.name, p.value, "changed" if p.is_changed else "default", p.label) for p in page.params
-    ]
-    return (
-        f"{level}# Parameters\n\n{table(('Name', 'Value', '', 'What it is'), rows)}" if rows else ""
-    )
+def _draw_gpus(subject: ReportedRun, heading: str) -> str:
+    """Return strips of the GPUs of the run along time, or an empty string if it had none."""
+    summary = subject.summary
+    gpus = []
+    for gpu in own_gpus(summary):
+        if gpu.nvml and known_metrics(summary, gpu.found):
+            gpus.append(gpu.nvml)
+    gpus = gpus[:_MAX_GPUS]
+    if not gpus:
+        return ""
+    throttled = held_down(summary, gpus, Throttling())
+    rows = strips_of(summary, gpus, throttled)
+    height = _ROWS_OF_GPU * len(gpus) + len(rows) + 1
+    picture = draw_strips(rows, _WIDTH, height, span=span_of(rows, is_over=True))
+    parts = [heading, fence(picture.text)]
+    reasons = held_words(throttled)
+    if reasons:
+        parts.append(f"{escape(reasons)}.")
+    return _join(parts)
 
 
-def _facts(heading: str, rows: Sequence[tuple[str, str]]) -> str:
-    return f"{heading}\n\n{table(('', ''), rows)}" if rows else ""
+def _draw_pictures(subject: ReportedRun) -> str:
+    images = list(subject.summary.images.values())[:_MAX_PICTURES]
+    return "\n\n".join(fence(shade(image, _PICTURE_WIDTH)) for image in images)
+
+
+# ---- the lesson
+
+
+def _render_lesson(page: ReportPage) -> str:
+    if not page.lesson:
+        return ""
+    parts = ["## The lesson"]
+    for heading, blocks in page.lesson:
+        if heading:
+            parts.append(f"**{escape(heading)}**")
+        for kind, text in blocks:
+            shown = fence(text) if kind == "code" else _render_paragraph(text)
+            is_item = kind in ("bullet", "item")
+            follows_item = parts[-1].startswith("- ")
+            if kind == "note":
+                indent = "  " if follows_item else ""
+                parts[-1] += f"\\\n{indent}{shown}"
+            elif is_item and follows_item:
+                parts[-1] += f"\n- {shown}"
+            elif is_item:
+                parts.append(f"- {shown}")
+            else:
+                parts.append(shown)
+    return "\n\n".join(parts)
+
+
+def _render_paragraph(text: str) -> str:
+    """Return a paragraph. A code span shows its content as it is."""
+    words = ""
+    for is_code, part in code_parts(text):
+        words += f"`{part}`" if is_code else escape(part)
+    return words

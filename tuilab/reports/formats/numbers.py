@@ -1,4 +1,4 @@
-"""What a run found, number by number: its claims, bars, tables, spans and sizes, beside what it measured on the way."""
+"""List the numbers that a run found: claims, bars, tables, spans and sizes, without the samples."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from tuilab.text.words import unit_of
 
 
 class ReportedNumber(NamedTuple):
-    """One number, or a verdict without one; None is what has no place or was not found."""
+    """One number, or a verdict without one. A field without a value is None or empty."""
 
     kind: str
     name: str
@@ -29,30 +29,38 @@ class ReportedNumber(NamedTuple):
     note: str = ""
 
 
-def findings(subject: ReportedRun) -> Iterator[ReportedNumber]:
-    """Yield every number of a run that is no sample, its verdicts first."""
+def reported_numbers(subject: ReportedRun) -> Iterator[ReportedNumber]:
+    """Yield every number of a run that is not a sample, verdicts first."""
     summary = subject.summary
-    yield from map(_verdict, subject.result.claims)
+    for result in subject.result.claims:
+        yield _make_verdict(result)
     for claim in summary.claims.values():
-        yield from _of_claim(claim, summary.first_t)
-    yield from _answer(summary)
+        yield from _list_claim_numbers(claim, summary.first_t)
+    yield from _list_answers(summary)
     for figure in summary.figures.values():
-        found = _bars(figure) if isinstance(figure, BarsShown) else _cells(figure)
-        yield from (one._replace(time_s=_seconds(figure, summary.first_t)) for one in found)
-    yield from _spans(summary)
-    yield from _sizes(summary)
+        time_s = _seconds_since(summary.first_t, figure)
+        numbers = _list_bars(figure) if isinstance(figure, BarsShown) else _list_cells(figure)
+        for number in numbers:
+            yield number._replace(time_s=time_s)
+    yield from _list_spans(summary)
+    yield from _list_memory(summary)
+    yield from _list_first_calls(summary)
+    yield from _list_cores(summary)
     yield ReportedNumber("run", "elapsed", summary.elapsed_s, unit="s", note=subject.state)
 
 
-def _verdict(claim: ResultClaim) -> ReportedNumber:
-    """Return the verdict with its estimate and interval."""
-    note = f"{claim.text}: {claim.evidence}" if claim.key else claim.evidence
-    arms = claim.claimed.arms if claim.claimed else ""
+# ---- claims
+
+
+def _make_verdict(claim: ResultClaim) -> ReportedNumber:
+    note = claim.evidence
+    if claim.key:  # otherwise the name of the claim is its text
+        note = f"{claim.text}: {note}"
     return ReportedNumber(
         "claim",
         claim.claim_id,
         claim.estimate,
-        arms,
+        arm=claim.claimed.arms if claim.claimed else "",
         low=claim.low,
         high=claim.high,
         verdict=claim.outcome,
@@ -60,73 +68,94 @@ def _verdict(claim: ResultClaim) -> ReportedNumber:
     )
 
 
-def _ratio(claim: Claim) -> str:
-    return f"{claim.declared.over}/{claim.declared.under}" if claim.declared else ""
-
-
-def _of_claim(claim: Claim, first_t: int) -> Iterator[ReportedNumber]:
-    """Yield each other number that belongs to the claim."""
-    name, reached, declared, arm = claim.claim_id, claim.verdict, claim.declared, _ratio(claim)
+def _list_claim_numbers(claim: Claim, first_t: int) -> Iterator[ReportedNumber]:
+    """Yield the numbers of a claim besides its verdict."""
+    name = claim.claim_id
+    arms = ""
+    declared = claim.declared
     if declared:
-        yield ReportedNumber("claimed", name, declared.bound, arm, note=declared.op)
-        yield ReportedNumber("claim_margin", name, declared.margin, arm)
+        arms = f"{declared.over}/{declared.under}"
+        yield ReportedNumber("claimed", name, declared.bound, arms, note=declared.op)
+        yield ReportedNumber("claim_margin", name, declared.margin, arms)
     for measured in claim.measured:
-        yield from _compared("measured", name, measured, _seconds(measured, first_t))
-    for measured in claim.measured[:1]:
-        yield from _compared("claimed", name, measured, None)
-    for what in ("noise_floor", "smallest_effect", "confidence", "units"):
-        if reached and (value := getattr(reached, what)):
-            yield ReportedNumber(
-                f"claim_{what}", name, value, arm, unit=reached.unit if what == "units" else ""
-            )
+        yield from _list_measured(name, measured, _seconds_since(first_t, measured))
+    if claim.measured:
+        yield from _list_wanted(name, claim.measured[0])
+    verdict = claim.verdict
+    if verdict is None:
+        return
+    for field in ("noise_floor", "smallest_effect", "confidence", "units"):
+        value = getattr(verdict, field)
+        if value:
+            unit = verdict.unit if field == "units" else ""
+            yield ReportedNumber(f"claim_{field}", name, value, arms, unit=unit)
 
 
-def _compared(
-    kind: str, name: str, measured: ClaimMeasured, time_s: float | None
-) -> Iterator[ReportedNumber]:
-    """Yield the numbers of one side of an exact claim, with their places in it."""
-    side = measured.got if kind == "measured" else measured.want
-    for place, value in enumerate(side.numbers):
-        note = measured.op if kind == "claimed" else ""
-        yield ReportedNumber(
-            kind, name, value, place=place, time_s=time_s, unit=measured.unit, note=note
-        )
+def _list_measured(name: str, claim: ClaimMeasured, time_s: float) -> Iterator[ReportedNumber]:
+    """Yield the numbers that a repeat measured for an exact claim."""
+    for place, value in enumerate(claim.got.numbers):
+        yield ReportedNumber("measured", name, value, place=place, time_s=time_s, unit=claim.unit)
 
 
-def _answer(summary: RunSummary) -> Iterator[ReportedNumber]:
-    if found := find_answer(summary.claims.values()):
-        yield ReportedNumber("answer", found.claim.claim_id, found.value)
+def _list_wanted(name: str, claim: ClaimMeasured) -> Iterator[ReportedNumber]:
+    """Yield the numbers that an exact claim states."""
+    for place, value in enumerate(claim.want.numbers):
+        yield ReportedNumber("claimed", name, value, place=place, unit=claim.unit, note=claim.op)
+
+
+def _list_answers(summary: RunSummary) -> Iterator[ReportedNumber]:
+    answer = find_answer(summary.claims.values())
+    if answer:
+        yield ReportedNumber("answer", answer.claim.claim_id, answer.value)
     if summary.run and summary.run.prediction is not None:
         yield ReportedNumber("predicted", "answer", summary.run.prediction)
 
 
-def _bars(figure: BarsShown) -> Iterator[ReportedNumber]:
+# ---- figures
+
+
+def _list_bars(figure: BarsShown) -> Iterator[ReportedNumber]:
     for place, (name, value) in enumerate(zip(figure.names, figure.values, strict=True)):
         yield ReportedNumber("bar", figure.title, value, name, place=place, unit=figure.unit)
 
 
-def _cells(figure: TableShown) -> Iterator[ReportedNumber]:
-    """Yield the numbers of a table: the arm is the head of the column, and the words of its row stand beside each."""
+def _list_cells(figure: TableShown) -> Iterator[ReportedNumber]:
+    """Yield the numbers of a table: the arm is the head of the column, the note the row's words."""
     for place, row in enumerate(figure.rows):
         words = " ".join(cell for cell in row if isinstance(cell, str))
         for column, cell in enumerate(row):
-            if not isinstance(cell, str):
-                head = figure.head[column] if column < len(figure.head) else f"column {column + 1}"
-                yield ReportedNumber("cell", figure.title, cell, head, place=place, note=words)
+            if isinstance(cell, str):
+                continue
+            head = f"column {column + 1}"
+            if column < len(figure.head):
+                head = figure.head[column]
+            yield ReportedNumber("cell", figure.title, cell, head, place=place, note=words)
 
 
-def _spans(summary: RunSummary) -> Iterator[ReportedNumber]:
+def _list_spans(summary: RunSummary) -> Iterator[ReportedNumber]:
     for (arm, writer), spans in summary.spans.items():
         for span in spans:
-            length = span.ended - span.began
-            yield ReportedNumber("span", span.name, length, arm, writer, span.began, None, span.began, span.ended, span.unit,
-                          note=span.lane)  # fmt: skip
+            yield ReportedNumber(
+                "span",
+                span.name,
+                span.ended - span.began,
+                arm,
+                writer,
+                place=span.began,
+                low=span.began,
+                high=span.ended,
+                unit=span.unit,
+                note=span.lane,
+            )
 
 
-def _sizes(summary: RunSummary) -> Iterator[ReportedNumber]:
+# ---- sizes and times of the run
+
+
+def _list_memory(summary: RunSummary) -> Iterator[ReportedNumber]:
     for memory in summary.memory:
+        time_s = _seconds_since(summary.first_t, memory)
         for name, value in memory.values.items():
-            time_s = _seconds(memory, summary.first_t)
             yield ReportedNumber(
                 "memory",
                 name,
@@ -136,13 +165,19 @@ def _sizes(summary: RunSummary) -> Iterator[ReportedNumber]:
                 unit=unit_of(name),
                 note=memory.name,
             )
+
+
+def _list_first_calls(summary: RunSummary) -> Iterator[ReportedNumber]:
     for arm, times in summary.first_calls.items():
         for place, seconds in enumerate(times):
             yield ReportedNumber("first_call", "first call", seconds, arm, place=place, unit="s")
-    for processes, found in summary.cores.items():
-        for cores in found:
+
+
+def _list_cores(summary: RunSummary) -> Iterator[ReportedNumber]:
+    for processes, measurements in summary.cores.items():
+        for cores in measurements:
             yield ReportedNumber("cores", "cores of busy processes", cores, place=processes)
 
 
-def _seconds(record: Event, first_t: int) -> float:
+def _seconds_since(first_t: int, record: Event) -> float:
     return (record.t - first_t) / 1e9

@@ -1,4 +1,4 @@
-"""Names in files for programs: whole, safe to show, and never two that become one."""
+"""Write names into files for programs: in full, safe to show, and never two names as one."""
 
 import hashlib
 import re
@@ -8,36 +8,44 @@ from collections.abc import Sequence
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.text.display import show
 
-_DIGITS = 10
-_MARKED = re.compile(
-    rf"[#-][0-9a-f]{{{_DIGITS}}}\Z"
-)  # what a name ends in that was not written as it is
+_DIGEST_LENGTH = 10
+_ENDS_IN_DIGEST = re.compile(rf"[#-][0-9a-f]{{{_DIGEST_LENGTH}}}\Z")
 
 
-def whole(name: str) -> str:
-    """Return a name as one safe line, however long; one that cannot be shown as it is ends in a digest of it.
+def safe_name(name: str) -> str:
+    """Return a name as one safe line, however long. If it had to be changed, a digest follows.
 
-    Spaces at its ends, and several in a row, are what tools drop.
+    Spaces at the ends and repeated spaces count as a change, because tools drop them.
     """
-    return marked(" ".join(show(name, len(name) + 1).split()), name, " #")
+    shown = show(name, len(name) + 1)
+    return add_digest(" ".join(shown.split()), name, " #")
 
 
-def marked(shown: str, name: str, mark: str) -> str:
-    """Return how a name is written: as it is shown where that is all of it, otherwise with a digest of it behind a mark."""
-    if shown == name and not _MARKED.search(name):
+def add_digest(shown: str, name: str, mark: str) -> str:
+    """Return `shown`, followed by a mark and the digest of the name unless it is the name.
+
+    A name that looks as if it ended in a digest gets one as well.
+    """
+    if shown == name and not _ENDS_IN_DIGEST.search(name):
         return name
-    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:_DIGITS]
-    return f"{shown}{mark}{digest}".strip()
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+    return f"{shown}{mark}{digest[:_DIGEST_LENGTH]}".strip()
 
 
-def names_of(subjects: Sequence[ReportedRun]) -> list[str]:
-    """Return what each run is called in one file: its scenario, of several runs of one its id, too, and of copies a number."""
-    often = Counter(subject.name for subject in subjects)
-    names = [
-        subject.name if often[subject.name] == 1 else f"{subject.name} {subject.id}"
-        for subject in subjects
-    ]
-    return [
-        f"{name} ({names[:at].count(name) + 1})" if name in names[:at] else name
-        for at, name in enumerate(names)
-    ]
+def distinct_names(subjects: Sequence[ReportedRun]) -> list[str]:
+    """Return a name for each run of a file: its scenario.
+
+    Several runs of one scenario have their id as well, and copies of a run are numbered.
+    """
+    runs_of_name = Counter(subject.name for subject in subjects)
+    copies = Counter[str]()
+    names = []
+    for subject in subjects:
+        name = subject.name
+        if runs_of_name[name] > 1:
+            name = f"{name} {subject.id}"
+        copies[name] += 1
+        if copies[name] > 1:
+            name = f"{name} ({copies[name]})"
+        names.append(name)
+    return names

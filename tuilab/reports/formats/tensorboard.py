@@ -1,7 +1,8 @@
-"""Runs as a folder for TensorBoard: below it one for each run, and in that one for each arm.
+"""Export runs as a folder for TensorBoard: a folder for each run, and in it one for each arm.
 
-TensorBoard lists each folder as a run of its own, and lays curves of one name over each other. So the arms of a race are laid
-over each other, each by its first process. What the other processes have is in groups of curves that are called like them.
+TensorBoard lists each folder as a run and draws curves of one name in one chart. So the arms of a
+race share charts, each by its first process. The curves of the other processes have the name of
+their process before their own, which TensorBoard shows as separate groups.
 """
 
 import os
@@ -9,14 +10,14 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tuilab.errors import CannotRecord
-from tuilab.record.events import TableShown
+from tuilab.record.events import BarsShown, TableShown
 from tuilab.record.states import RunState
 from tuilab.reports.formats import event_file
 from tuilab.reports.formats.markup import bullets, fence, table
-from tuilab.reports.formats.safe_names import marked, whole
+from tuilab.reports.formats.safe_names import add_digest, safe_name
 from tuilab.reports.missing_data import damage, gaps
 from tuilab.reports.png import png
 from tuilab.reports.reported_run import ReportedRun
@@ -24,23 +25,30 @@ from tuilab.reports.samples import SamplePiece, read_samples
 from tuilab.storage.scratch import scratch
 from tuilab.text.display import show, show_lines
 
-_OURS = re.compile(r"events\.out\.tfevents\.\d+\.tuilab")
-_LONGEST = 200  # bytes of the name of a folder, beside its digest: file systems take 255
+_EVENT_FILE = re.compile(r"events\.out\.tfevents\.\d+\.tuilab")
+_MAX_NAME_BYTES = 200  # of a folder, without its digest: file systems allow 255
+_SAFE_CHARACTERS = "-_ .=+,@()[]"
 
-Columns = tuple[list[float], list[int], list[Any]]  # when, the step, the value
-Record = tuple[
-    tuple[str, ...], bytes
-]  # the names of the folders that it belongs in, and what is added to the file there
+_Record = tuple[tuple[str, ...], bytes]  # names of the folders below each other, and the record
+
+
+class _Curve(NamedTuple):
+    tag: str
+    wall_s: list[float]
+    steps: list[int]
+    values: list[Any]
+
+
+# ---- files and folders
 
 
 def export(subjects: Sequence[ReportedRun], target: str) -> None:
-    """Write the folder, each file of it at once: of a run that was written before they are replaced, not added to."""
+    """Write the folder, all files at once. Files of an earlier export of the runs are replaced."""
     path = Path(target)
+    subject_of_name = {subject.run_dir.name: subject for subject in subjects}  # the last copy
     try:
         with scratch(path.parent, 0o777) as fresh:
-            for subject in {
-                subject.run_dir.name: subject for subject in subjects
-            }.values():  # of copies of a run the last one
+            for subject in subject_of_name.values():
                 _write(subject, fresh)
             _move(fresh, path)
     except OSError as problem:
@@ -50,167 +58,199 @@ def export(subjects: Sequence[ReportedRun], target: str) -> None:
         ) from problem
 
 
-def folder_of(name: str) -> str:
-    """Return a name that stays in its folder, and is that of no other: whole where it can be, otherwise with a digest."""
-    safe = "".join(
-        c if c.isalnum() or c in "-_ .=+,@()[]" else "_" for c in show(name, len(name) + 1)
-    ).strip(". ")
-    return marked(safe.encode()[:_LONGEST].decode(errors="ignore"), name, "-")
+def folder_name(name: str) -> str:
+    """Return a name that is safe and unique as a folder; a changed name gets a digest."""
+    characters = []
+    for character in show(name, len(name) + 1):
+        is_safe = character.isalnum() or character in _SAFE_CHARACTERS
+        characters.append(character if is_safe else "_")
+    safe = "".join(characters).strip(". ")
+    shortened = safe.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
+    return add_digest(shortened, name, "-")
 
 
 def _write(subject: ReportedRun, root: Path) -> None:
     run = subject.summary.run
-    began_s = (run.wall_ns if run else 0) / 1e9
-    known: set[Path] = set()
-    for names, record in _records(subject, began_s):
-        file = root.joinpath(*map(folder_of, names), f"events.out.tfevents.{int(began_s)}.tuilab")
-        if file not in known:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            record = event_file.head(began_s) + record
-            known.add(file)
+    began_s = run.wall_ns / 1e9 if run else 0.0
+    begun: set[Path] = set()
+    for names, record in _list_records(subject, began_s):
+        folder = root.joinpath(*map(folder_name, names))
+        file = folder / f"events.out.tfevents.{int(began_s)}.tuilab"
+        if file not in begun:
+            folder.mkdir(parents=True, exist_ok=True)
+            record = event_file.file_header(began_s) + record
+            begun.add(file)
         with file.open("ab") as events:
             events.write(record)
 
 
 def _move(fresh: Path, target: Path) -> None:
-    """Put the files where they are wanted; what else lies there stays, but for what was written of the same runs before."""
+    """Move the files to the target, without the event files that it had of the same runs."""
     if not os.path.exists(target):
         fresh.rename(target)
         return
     for run in sorted(fresh.iterdir()):
-        _remove_ours(target / run.name)
+        _remove_event_files(target / run.name)
     for folder, _, names in os.walk(fresh):
-        place = target / Path(folder).relative_to(fresh)
-        place.mkdir(exist_ok=True)
+        target_folder = target / Path(folder).relative_to(fresh)
+        target_folder.mkdir(exist_ok=True)
         for name in names:
-            os.replace(Path(folder) / name, place / name)
+            os.replace(Path(folder) / name, target_folder / name)
 
 
-def _remove_ours(run: Path) -> None:
-    """Remove the files that an export left of a run, and the folders that are empty then."""
+def _remove_event_files(run: Path) -> None:
+    """Remove the files of an earlier export, and the folders that are empty then."""
     for folder, _, names in os.walk(run, topdown=False):
         for name in names:
-            if _OURS.fullmatch(name):
+            if _EVENT_FILE.fullmatch(name):
                 os.unlink(os.path.join(folder, name))
-        with suppress(OSError):  # something else is in it
+        with suppress(OSError):  # other files are in it
             os.rmdir(folder)
 
 
-def _records(subject: ReportedRun, began_s: float) -> Iterator[Record]:
-    name = subject.run_dir.name
-    yield from (((name,), record) for record in _of_run(subject, began_s))
+# ---- records
+
+
+def _list_records(subject: ReportedRun, began_s: float) -> Iterator[_Record]:
+    run_name = subject.run_dir.name
+    for record in _list_run_records(subject, began_s):
+        yield (run_name,), record
     for image in subject.summary.images.values():
-        if data := png(image):
-            tag, wall_s = f"pictures/{whole(image.title)}", _wall_s(subject, image.t, began_s)
+        data = png(image)
+        if data:
+            tag = f"pictures/{safe_name(image.title)}"
+            wall_s = _wall_s(subject, image.t, began_s)
             yield (
-                _place(name, image.arm),
-                event_file.picture(tag, data, image.rows, image.cols, wall_s, image.step),
+                _folders(run_name, image.arm),
+                event_file.image_record(tag, data, image.rows, image.cols, wall_s, image.step),
             )
-    firsts: dict[tuple[str, str], str] = {}  # the first process that has a curve, by arm and name
+    first_writers: dict[tuple[str, str], str] = {}  # of each curve, by arm and tag
     for piece in read_samples(subject.run_dir, subject.word):
-        walls = [_wall_s(subject, t, began_s) for t in piece.times]
-        arm = "" if piece.kind == "sampled" else piece.arm  # of what was sampled, it is the GPU
-        for tag, some in _curves(piece, walls):
-            first = firsts.setdefault((arm, tag), piece.writer)
-            shown = tag if piece.writer == first else f"{whole(piece.writer)}/{tag}"
-            yield _place(name, arm), event_file.scalars(shown, *some)
+        piece_wall_s = [_wall_s(subject, t, began_s) for t in piece.times]
+        arm = "" if piece.kind == "sampled" else piece.arm  # a sample has its GPU there
+        for curve in _split_curves(piece, piece_wall_s):
+            tag = curve.tag
+            if piece.writer != first_writers.setdefault((arm, tag), piece.writer):
+                tag = f"{safe_name(piece.writer)}/{tag}"
+            records = event_file.scalar_records(tag, curve.wall_s, curve.steps, curve.values)
+            yield _folders(run_name, arm), records
 
 
-def _place(name: str, arm: str) -> tuple[str, ...]:
-    """Return the names of the folders that something of a run belongs in."""
-    return (name, arm) if arm else (name,)
-
-
-def _curves(piece: SamplePiece, walls: list[float]) -> Iterator[tuple[str, Columns]]:
-    """Yield the curves of a piece: blocks that are warm-ups, disturbed or of a control are curves of their own."""
-    tag = f"{piece.kind}/{whole(piece.name)}"
-    if piece.kind == "sampled" and piece.arm:
-        tag = f"{piece.kind}/{whole(piece.arm)}/{whole(piece.name)}"
-    if piece.kind != "timed":
-        yield tag, _without_gaps(walls, piece)
-        return
-    for note in dict.fromkeys(piece.notes):
-        chosen = [at for at, found in enumerate(piece.notes) if found == note]
-        columns = [[column[at] for at in chosen] for column in (walls, piece.steps, piece.values)]
-        yield f"{tag} {note}".strip(), (columns[0], [*map(int, columns[1])], columns[2])
-
-
-def _without_gaps(walls: list[float], piece: SamplePiece) -> Columns:
-    if not any(piece.notes):
-        return walls, piece.steps, piece.values
-    told = [at for at, value in enumerate(piece.values) if value is not None]
-    return (
-        [walls[at] for at in told],
-        [piece.steps[at] for at in told],
-        [piece.values[at] for at in told],
-    )
-
-
-def _of_run(subject: ReportedRun, began_s: float) -> Iterator[bytes]:
-    """Yield what belongs to the run as a whole: its parameters, verdicts and texts."""
-    summary, run = subject.summary, subject.summary.run
-    if run:
-        values = {
-            whole(name): show(value) if isinstance(value, str) else value
-            for name, value in run.params.items()
-        }
-        told = {"scenario": subject.name, "run": subject.id, "tuilab": show(run.tuilab)}
-        yield event_file.parameters(told | values, subject.run_dir.name, began_s)
-        if summary.is_over or subject.state == RunState.LOST:
-            yield event_file.ending(
-                subject.state == RunState.SUCCEEDED, began_s + summary.elapsed_s
-            )
-    if problems := damage(subject):
-        yield event_file.text("THE RECORD IS DAMAGED", bullets(problems), began_s)
-    if found := gaps(subject):
-        yield event_file.text("what is missing", bullets(found), began_s)
-    yield from _claims(subject, began_s)
-    if names := _names(subject):
-        yield event_file.text("names", names, began_s)
-    for step, shown in enumerate(summary.texts):
-        wall_s = _wall_s(subject, shown.t, began_s)
-        yield event_file.text(
-            f"text/{whole(shown.title) or 'untitled'}", fence(show_lines(shown.text)), wall_s, step
-        )
-    for figure in summary.figures.values():
-        yield event_file.text(
-            f"figure/{whole(figure.title)}", _figure(figure), _wall_s(subject, figure.t, began_s)
-        )
-
-
-def _claims(subject: ReportedRun, began_s: float) -> Iterator[bytes]:
-    """Yield the verdicts as a text, and each estimate with its interval as numbers, which are metrics of the run."""
-    claims = subject.result.claims
-    ended_s = began_s + subject.summary.elapsed_s
-    rows = [(claim.outcome, claim.text, claim.evidence) for claim in claims]
-    yield event_file.text("verdicts", table(("Verdict", "Claim", "Measured"), rows), ended_s)
-    for claim in claims:
-        for what in ("estimate", "low", "high"):
-            value = getattr(claim, what)
-            if value is not None:
-                yield event_file.scalars(
-                    f"claim/{whole(claim.claim_id)}/{what}", [ended_s], [0], [value]
-                )
-
-
-def _names(subject: ReportedRun) -> str:
-    """Return what the folders are called whose names could not hold it."""
-    summary = subject.summary
-    names = [arm for _, arm, _ in summary.series]
-    names += [arm for _, arm in summary.blocks]
-    names += [arm for _, arm in summary.images]
-    rows = [
-        (folder_of(name), name) for name in dict.fromkeys(names) if name and folder_of(name) != name
-    ]
-    return table(("Folder", "What it is"), rows)
-
-
-def _figure(figure: object) -> str:
-    if isinstance(figure, TableShown):
-        return table(figure.head or [""] * max(map(len, figure.rows), default=1), figure.rows)
-    rows = zip(figure.names, figure.values, strict=True)  # type: ignore[attr-defined]
-    return table(("", getattr(figure, "unit", "")), [*rows])
+def _folders(run_name: str, arm: str) -> tuple[str, ...]:
+    return (run_name, arm) if arm else (run_name,)
 
 
 def _wall_s(subject: ReportedRun, t: int, began_s: float) -> float:
     return began_s + (t - subject.summary.first_t) / 1e9
+
+
+def _split_curves(piece: SamplePiece, wall_s: list[float]) -> Iterator[_Curve]:
+    """Yield the curves of a piece.
+
+    Blocks that are warm-ups, disturbed or of a control are curves of their own.
+    """
+    tag = f"{piece.kind}/{safe_name(piece.name)}"
+    if piece.kind == "sampled" and piece.arm:
+        tag = f"{piece.kind}/{safe_name(piece.arm)}/{safe_name(piece.name)}"
+    if piece.kind == "timed":
+        for note in dict.fromkeys(piece.notes):
+            indices = [index for index, other in enumerate(piece.notes) if other == note]
+            yield _select_points(f"{tag} {note}".strip(), piece, wall_s, indices)
+    elif any(piece.notes):  # some values may be missing, or all of them
+        indices = [index for index, value in enumerate(piece.values) if value is not None]
+        if indices:
+            yield _select_points(tag, piece, wall_s, indices)
+    else:
+        yield _Curve(tag, wall_s, piece.steps, piece.values)
+
+
+def _select_points(
+    tag: str, piece: SamplePiece, wall_s: list[float], indices: Sequence[int]
+) -> _Curve:
+    return _Curve(
+        tag,
+        wall_s=[wall_s[index] for index in indices],
+        steps=[int(piece.steps[index]) for index in indices],
+        values=[piece.values[index] for index in indices],
+    )
+
+
+def _list_run_records(subject: ReportedRun, began_s: float) -> Iterator[bytes]:
+    """Yield the records of the run as a whole: its parameters, verdicts and texts."""
+    summary = subject.summary
+    yield from _list_hyperparameters(subject, began_s)
+    problems = damage(subject)
+    if problems:
+        yield event_file.text_record("THE RECORD IS DAMAGED", bullets(problems), began_s)
+    missing = gaps(subject)
+    if missing:
+        yield event_file.text_record("what is missing", bullets(missing), began_s)
+    yield from _list_verdicts(subject, began_s)
+    names = _make_name_table(subject)
+    if names:
+        yield event_file.text_record("names", names, began_s)
+    for step, text in enumerate(summary.texts):
+        tag = f"text/{safe_name(text.title) or 'untitled'}"
+        words = fence(show_lines(text.text))
+        yield event_file.text_record(tag, words, _wall_s(subject, text.t, began_s), step)
+    for figure in summary.figures.values():
+        tag = f"figure/{safe_name(figure.title)}"
+        words = _make_figure_table(figure)
+        yield event_file.text_record(tag, words, _wall_s(subject, figure.t, began_s))
+
+
+def _list_hyperparameters(subject: ReportedRun, began_s: float) -> Iterator[bytes]:
+    summary = subject.summary
+    run = summary.run
+    if run is None:
+        return
+    values: dict[str, Any] = {
+        "scenario": subject.name,
+        "run": subject.id,
+        "tuilab": show(run.tuilab),
+    }
+    for name, value in run.params.items():
+        values[safe_name(name)] = show(value) if isinstance(value, str) else value
+    yield event_file.parameters_record(values, subject.run_dir.name, began_s)
+    if summary.is_over or subject.state == RunState.LOST:
+        has_succeeded = subject.state == RunState.SUCCEEDED
+        yield event_file.end_record(has_succeeded, began_s + summary.elapsed_s)
+
+
+def _list_verdicts(subject: ReportedRun, began_s: float) -> Iterator[bytes]:
+    """Yield the verdicts as a table, and each estimate with its interval as numbers.
+
+    TensorBoard takes the numbers for metrics of the run.
+    """
+    claims = subject.result.claims
+    ended_s = began_s + subject.summary.elapsed_s
+    rows = [(claim.outcome, claim.text, claim.evidence) for claim in claims]
+    verdicts = table(("Verdict", "Claim", "Measured"), rows)
+    yield event_file.text_record("verdicts", verdicts, ended_s)
+    for claim in claims:
+        for field in ("estimate", "low", "high"):
+            value = getattr(claim, field)
+            if value is not None:
+                tag = f"claim/{safe_name(claim.claim_id)}/{field}"
+                yield event_file.scalar_records(tag, [ended_s], [0], [value])
+
+
+def _make_name_table(subject: ReportedRun) -> str:
+    """Return the names of the arms whose folders have other names."""
+    summary = subject.summary
+    arms = [arm for _, arm, _ in summary.series]
+    arms += [arm for _, arm in summary.blocks]
+    arms += [arm for _, arm in summary.images]
+    rows = []
+    for arm in dict.fromkeys(arms):
+        folder = folder_name(arm)
+        if arm and folder != arm:
+            rows.append((folder, arm))
+    return table(("Folder", "What it is"), rows)
+
+
+def _make_figure_table(figure: BarsShown | TableShown) -> str:
+    if isinstance(figure, TableShown):
+        columns = max(map(len, figure.rows), default=1)
+        return table(figure.head or [""] * columns, figure.rows)
+    return table(("", figure.unit), list(zip(figure.names, figure.values, strict=True)))

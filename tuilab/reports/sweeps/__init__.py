@@ -1,1 +1,1 @@
-"""What the points of a sweep tell together."""
+"""The results of a sweep, from the runs of all its points."""

@@ -1,13 +1,12 @@
 """A sweep as a JSON document."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from tuilab.record.events import Scalar
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import DocumentPart, VerdictWord
-from tuilab.reports.sweeps.points import curve_ends
-from tuilab.reports.sweeps.swept import Along, PointClaim, Swept, sweep_of
+from tuilab.reports.sweeps.points import final_values
+from tuilab.reports.sweeps.sweep_summary import ClaimAlongSweep, PointClaim, SweepSummary, sweep_of
 
 
 class SweptPoint(DocumentPart, frozen=True):
@@ -31,7 +30,8 @@ class SweptPoint(DocumentPart, frozen=True):
     noise_floor: float | None
     smallest_effect: float | None
     measure: str | None
-    """clock that judged: wall, or cpu if other processes disturbed the run; null: nothing was timed"""
+    """clock that judged: wall, or cpu if other processes disturbed the run; null: nothing was
+    timed"""
 
 
 class SweptClaim(DocumentPart, frozen=True):
@@ -71,34 +71,61 @@ class SweepDocument(DocumentPart, tag_field="schema", tag="tuilab.sweep/1", froz
     """points without a result, and why"""
 
 
-def sweep_document(swept: Swept, subjects: Sequence[ReportedRun], exit_code: int) -> SweepDocument:
-    """Return what is known of a sweep."""
-    runs = [_run(subject) for subject in subjects if sweep_of(subject)]
-    claims = [_claim(claim) for claim in swept.claims]
+def sweep_document(
+    summary: SweepSummary, subjects: Sequence[ReportedRun], exit_code: int
+) -> SweepDocument:
+    """Return the JSON document of a sweep."""
     return SweepDocument(
-        int(exit_code), swept.id, swept.sweep.values, runs, claims, list(swept.missing)
+        exit_code=int(exit_code),
+        sweep=summary.id,
+        values=summary.sweep.values,
+        runs=[_swept_run(subject) for subject in subjects if sweep_of(subject)],
+        claims=[_swept_claim(claim) for claim in summary.claims],
+        missing=list(summary.missing),
     )
 
 
-def _run(subject: ReportedRun) -> SweptRun:
-    """Return the run of a point; where its curves ended only of a command, as those of a scenario are its own affair."""
+def _swept_run(subject: ReportedRun) -> SweptRun:
+    """Return the run of a point. The curves of a scenario, unlike those of a command, stay out."""
     run = subject.summary.run
-    last = curve_ends(subject.summary) if run and run.command else {}
+    last: dict[str, float] = {}
+    if run and run.command:
+        last = final_values(subject.summary)
     return SweptRun(
-        subject.run_dir.name, str(subject.run_dir), dict(subject.point), subject.state, last
+        run=subject.run_dir.name,
+        path=str(subject.run_dir),
+        point=dict(subject.point),
+        state=subject.state,
+        last=last,
     )
 
 
-def _claim(claim: Along) -> SweptClaim:
-    points = [_point(told) for told in claim.told]
+def _swept_claim(claim: ClaimAlongSweep) -> SweptClaim:
     return SweptClaim(
-        claim.text, claim.about, claim.told[0].claim.key or None, list(claim.holds), points
+        text=claim.text,
+        about=claim.about,
+        key=claim.points[0].claim.key or None,
+        holds=list(claim.holds),
+        points=[_swept_point(point) for point in claim.points],
     )
 
 
-def _point(told: PointClaim) -> SweptPoint:
-    names = SweptPoint.__struct_fields__
-    fields: dict[str, Any] = {name: getattr(told.claim, name, None) for name in names}
-    if told.claim.confidence is None:  # nothing was timed
-        fields["measure"] = None
-    return SweptPoint(**{**fields, "point": dict(told.point), "id": told.id, "holds": told.holds})
+def _swept_point(point: PointClaim) -> SweptPoint:
+    claim = point.claim
+    is_timed = claim.confidence is not None
+    return SweptPoint(
+        point=dict(point.point),
+        id=point.id,
+        holds=point.holds,
+        verdict=claim.verdict,
+        why=claim.why,
+        estimate=claim.estimate,
+        low=claim.low,
+        high=claim.high,
+        confidence=claim.confidence,
+        units=claim.units,
+        unit=claim.unit,
+        noise_floor=claim.noise_floor,
+        smallest_effect=claim.smallest_effect,
+        measure=claim.measure if is_timed else None,
+    )

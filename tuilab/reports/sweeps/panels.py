@@ -1,4 +1,4 @@
-"""The charts of a sweep: estimates with their intervals along a setting, and where the curves of a command ended."""
+"""Draw a sweep: estimates with their intervals along a setting, and last values of curves."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -12,127 +12,181 @@ from tuilab.record.series import Series
 from tuilab.reports.charts.panels import Panel
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import ResultClaim
-from tuilab.reports.sweeps.points import Point, curve_ends, groups_of, x_of
+from tuilab.reports.sweeps.points import Point, final_values, group_points, x_of
 from tuilab.text.display import show
 from tuilab.text.words import unit_of
 
-_LOG_FROM = 20.0  # times the least value: then a linear axis has all but the last in one corner
-_MOST_CURVES = 6
-_WIDTH, _HEIGHT, _MOST = 78, 12, 120
-_LOGS: dict[str, Literal["", "x", "y", "xy"]] = {"": "", "x": "x", "y": "y", "xy": "xy"}
+_MIN_LOG_RATIO = 20.0  # of x: on a linear axis, all but the last point would lie in one corner
+_MAX_CURVES = 6
+_WIDTH, _HEIGHT, _MAX_WIDTH = 78, 12, 120
+_NAME_LENGTH = 40  # characters
+_CURVE_NAME_LENGTH = 60
+
+_IntervalRow = tuple[float, float, float, float]  # x, low, mid, high
 
 
-def panel_of(
+# ---- panels
+
+
+def claim_panel(
     judged: Sequence[tuple[Point, ResultClaim]], axis: str, varied: Collection[str]
 ) -> Panel | None:
-    """Return the chart of a claim about a ratio: estimates with their intervals, and what is claimed."""
+    """Return the chart of a claim about a ratio: estimates with intervals, and the claimed bound.
+
+    None without an axis, or with fewer than two intervals.
+    """
+    points = []
+    intervals = []
+    for point, claim in judged:
+        if claim.estimate and claim.low and claim.high:
+            points.append(point)
+            intervals.append((claim.low, claim.estimate, claim.high))
     declared = judged[0][1].claimed
-    measured = [(point, found) for point, claim in judged if (found := _interval(claim))]
-    if not axis or declared is None or len(measured) < 2:
+    if not axis or declared is None or len(points) < 2:
         return None
-    xs = [x_of(point, axis) for point, _ in measured]
-    groups = groups_of([point for point, _ in measured], axis, varied)
-    is_log = _is_log(xs)
-    lines = [
-        _line(
-            words or "measured", sorted((xs[i], *measured[i][1]) for i in at), look, is_log=is_log
-        )
-        for look, (words, at) in enumerate(groups.items())
-    ]
-    bound = (declared.bound,) * 3
-    lines.append(
-        _line(
-            f"claimed {declared.words}",
-            [(min(xs), *bound), (max(xs), *bound)],
-            len(groups),
-            is_log=is_log,
-        )
+    xs = [x_of(point, axis) for point in points]
+    is_log_x = _wants_log_x(xs)
+    lines: list[Line] = []
+    for words, indices in group_points(points, axis, varied).items():
+        rows = sorted((xs[index], *intervals[index]) for index in indices)
+        lines.append(_make_line(words or "measured", rows, len(lines), is_log_x=is_log_x))
+    bound = declared.bound
+    claimed_rows = [(x, bound, bound, bound) for x in (min(xs), max(xs))]
+    claimed = _make_line(f"claimed {declared.words}", claimed_rows, len(lines), is_log_x=is_log_x)
+    return Panel(
+        title=f"{show(declared.over, _NAME_LENGTH)} / {show(declared.under, _NAME_LENGTH)}",
+        lines=(*lines, claimed),
+        is_log=True,
+        is_log_x=is_log_x,
+        x_name=show(axis, _NAME_LENGTH),
     )
-    title = f"{show(declared.over, 40)} / {show(declared.under, 40)}"
-    return Panel(title, tuple(lines), is_log=True, is_log_x=is_log, x_name=show(axis, 40))
 
 
-def curves_of(
-    ended: Sequence[tuple[Point, ReportedRun]], axis: str, varied: Collection[str]
+def curve_panels(
+    finished: Sequence[tuple[Point, ReportedRun]], axis: str, varied: Collection[str]
 ) -> list[Panel]:
-    """Return where the curves of a command ended, along the setting."""
-    if not axis or not any(one.summary.run and one.summary.run.command for _, one in ended):
+    """Return charts of the last values of a command's curves along the setting."""
+    summaries = [subject.summary for _, subject in finished]
+    is_command = any(summary.run and summary.run.command for summary in summaries)
+    if not axis or not is_command:
         return []
-    logged = [series.name for _, one in ended for series in one.summary.series.values()]
-    names = dict.fromkeys(
-        name for name in logged if unit_of(name) != "ms"
-    )  # the times of its steps are told as a whole
-    panels = [_curve_ends(name, ended, axis, varied) for name in list(names)[:_MOST_CURVES]]
-    return [panel for panel in panels if panel]
+    names: dict[str, None] = {}
+    for summary in summaries:
+        for series in summary.series.values():
+            if unit_of(series.name) != "ms":  # the sweep shows the times of the steps elsewhere
+                names[series.name] = None
+    panels = []
+    for name in list(names)[:_MAX_CURVES]:
+        panel = _last_values_panel(name, finished, axis, varied)
+        if panel:
+            panels.append(panel)
+    return panels
 
 
-def _curve_ends(
-    name: str, ended: Sequence[tuple[Point, ReportedRun]], axis: str, varied: Collection[str]
+def _last_values_panel(
+    name: str, finished: Sequence[tuple[Point, ReportedRun]], axis: str, varied: Collection[str]
 ) -> Panel | None:
-    """Return the chart of where a curve ended; where it ended in no number, there is a mark."""
-    known = [
-        (point, last)
-        for point, one in ended
-        if (last := curve_ends(one.summary).get(name)) is not None
-    ]
-    if sum(math.isfinite(last) for _, last in known) < 2:
+    """Return the chart of the last value of a curve, with marks where it is NaN or Inf.
+
+    None with fewer than two finite values.
+    """
+    points = []
+    values = []
+    for point, subject in finished:
+        value = final_values(subject.summary).get(name)
+        if value is not None:
+            points.append(point)
+            values.append(value)
+    if sum(math.isfinite(value) for value in values) < 2:
         return None
-    xs = [x_of(point, axis) for point, _ in known]
-    is_log = _is_log(xs)
+    xs = [x_of(point, axis) for point in points]
+    is_log_x = _wants_log_x(xs)
     lines = []
-    for look, (words, at) in enumerate(
-        groups_of([point for point, _ in known], axis, varied).items()
-    ):
-        rows = sorted((xs[i], *(known[i][1],) * 3) for i in at if math.isfinite(known[i][1]))
-        bad = sorted((xs[i], known[i][1]) for i in at if not math.isfinite(known[i][1]))
-        lines += [_line(words, rows, look, is_log=is_log, bad=bad)] if rows else []
-    return Panel(f"last {show(name, 60)}", tuple(lines), is_log_x=is_log, x_name=show(axis, 40))
+    for style, (words, indices) in enumerate(group_points(points, axis, varied).items()):
+        rows = []
+        bad = []
+        for index in indices:
+            x = xs[index]
+            value = values[index]
+            if math.isfinite(value):
+                rows.append((x, value, value, value))
+            else:
+                bad.append((x, value))
+        if rows:
+            line = _make_line(words, sorted(rows), style, is_log_x=is_log_x, bad=sorted(bad))
+            lines.append(line)
+    return Panel(
+        title=f"last {show(name, _CURVE_NAME_LENGTH)}",
+        lines=tuple(lines),
+        is_log_x=is_log_x,
+        x_name=show(axis, _NAME_LENGTH),
+    )
 
 
-def _interval(claim: ResultClaim) -> tuple[float, float, float] | None:
-    """Return the ends of an interval and the estimate in it; None if there is none that can be drawn."""
-    if claim.estimate and claim.low and claim.high:
-        return claim.low, claim.estimate, claim.high
-    return None
+def _wants_log_x(xs: Sequence[float]) -> bool:
+    return min(xs) > 0 and max(xs) / min(xs) >= _MIN_LOG_RATIO
 
 
-def _is_log(xs: Sequence[float]) -> bool:
-    return min(xs) > 0 and max(xs) / min(xs) >= _LOG_FROM
-
-
-def _line(
+def _make_line(
     label: str,
-    rows: Sequence[tuple[float, float, float, float]],
-    look: int,
+    rows: Sequence[_IntervalRow],
+    style: int,
     *,
-    is_log: bool,
+    is_log_x: bool,
     bad: Sequence[tuple[float, float]] = (),
 ) -> Line:
-    """Return a line through rows of (x, low, mid, high), with marks at (x, value) where there was no number."""
+    """Return a line through rows in the order of x, with marks at the (x, value) of `bad`."""
     xs, lows, mids, highs = (np.array(column, np.float64) for column in zip(*rows, strict=True))
-    bad_xs, bad_values = (np.array([one[at] for one in bad], np.float64) for at in (0, 1))
-    if is_log:
-        xs, bad_xs = np.log10(xs), np.log10(bad_xs)
-    breaks = np.diff(np.searchsorted(bad_xs, xs)) > 0
+    bad_xs = np.array([x for x, _ in bad], np.float64)
+    bad_values = np.array([value for _, value in bad], np.float64)
+    if is_log_x:
+        xs = np.log10(xs)
+        bad_xs = np.log10(bad_xs)
     return Line(
-        label, xs, lows, highs, bad_xs, bad_values, breaks, look, len(bad), float(mids[-1]), float(xs[-1]), mids=mids
-    )  # fmt: skip
+        label=label,
+        xs=xs,
+        lows=lows,
+        highs=highs,
+        bad_xs=bad_xs,
+        bad_values=bad_values,
+        breaks=np.diff(np.searchsorted(bad_xs, xs)) > 0,
+        look=style,
+        bad_count=len(bad),
+        last=float(mids[-1]),
+        last_x=float(xs[-1]),
+        mids=mids,
+    )
 
 
-def chart(panel: Panel, width: int = _WIDTH, *, is_utf8: bool = True) -> str:
-    """Return the chart of a claim, or of where curves ended; nothing where it cannot be drawn."""
-    lines = [_series(panel, line) for line in panel.lines]
-    log = f"{'x' if panel.is_log_x else ''}{'y' if panel.is_log else ''}"
-    axes = AxesNamed(metric=panel.title, x=panel.x_name, log=_LOGS[log])
-    return line_chart(lines, min(width, _MOST), _HEIGHT, axes=axes, is_utf8=is_utf8)
+# ---- text
 
 
-def _series(panel: Panel, line: Line) -> Series:
+def draw_text_chart(panel: Panel, width: int = _WIDTH, *, is_utf8: bool = True) -> str:
+    """Return a panel as text, or an empty string if it cannot be drawn."""
+    log: Literal["", "x", "y", "xy"] = ""
+    if panel.is_log_x:
+        log = "xy" if panel.is_log else "x"
+    elif panel.is_log:
+        log = "y"
+    axes = AxesNamed(metric=panel.title, x=panel.x_name, log=log)
+    series = [_make_series(panel, line) for line in panel.lines]
+    return line_chart(series, min(width, _MAX_WIDTH), _HEIGHT, axes=axes, is_utf8=is_utf8)
+
+
+def _make_series(panel: Panel, line: Line) -> Series:
+    """Return the estimates of a line without their intervals, which the text has beside it."""
     steps = steps_of(line.xs, is_log_x=panel.is_log_x).tolist()
-    mids = (
-        line.mids.tolist() if line.mids is not None else []
-    )  # the interval of each stands beside it in words
+    mids: list[float] = []
+    if line.mids is not None:
+        mids = line.mids.tolist()
     return Series(
-        panel.title, line.label, steps=steps, times=[0] * len(steps), lows=mids, highs=mids,
-        count=len(steps), last=line.last, last_step=steps[-1],
-    )  # fmt: skip
+        panel.title,
+        line.label,
+        steps=steps,
+        times=[0] * len(steps),
+        lows=mids,
+        highs=mids,
+        count=len(steps),
+        last=line.last,
+        last_step=steps[-1],
+    )

@@ -1,4 +1,4 @@
-"""The points of a sweep: how they are called, and where they stand along its settings."""
+"""Name the points of a sweep, place them along its settings, and say where a claim holds."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -10,38 +10,53 @@ from tuilab.text.display import join, show
 
 Point = Mapping[str, Scalar]
 
+_NAME_LENGTH = 40  # characters
+_VALUE_LENGTH = 60
+_MAX_LISTED = 6  # points in a sentence
+
+
+# ---- points and settings
+
 
 def point_words(point: Point, varied: Collection[str] = ()) -> str:
-    """Return a point as it would be typed; with `varied`, without the settings that have one value throughout."""
-    return "  ".join(
-        f"{show(name, 40)}={show(spell(value), 60)}"
-        for name, value in point.items()
-        if not varied or name in varied
-    )
+    """Return a point as `name=value` pairs, as users type them.
+
+    With `varied`, the pairs of all other settings are left out.
+    """
+    pairs = []
+    for name, value in point.items():
+        if not varied or name in varied:
+            pairs.append(f"{show(name, _NAME_LENGTH)}={show(spell(value), _VALUE_LENGTH)}")
+    return "  ".join(pairs)
 
 
-def settings_of(sweep: Sweep) -> list[str]:
-    """Return each setting with the values that it takes."""
-    return [
-        f"{show(name, 40)} = {', '.join(show(spell(one), 60) for one in values)}"
-        for name, values in sweep.values.items()
-    ]
+def describe_settings(sweep: Sweep) -> list[str]:
+    """Return each setting with its values."""
+    settings = []
+    for name, values in sweep.values.items():
+        words = ", ".join(show(spell(value), _VALUE_LENGTH) for value in values)
+        settings.append(f"{show(name, _NAME_LENGTH)} = {words}")
+    return settings
 
 
-def varied_in(sweep: Sweep) -> list[str]:
+def varied_settings(sweep: Sweep) -> list[str]:
     """Return the settings that take several values."""
     return [name for name, values in sweep.values.items() if len(values) > 1]
 
 
 def axis_of(sweep: Sweep) -> str:
-    """Return the setting that claims are told along: the first that goes through several numbers; else nothing."""
-    return next(
-        (name for name in varied_in(sweep) if None not in map(number_of, sweep.values[name])), ""
-    )
+    """Return the first setting that takes several numbers, or an empty string.
+
+    Claims are shown along this setting.
+    """
+    for name in varied_settings(sweep):
+        if None not in map(number_of, sweep.values[name]):
+            return name
+    return ""
 
 
 def number_of(value: Scalar) -> float | None:
-    """Return the number that a value is; what a command is given is text, and may spell one."""
+    """Return the number that a value is or spells: the arguments of a command are text."""
     if isinstance(value, bool):
         return None
     try:
@@ -52,66 +67,100 @@ def number_of(value: Scalar) -> float | None:
 
 
 def x_of(point: Point, axis: str) -> float:
-    """Return where a point stands along a setting that goes through numbers; all at one place where there is none."""
-    return (number_of(point[axis]) or 0.0) if axis else 0.0
+    """Return the place of a point along a setting of numbers; 0 if there is no such setting."""
+    if not axis:
+        return 0.0
+    return number_of(point[axis]) or 0.0
 
 
-def curve_ends(summary: RunSummary) -> dict[str, float]:
-    """Return where the curves of a point ended; of several processes with one curve the first's, as of rank 0."""
-    found: dict[str, float] = {}
-    for one in summary.series.values():
-        if one.count:
-            found.setdefault(one.name, one.last)
-    return found
+def final_values(summary: RunSummary) -> dict[str, float]:
+    """Return the last value of each curve; if several processes have it, that of the first."""
+    values: dict[str, float] = {}
+    for series in summary.series.values():
+        if series.count:
+            values.setdefault(series.name, series.last)
+    return values
 
 
-def groups_of(points: Sequence[Point], axis: str, varied: Collection[str]) -> dict[str, list[int]]:
-    """Return which points differ along the axis alone, by the words of their other settings."""
-    others = [name for name in varied if name != axis] if axis else []
-    found: dict[str, list[int]] = {}
-    for at, point in enumerate(points):
-        found.setdefault(point_words(point, others) if others else "", []).append(at)
-    return found
+def group_points(
+    points: Sequence[Point], axis: str, varied: Collection[str]
+) -> dict[str, list[int]]:
+    """Return the indices of the points that differ along the axis alone.
 
-
-def holds_where(places: Sequence[tuple[str, bool | None]], *, is_ordered: bool) -> str:
-    """Return where a claim holds, in one phrase; the places, as `rows=10`, come in their order where they have one.
-
-    It holds from a place on only where every place from there on is decided so; a place without a result is not.
+    They are grouped by the words of their other settings.
     """
-    yes, no, open = (
-        [words for words, holds in places if holds is wanted] for wanted in (True, False, None)
-    )
-    left = f"not decided at {_listed(open)}" if open else ""
-    if not (yes or no):
-        return f"decided at none of {len(places)} values" if len(places) > 1 else left
-    turn = [holds for _, holds in places]
-    if not (yes and no):
-        found = _throughout(yes or no, is_so=bool(yes), is_all=not open)
-    elif is_ordered and _is_parted(turn, False):
-        found = f"holds from {yes[0]} on, not at {_listed(no)}"
-    elif is_ordered and _is_parted(turn, True):
-        found = f"holds up to {yes[-1]}, not at {_listed(no)}"
+    other_settings: list[str] = []
+    if axis:
+        other_settings = [name for name in varied if name != axis]
+    groups: dict[str, list[int]] = {}
+    for index, point in enumerate(points):
+        words = point_words(point, other_settings) if other_settings else ""
+        groups.setdefault(words, []).append(index)
+    return groups
+
+
+# ---- where a claim holds
+
+
+def describe_where_it_holds(
+    outcomes: Sequence[tuple[str, bool | None]], *, is_ordered: bool
+) -> str:
+    """Return where a claim holds, in one phrase.
+
+    `outcomes` are the words of each point, such as `rows=10`, with None if it is not decided
+    there. If the points are ordered, the phrase may say "from ... on" or "up to ...": then the
+    claim is decided alike at every point on that side.
+    """
+    holding = [words for words, holds in outcomes if holds is True]
+    failing = [words for words, holds in outcomes if holds is False]
+    undecided = [words for words, holds in outcomes if holds is None]
+    not_decided = f"not decided at {_list_words(undecided)}" if undecided else ""
+    if not holding and not failing:
+        if len(outcomes) > 1:
+            return f"decided at none of {len(outcomes)} values"
+        return not_decided
+    turns = [holds for _, holds in outcomes]
+    if not failing:
+        phrase = _describe_throughout("holds", "all", holding, is_complete=not undecided)
+    elif not holding:
+        phrase = _describe_throughout(
+            "does not hold", "none of", failing, is_complete=not undecided
+        )
+    elif is_ordered and _turns_once(turns, first=False):
+        phrase = f"holds from {holding[0]} on, not at {_list_words(failing)}"
+    elif is_ordered and _turns_once(turns, first=True):
+        phrase = f"holds up to {holding[-1]}, not at {_list_words(failing)}"
     else:
-        found = f"holds at {_listed(yes)}, not at {_listed(no)}"
-    return "; ".join(filter(None, (found, left)))
+        phrase = f"holds at {_list_words(holding)}, not at {_list_words(failing)}"
+    return f"{phrase}; {not_decided}" if not_decided else phrase
 
 
-def _is_parted(holds: Sequence[bool | None], first: bool) -> bool:
-    """Say whether the places begin with some that are all `first`, and end with others; what lies between is not decided."""
-    begin = next((at for at, one in enumerate(holds) if one is not first), len(holds))
-    end = next(
-        (at for at, one in enumerate(reversed(holds)) if one is first or one is None), len(holds)
-    )
-    return begin > 0 and end > 0 and all(one is None for one in holds[begin : len(holds) - end])
+def _turns_once(turns: Sequence[bool | None], *, first: bool) -> bool:
+    """Return whether the first points are all `first` and the last ones all its opposite.
+
+    The points between may be undecided.
+    """
+    begin = 0
+    while begin < len(turns) and turns[begin] is first:
+        begin += 1
+    end = len(turns)
+    while end > 0 and turns[end - 1] is (not first):
+        end -= 1
+    is_undecided_between = all(holds is None for holds in turns[begin:end])
+    return begin > 0 and end < len(turns) and is_undecided_between
 
 
-def _listed(words: Sequence[str]) -> str:
-    return join([*words[:6], *([f"{len(words) - 6} more"] if words[6:] else [])])
+def _list_words(words: Sequence[str]) -> str:
+    listed = list(words[:_MAX_LISTED])
+    if len(words) > _MAX_LISTED:
+        listed.append(f"{len(words) - _MAX_LISTED} more")
+    return join(listed)
 
 
-def _throughout(words: Sequence[str], *, is_so: bool, is_all: bool) -> str:
-    """Return that a claim holds, or does not, wherever that is decided."""
-    if is_all and len(words) > 1:
-        return f"holds at {'all' if is_so else 'none of'} {len(words)} values"
-    return f"{'holds' if is_so else 'does not hold'} at {_listed(words)}"
+def _describe_throughout(
+    verb: str, quantity: str, words: Sequence[str], *, is_complete: bool
+) -> str:
+    """Return that a claim holds, or does not hold, wherever it is decided."""
+    if is_complete and len(words) > 1:
+        return f"holds at {quantity} {len(words)} values"
+    return f"{verb} at {_list_words(words)}"

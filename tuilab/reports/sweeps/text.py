@@ -1,155 +1,163 @@
-"""A sweep as plain text: each claim with a line a point, and from where on it holds."""
+"""Render a sweep as plain text: each claim with a line for each point, and where it holds."""
 
 from collections.abc import Sequence
 
 from tuilab.drawings.glyphs import Style
-from tuilab.reports.sweeps.panels import chart
-from tuilab.reports.sweeps.swept import Along, Swept
+from tuilab.reports.sweeps.panels import draw_text_chart
+from tuilab.reports.sweeps.sweep_summary import ClaimAlongSweep, SweepSummary
 from tuilab.text.display import show
 from tuilab.text.wrapping import cell_width, wrap, wrap_indented
 
-_LEAST = 24  # cells beside a verdict
+_MIN_ROOM = 24  # cells for what was measured, beside a verdict
+_MEASURED_LENGTH = 200  # characters
 
 
-def render(found: Swept, style: Style, width: int, *, has_chart: bool) -> str:
-    """Return what a terminal shows of it."""
-    parts = [_heading(found, style, width)]
-    parts += (
-        ["\n".join(line for words in found.doubts for line in wrap(words, width))]
-        if found.doubts
-        else []
-    )
-    parts += ["\n".join(_claim(claim, style, width)) for claim in found.claims]
-    panels = [claim.panel for claim in found.claims if claim.panel] + [*found.curves]
-    parts += [
-        drawn
-        for panel in panels
-        if has_chart and (drawn := chart(panel, width, is_utf8=style.is_utf8))
-    ]
-    if found.numbers:
-        parts.append("\n".join(table(found.numbers, width)))
-    if found.missing:
-        parts.append(
-            "\n".join(
-                [
-                    "without a result:",
-                    *(
-                        line
-                        for words in found.missing
-                        for line in wrap_indented(f"  {words}", width)
-                    ),
-                ]
-            )
-        )
-    return "\n\n".join(
-        [*parts, *(["\n".join(map(style.dim, wrap(found.note, width)))] if found.note else [])]
-    )
+def render(sweep: SweepSummary, style: Style, width: int, *, has_chart: bool) -> str:
+    """Return the text that a terminal shows."""
+    parts = [_render_heading(sweep, style, width)]
+    if sweep.doubts:
+        lines = []
+        for doubt in sweep.doubts:
+            lines += wrap(doubt, width)
+        parts.append("\n".join(lines))
+    for claim in sweep.claims:
+        parts.append("\n".join(_render_claim(claim, style, width)))
+    if has_chart:
+        parts += _draw_charts(sweep, style, width)
+    if sweep.numbers:
+        parts.append("\n".join(fit_table(sweep.numbers, width)))
+    if sweep.missing:
+        lines = ["without a result:"]
+        for point in sweep.missing:
+            lines += wrap_indented(f"  {point}", width)
+        parts.append("\n".join(lines))
+    if sweep.note:
+        parts.append("\n".join(style.dim(line) for line in wrap(sweep.note, width)))
+    return "\n\n".join(parts)
 
 
-def _heading(found: Swept, style: Style, width: int) -> str:
-    lines = wrap(f"{found.id}  {show(found.name)}: {'; '.join(found.settings)}", width, hang="  ")
-    fits = len(lines) == 1 and cell_width(lines[0]) + 2 + cell_width(found.counts) <= width
-    between = "  " if fits else "\n  "
-    return (
-        style.bold(found.id)
-        + "\n".join(lines).removeprefix(found.id)
-        + between
-        + style.dim(found.counts)
-    )
+def _render_heading(sweep: SweepSummary, style: Style, width: int) -> str:
+    settings = "; ".join(sweep.settings)
+    lines = wrap(f"{sweep.id}  {show(sweep.name)}: {settings}", width, hang="  ")
+    heading = style.bold(sweep.id) + "\n".join(lines).removeprefix(sweep.id)
+    has_room = len(lines) == 1 and cell_width(lines[0]) + 2 + cell_width(sweep.counts) <= width
+    between = "  " if has_room else "\n  "
+    return heading + between + style.dim(sweep.counts)
 
 
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines whose cells stand beneath each other."""
-    widths = _widths(rows)
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+def _draw_charts(sweep: SweepSummary, style: Style, width: int) -> list[str]:
+    panels = [claim.panel for claim in sweep.claims if claim.panel]
+    charts = []
+    for panel in [*panels, *sweep.curves]:
+        chart = draw_text_chart(panel, width, is_utf8=style.is_utf8)
+        if chart:
+            charts.append(chart)
+    return charts
 
 
-def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+# ---- claims
+
+
+def _render_claim(claim: ClaimAlongSweep, style: Style, width: int) -> list[str]:
+    """Return a claim with a line for each point; without them if it held alike at all points."""
+    heading = wrap(show(claim.text), width - 2) or [""]
+    about = []
+    if claim.about:
+        about = [style.dim(line) for line in wrap_indented(f"  {claim.about}", width)]
+    holds = []
+    for sentence in claim.holds:
+        holds += [style.bold(line) for line in wrap_indented(f"  {sentence}", width)]
+    if _holds_alike_everywhere(claim):
+        mark = style.mark(claim.points[0].claim.outcome)
+        rest = [f"  {line}" for line in heading[1:]]
+        return [f"{mark} {heading[0]}", *rest, *about, *holds]
+    return [*heading, *about, *_render_points(claim, style, width), *holds]
+
+
+def _holds_alike_everywhere(claim: ClaimAlongSweep) -> bool:
+    """Return whether a claim about a count has the same result at several points, and holds."""
+    if len(claim.points) < 2:
+        return False
+    if any(not point.holds or point.row.interval for point in claim.points):
+        return False
+    return len({point.measured for point in claim.points}) == 1
+
+
+def _render_points(claim: ClaimAlongSweep, style: Style, width: int) -> list[str]:
+    heads = align_columns([(point.words, point.claim.outcome) for point in claim.points])
+    head_width = max(map(cell_width, heads))
+    lines = []
+    for point, head in zip(claim.points, heads, strict=True):
+        measured = show(point.measured, _MEASURED_LENGTH)
+        first, *rest = _render_point(head.ljust(head_width), measured, width - 4)
+        lines.append(f"  {style.mark(point.claim.outcome)} {first}")
+        lines += [f"    {line}" for line in rest]
+    return lines
+
+
+def _render_point(head: str, measured: str, width: int) -> list[str]:
+    """Return what was measured beside the verdict, or below it if there is too little room."""
+    room = width - cell_width(head) - 2
+    if room < min(_MIN_ROOM, cell_width(measured)):
+        below = wrap(measured, max(width - 2, _MIN_ROOM))
+        return [*wrap(head.rstrip(), width), *(f"  {line}" for line in below)]
+    first, *rest = wrap(measured, max(room, 1)) or [""]
+    indent = " " * (cell_width(head) + 2)
+    return [f"{head}  {first}".rstrip(), *(indent + line for line in rest)]
+
+
+# ---- tables
+
+
+def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines with aligned columns."""
+    widths = _column_widths(rows)
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def fit_table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return a table that fits, without the widest columns between the first and the last one.
+
+    The text behind a semicolon is dropped before any column is. If not even three columns fit
+    beside each other, the cells of a row are printed below each other.
+    """
+    if _is_too_wide(rows, width):
+        rows = [[row[0], *(cell.partition("; ")[0] for cell in row[1:])] for row in rows]
+    left_out = []
+    while _is_too_wide(rows, width):
+        widths = _column_widths(rows)
+        widest = max(range(1, len(widths) - 1), key=lambda column: widths[column])
+        left_out.append(rows[0][widest].strip())
+        rows = [[*row[:widest], *row[widest + 1 :]] for row in rows]
+    lines = align_columns(rows)
+    if max(map(cell_width, lines)) > width:
+        lines = _stack_cells(rows, width)
+    if left_out:
+        pronoun = "it" if len(left_out) == 1 else "them"
+        names = ", ".join(left_out)
+        lines += wrap(f"left out for the width: {names}; a report has {pronoun}", width)
+    return lines
+
+
+def _is_too_wide(rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Return whether a table is too wide and has columns that can be left out."""
+    columns = len(rows[0])
+    return columns > 3 and sum(_column_widths(rows)) + 2 * columns - 2 > width
+
+
+def _column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
-def table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """Return a table that fits, without the columns that matter least: what is told at most length, but for its edges.
-
-    What stands behind a semicolon goes before any of them. Where not even three have room beside each other, they stand one
-    below the other.
-    """
-    left_out = []
-    if len(rows[0]) > 3 and sum(_widths(rows)) + 2 * len(rows[0]) - 2 > width:
-        rows = [[row[0], *(cell.partition("; ")[0] for cell in row[1:])] for row in rows]
-    while len(rows[0]) > 3 and sum(_widths(rows)) + 2 * len(rows[0]) - 2 > width:
-        widths = _widths(rows)
-        widest = max(range(1, len(widths) - 1), key=lambda at: widths[at])
-        left_out.append(rows[0][widest].strip())
-        rows = [[*row[:widest], *row[widest + 1 :]] for row in rows]
-    them = "it" if len(left_out) == 1 else "them"
-    note = (
-        wrap(f"left out for the width: {', '.join(left_out)}; a report has {them}", width)
-        if left_out
-        else []
-    )
-    if max(map(cell_width, lines := columns(rows))) <= width:
-        return [*lines, *note]
-    names, *rest = rows
-    stacked = [
-        [row[0], *(f"  {name}  {cell}" for name, cell in zip(names[1:], row[1:], strict=True))]
-        for row in rest
-    ]
-    return [
-        part for block in stacked for line in block for part in wrap_indented(line, width)
-    ] + note
-
-
-def _claim(claim: Along, style: Style, width: int) -> list[str]:
-    """Return a claim with a line a point; one that holds throughout, and was counted alike, in short."""
-    heading = wrap(show(claim.text), width - 2) or [""]
-    holds = [
-        style.bold(line) for words in claim.holds for line in wrap_indented(f"  {words}", width)
-    ]
-    about = (
-        [style.dim(line) for line in wrap_indented(f"  {claim.about}", width)]
-        if claim.about
-        else []
-    )
-    is_alike = len({one.found for one in claim.told}) == 1
-    if (
-        len(claim.told) > 1
-        and is_alike
-        and all(one.holds and not one.row.interval for one in claim.told)
-    ):
-        return [
-            f"{style.mark(claim.told[0].claim.outcome)} {heading[0]}",
-            *(f"  {line}" for line in heading[1:]),
-            *about,
-            *holds,
-        ]
-    heads = columns([(one.words, one.claim.outcome) for one in claim.told])
-    pad = max(map(cell_width, heads))
-    rows = [
-        _row(head.ljust(pad), show(one.found, 200), width - 4)
-        for one, head in zip(claim.told, heads, strict=True)
-    ]
-    marked = [
-        line
-        for one, (first, *rest) in zip(claim.told, rows, strict=True)
-        for line in (
-            f"  {style.mark(one.claim.outcome)} {first}",
-            *(f"    {line}" for line in rest),
-        )
-    ]
-    return [*heading, *about, *marked, *holds]
-
-
-def _row(head: str, found: str, width: int) -> list[str]:
-    """Return what was found at a point beside its verdict; below, where that leaves it too little room."""
-    room = width - cell_width(head) - 2
-    if room < min(_LEAST, cell_width(found)):
-        return [
-            *wrap(head.rstrip(), width),
-            *(f"  {line}" for line in wrap(found, max(width - 2, _LEAST))),
-        ]
-    first, *rest = wrap(found, max(room, 1)) or [""]
-    return [f"{head}  {first}".rstrip(), *(" " * (cell_width(head) + 2) + line for line in rest)]
+def _stack_cells(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    names, *body = rows
+    lines = []
+    for row in body:
+        lines += wrap_indented(row[0], width)
+        for name, cell in zip(names[1:], row[1:], strict=True):
+            lines += wrap_indented(f"  {name}  {cell}", width)
+    return lines
