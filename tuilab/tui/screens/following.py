@@ -113,7 +113,7 @@ class FollowingPage(Page):
         self.panes.fit()
         self._show_heading()
 
-    def on_neighbours_seen(self, message: LiveRuns.Seen) -> None:
+    def on_live_runs_seen(self, message: LiveRuns.Seen) -> None:
         self.others.take(message)
         self._show_heading()
         self.show_keys()

@@ -34,7 +34,7 @@ class CataloguePane(Vertical):
     CataloguePane { border: round $border-blurred; border-title-color: $text-muted; }
     CataloguePane:ansi { border: round ansi_bright_black; }
     CataloguePane:focus-within, CataloguePane:ansi:focus-within { border: round $primary; }
-    CataloguePane Filter, CataloguePane Filter:focus { height: 1; border: none; padding: 0 1; background: $panel; }
+    CataloguePane FilterInput, CataloguePane FilterInput:focus { height: 1; border: none; padding: 0 1; background: $panel; }
     """
 
     def __init__(self, scenarios: Sequence[Scenario]) -> None:
