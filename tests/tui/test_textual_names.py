@@ -3,6 +3,7 @@
 import inspect
 import re
 from importlib import import_module
+from typing import TypeVar
 
 from textual.dom import DOMNode
 from textual.message import Message
@@ -12,11 +13,14 @@ from tests.packages import MODULES
 TYPE = re.compile(r"(?<![\w.#$:-])[A-Z]\w+")
 
 
-def subclasses(kind: type) -> set[type]:
-    found = set()
+Kind = TypeVar("Kind")
+
+
+def subclasses(kind: type[Kind]) -> set[type[Kind]]:
+    classes: set[type[Kind]] = set()
     for child in kind.__subclasses__():
-        found |= {child, *subclasses(child)}
-    return found
+        classes |= {child, *subclasses(child)}
+    return classes
 
 
 def own_nodes() -> set[type[DOMNode]]:

@@ -142,16 +142,18 @@ class HistoryPage(Page):
         known = self._reader
         now_s = self._clock()
         wanted = parse(with_sweeps(self.filter.value, known.entries.values()), now_s)
-        runs = ordering.ordered(known.matching(wanted), known.entries, self._order, now_s)
+        runs = ordering.sort_runs(known.matching(wanted), known.entries, self._order, now_s)
         empty = wanted.problem or run_count.why_empty(self._reader)
-        self.runs.show(runs, known.entries, known.notes, now_s, empty, ordering.column(self._order))
+        self.runs.show(
+            runs, known.entries, known.notes, now_s, empty, ordering.column_of(self._order)
+        )
         self._show_heading(len(runs))
         self._show_details()
 
     def _show_heading(self, matching: int) -> None:
         marks = len(self.runs.marked), self.runs.marks_hidden
         words, where = (
-            run_count.words_of(self._reader, matching, *marks, self._order),
+            run_count.heading_of(self._reader, matching, *marks, self._order),
             to_content(str(self.desk.root), 60, "dim"),
         )
         has_room = self.size.width >= max(120, words.cell_length + where.cell_length + 4)
@@ -262,7 +264,7 @@ class HistoryPage(Page):
 
     def action_order(self) -> None:
         """Have the runs in another order, the first of which is what one looks for."""
-        self._order = ordering.after(self._order)
+        self._order = ordering.next_order(self._order)
         self._show()
         self.runs.move(-len(self._reader.entries))
 

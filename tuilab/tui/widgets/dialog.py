@@ -15,7 +15,7 @@ from tuilab.tui.terminal.toolkit import TerminalModal
 _MOST = 8  # lines about what is asked
 
 
-def first_of(lines: Sequence[str]) -> list[str]:
+def shorten_list(lines: Sequence[str]) -> list[str]:
     """Return lines, of many the first and how many more there are."""
     return [*lines] if len(lines) <= _MOST else [*lines[:_MOST], f"… and {len(lines) - _MOST} more"]
 
@@ -47,7 +47,7 @@ class Dialog(TerminalModal[ScreenResultType]):
     def compose_box(self) -> ComposeResult:
         raise NotImplementedError
 
-    def tell_problem(self, problem: object) -> None:
+    def show_problem(self, problem: object) -> None:
         """Say below the line what is wrong with it."""
         self.query_one("#problem", Static).update(
             to_content(f"✗ {problem}", 300, "$text-error") if problem else Content("")

@@ -27,7 +27,7 @@ class Completion(Suggester):
         return self._completed(value)
 
 
-def last_word_completed(text: str, known: Sequence[str]) -> str | None:
+def complete_last_word(text: str, known: Sequence[str]) -> str | None:
     """Return a line with its last word gone on to the first that begins so; None where there is none, or nothing to complete.
 
     A `!` or a `#` before the word stays: it is no part of what is known.

@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import to_content
-from tuilab.tui.widgets.dialog import Dialog, first_of
+from tuilab.tui.widgets.dialog import Dialog, shorten_list
 from tuilab.tui.widgets.keybar import answers
 
 
@@ -28,7 +28,10 @@ class ConfirmDialog(Dialog[bool]):
         self._about, self._note = about, note
 
     def compose_box(self) -> ComposeResult:
-        lines = [Content(" "), *(to_content(f"  {line}", 200) for line in first_of(self._about))]
+        lines = [
+            Content(" "),
+            *(to_content(f"  {line}", 200) for line in shorten_list(self._about)),
+        ]
         lines += [Content(" "), *([to_content(self._note), Content(" ")] if self._note else [])]
         yield Static(Content("\n").join([*lines, answers(self.PLACE)]))
 

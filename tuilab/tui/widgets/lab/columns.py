@@ -65,10 +65,10 @@ class CataloguePane(Vertical):
         if self._filter is None:
             from tuilab.tui.widgets.filterline import (
                 Completion,
-                last_word_completed,
+                complete_last_word,
             )  # the first picture has no filter
 
-            completion = Completion(lambda typed: last_word_completed(typed, self.catalogue.names))
+            completion = Completion(lambda typed: complete_last_word(typed, self.catalogue.names))
             # no id: the last one may be leaving yet
             self._filter = FilterInput(
                 placeholder="words to filter by", compact=True, suggester=completion

@@ -103,7 +103,7 @@ class PredictionDialog(Dialog[bool]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self._draft.type(GUESS, event.value)
-        self.tell_problem(self._draft.problem(GUESS))
+        self.show_problem(self._draft.problem(GUESS))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if not self._draft.problem(GUESS):
