@@ -71,7 +71,7 @@ class HistoryPage(Page):
 
     def compose_body(self) -> ComposeResult:
         self.runs = RunList()
-        self.filter = FilterLine(there=lambda: self._reader.values)
+        self.filter = FilterLine(find_values=lambda: self._reader.values)
         yield self.filter
         self._disk = DiskRoom(self.desk.root)
         self.warning = InfoLine()

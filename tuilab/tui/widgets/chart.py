@@ -25,7 +25,7 @@ _AXIS_COLUMNS = 10  # columns that the labels of the y axis take, about
 _MAX_ARM = 30  # characters of an arm
 
 
-class _Track(NamedTuple):
+class _KeyedPoints(NamedTuple):
     """The points of a series, once as keys and once as the values that belong to them.
 
     The keys are steps and the values times, or the other way round. `bad` are the pairs of points
@@ -64,23 +64,23 @@ class Curves:
         """Return the moment of a place on the x axis, in nanoseconds as in the records."""
         if is_timed:
             return round(x * 1e9) + self._start_t
-        tracks = []
+        points = []
         for series in self.series:
             bad = [(point.step, point.t) for point in series.bad]
-            tracks.append(_Track(series.steps, series.times, bad))
+            points.append(_KeyedPoints(series.steps, series.times, bad))
         # Steps may not be sorted: a training may count them from 0 again.
-        t = _value_near(step_at(x, is_log_x=is_log_x), tracks, is_sorted=False)
+        t = _value_near(step_at(x, is_log_x=is_log_x), points, is_sorted=False)
         return None if t is None else int(t)
 
     def x_at(self, t: int, *, is_timed: bool, is_log_x: bool) -> float | None:
         """Return the place of a moment on the x axis; None if it has no place there."""
         if is_timed:
             return (t - self._start_t) / 1e9
-        tracks = []
+        points = []
         for series in self.series:
             bad = [(point.t, point.step) for point in series.bad]
-            tracks.append(_Track(series.times, series.steps, bad))
-        step = _value_near(t, tracks)
+            points.append(_KeyedPoints(series.times, series.steps, bad))
+        step = _value_near(t, points)
         if step is None or not is_log_x:
             return step
         return math.log10(step) if step > 0 else None
@@ -391,14 +391,16 @@ def _weight(view: View) -> float:
     return 0.98 if view.is_smoother else 0.9
 
 
-def _value_near(key: float, tracks: Sequence[_Track], *, is_sorted: bool = True) -> float | None:
+def _value_near(
+    key: float, points: Sequence[_KeyedPoints], *, is_sorted: bool = True
+) -> float | None:
     """Return the value of the key nearest to `key`; None without points.
 
     If the keys are not sorted, the bisection may miss the nearest one. Unless it finds `key`
     itself, all keys are compared then.
     """
     pairs: list[tuple[float, float]] = []  # the distance of a key, and its value
-    for keys, values, bad in tracks:
+    for keys, values, bad in points:
         after = bisect_right(keys, key)
         for i in (after - 1, after):
             if 0 <= i < len(keys):
@@ -407,7 +409,7 @@ def _value_near(key: float, tracks: Sequence[_Track], *, is_sorted: bool = True)
     if not pairs:
         return None
     if not is_sorted and min(pairs)[0]:
-        for keys, values, _ in tracks:
+        for keys, values, _ in points:
             for other_key, value in zip(keys, values, strict=True):
                 pairs.append((abs(other_key - key), value))
     return min(pairs)[1]

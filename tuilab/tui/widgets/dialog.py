@@ -1,4 +1,4 @@
-"""A box in the middle of the screen, above what it is about."""
+"""A box in the middle of the screen that asks for something."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -12,16 +12,19 @@ from textual.widgets import Static
 from tuilab.tui.looks.marks import to_content
 from tuilab.tui.terminal.toolkit import TerminalModal
 
-_MOST = 8  # lines about what is asked
+_MAX_LINES = 8  # about the question
 
 
 def shorten_list(lines: Sequence[str]) -> list[str]:
-    """Return lines, of many the first and how many more there are."""
-    return [*lines] if len(lines) <= _MOST else [*lines[:_MOST], f"… and {len(lines) - _MOST} more"]
+    """Return the lines; of many lines, the first ones and how many more there are."""
+    hidden = len(lines) - _MAX_LINES
+    if hidden <= 0:
+        return list(lines)
+    return [*lines[:_MAX_LINES], f"… and {hidden} more"]
 
 
 class Dialog(TerminalModal[ScreenResultType]):
-    """The frame with its title; a kind of box says in `compose_box` what stands in it."""
+    """The frame with its title. A subclass yields its content in `compose_box`."""
 
     PLACE: ClassVar[str]
     DEFAULT_CSS = """
@@ -48,7 +51,6 @@ class Dialog(TerminalModal[ScreenResultType]):
         raise NotImplementedError
 
     def show_problem(self, problem: object) -> None:
-        """Say below the line what is wrong with it."""
-        self.query_one("#problem", Static).update(
-            to_content(f"✗ {problem}", 300, "$text-error") if problem else Content("")
-        )
+        """Show below the line what is wrong with it; nothing for an empty problem."""
+        words = to_content(f"✗ {problem}", 300, "$text-error") if problem else Content("")
+        self.query_one("#problem", Static).update(words)

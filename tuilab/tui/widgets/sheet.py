@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from textual.app import RenderResult
+from textual.containers import Vertical
 from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
@@ -59,6 +60,25 @@ class Sheet(Widget):
             self._lines = lay_out(self._sections, width)
             self._width = width
         return self._lines
+
+
+class SheetPane(Vertical, can_focus=True):
+    """A sheet in a frame with a title. It scrolls with its container, and can be zoomed."""
+
+    DEFAULT_CSS = """
+    SheetPane {
+        height: auto; border: round $border-blurred; padding: 0 1; border-title-color: $foreground; border-title-style: bold;
+        &:focus { border: round $primary; border-title-color: $text-primary; }
+    }
+    """
+
+    def __init__(self, title: str, *, id: str | None = None) -> None:
+        super().__init__(Sheet(), id=id)
+        self.border_title = Content(title)
+
+    @property
+    def sheet(self) -> Sheet:
+        return self.query_one(Sheet)
 
 
 def lay_out(sections: Sequence[Section], width: int) -> list[Content]:

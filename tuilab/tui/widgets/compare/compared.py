@@ -42,7 +42,7 @@ def number(place: int) -> str:
     return str(place + 1)
 
 
-def _run_names(count: int, machines: Sequence[str] = ()) -> list[Content]:
+def run_names(count: int, machines: Sequence[str] = ()) -> list[Content]:
     """Return the names of so many runs, with their machines if these differ."""
     names = []
     for place in range(count):
@@ -60,7 +60,7 @@ def run_rows(entries: Sequence[RunEntry], baselines: Container[str], now_s: floa
     """Return the runs, and which of them are the baselines of their scenarios."""
     rows = []
     has_names = len({entry.name for entry in entries}) > 1  # else the heading has the only name
-    for name, entry in zip(_run_names(len(entries)), entries, strict=True):
+    for name, entry in zip(run_names(len(entries)), entries, strict=True):
         age = ago(entry.started_s, now_s)
         time = exactly(entry.started_s)
         facts = [
@@ -85,7 +85,7 @@ def difference_sections(comparison: Comparison, changes: Sequence[str]) -> list[
 
     `changes` are the lines of a diff of the sources.
     """
-    heads = (Content(""), *_run_names(len(comparison.names), comparison.boxes))
+    heads = (Content(""), *run_names(len(comparison.names), comparison.boxes))
     sections = []
     for part, title in _TITLES.items():
         rows = [_difference(row) for row in comparison.differences if row.part == part]
@@ -128,7 +128,7 @@ def claim_sections(comparison: Comparison) -> list[Section]:
 
     Those with different verdicts come first, those that not every run makes come last.
     """
-    names = _run_names(len(comparison.names), comparison.boxes)
+    names = run_names(len(comparison.names), comparison.boxes)
     heads = (Content(""), *names, Content(""))
     sections = []
     for title, pairs in claim_groups(comparison).items():
@@ -167,7 +167,7 @@ def _side(side: Side | None) -> Content:
 
 def number_sections(comparison: Comparison) -> list[Section]:
     """Return the times of a call and the measured sizes, each next to that of the first run."""
-    heads = (Content(""), *_run_names(len(comparison.names), comparison.boxes))
+    heads = (Content(""), *run_names(len(comparison.names), comparison.boxes))
     sections = []
     for table in number_tables(comparison):
         rows = []

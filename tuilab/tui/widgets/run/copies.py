@@ -21,7 +21,7 @@ from tuilab.tui.widgets.run.panes import Panes
 _MAX_COMMAND = 100_000  # characters
 
 
-class _Point(NamedTuple):
+class _CopiedPoint(NamedTuple):
     """A value of a series. Points that were merged have the smallest and the largest value."""
 
     distance_ns: int  # from the cursor
@@ -98,19 +98,19 @@ def _describe_repeat(series: Series, summary: RunSummary) -> str:
     return series.writer
 
 
-def _point_at(series: Series, t: int | None) -> _Point:
+def _point_at(series: Series, t: int | None) -> _CopiedPoint:
     """Return the point nearest to a moment; without a moment, the last point."""
-    last = _Point(0, series.last_step, [series.last])
+    last = _CopiedPoint(0, series.last_step, [series.last])
     if t is None:
         return last
-    points = [_Point(abs(bad.t - t), bad.step, [bad.value]) for bad in series.bad]
+    points = [_CopiedPoint(abs(bad.t - t), bad.step, [bad.value]) for bad in series.bad]
     if series.times:
         after = bisect_left(series.times, t)
         neighbours = [i for i in (after - 1, after) if 0 <= i < len(series.times)]
         nearest = min(neighbours, key=lambda i: abs(series.times[i] - t))
         distance_ns = abs(series.times[nearest] - t)
         values = [series.lows[nearest], series.highs[nearest]]
-        points.append(_Point(distance_ns, series.steps[nearest], values))
+        points.append(_CopiedPoint(distance_ns, series.steps[nearest], values))
     return min(points, key=lambda point: point.distance_ns, default=last)
 
 
