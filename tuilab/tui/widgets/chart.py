@@ -1,4 +1,4 @@
-"""The line chart widget: draws curves as a view shows them, and finds the spot of a key or a click."""
+"""The line chart widget: draws curves in a view, and finds the spot of a key or a click."""
 
 import math
 from bisect import bisect_right

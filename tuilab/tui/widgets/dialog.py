@@ -30,11 +30,14 @@ class Dialog(TerminalModal[ScreenResultType]):
     DEFAULT_CSS = """
     Dialog { align: center middle; background: $background 60%; }
     Dialog > Vertical {
-        width: 72; max-width: 94%; height: auto; max-height: 90%; border: round $primary; background: $surface; padding: 0 1;
+        width: 72; max-width: 94%; height: auto; max-height: 90%;
+        border: round $primary; background: $surface; padding: 0 1;
         border-title-color: $text-accent;
     }
     Dialog Static { width: 100%; height: auto; }
-    Dialog Input, Dialog Input:focus { height: 1; border: none; padding: 0 1; margin: 1 0; background: $panel; }
+    Dialog Input, Dialog Input:focus {
+        height: 1; border: none; padding: 0 1; margin: 1 0; background: $panel;
+    }
     """
 
     def __init__(self, title: str) -> None:

@@ -102,7 +102,7 @@ class Drawing(Widget):
 
     @property
     def has_shades_of_colour(self) -> bool:
-        """Whether pictures are shaded with colours. With 16 colours or fewer, characters shade them."""
+        """Whether pictures are shaded with colours. With 16 or fewer, characters shade them."""
         has_many = self.app.console.color_system in ("truecolor", "256")
         return has_many and not self.app.no_color and not self.app.native_ansi_color
 

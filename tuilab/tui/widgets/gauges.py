@@ -1,4 +1,4 @@
-"""The load of this machine: cores, memory, GPUs, and the users of each GPU. The Box screen reads it."""
+"""The load of this machine: cores, memory, GPUs, and the users of each GPU."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence

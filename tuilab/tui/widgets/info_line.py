@@ -10,7 +10,7 @@ _MIN_LEFT = 12  # cells for its left text; with fewer, the right text is left ou
 
 
 class InfoLine(Static):
-    """Words that are hidden while they are empty. They wrap, unless the line is short: it is cut."""
+    """Words that are hidden while they are empty. They wrap; a short line is cut instead."""
 
     DEFAULT_CSS = """
     InfoLine { height: auto; display: none; background: $surface; padding: 0 1; }

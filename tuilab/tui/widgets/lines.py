@@ -1,4 +1,4 @@
-"""Lines that scroll, and lists of lines with a cursor: the base of lessons, sources and catalogues."""
+"""Lines that scroll, and lists with a cursor: the base of lessons, sources and catalogues."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -144,7 +144,9 @@ class PickList(Lines, Cursored):
     DEFAULT_CSS = """
     PickList > .lines--cursor { background: $primary 35%; text-style: bold; }
     PickList > .lines--cursor-blurred { background: $foreground 12%; }
-    PickList:ansi > .lines--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
+    PickList:ansi > .lines--cursor {
+        background: $block-cursor-background; color: $block-cursor-foreground;
+    }
     PickList:nocolor > .lines--cursor { text-style: bold underline; }
     PickList:ansi > .lines--cursor-blurred { background: ansi_default; text-style: bold underline; }
     PickList:nocolor > .lines--cursor-blurred { text-style: bold; }

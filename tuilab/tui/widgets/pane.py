@@ -23,7 +23,8 @@ class Pane(VerticalScroll):
 
     DEFAULT_CSS = """
     Pane {
-        border: round $border-blurred; padding: 0 1; height: 1fr; scrollbar-size: 1 1; background: $background;
+        border: round $border-blurred; padding: 0 1; height: 1fr; scrollbar-size: 1 1;
+        background: $background;
         border-title-color: $foreground 70%; border-subtitle-color: $foreground 70%;
     }
     Pane:focus, Pane:focus-within { border: round $primary; }

@@ -21,7 +21,9 @@ class ConfirmDialog(Dialog[bool]):
     AUTO_FOCUS = ""
     BINDINGS = bindings("question")
     DEFAULT_CSS = """
-    ConfirmDialog > Vertical { width: 64; border: round $warning; border-title-color: $text-warning; }
+    ConfirmDialog > Vertical {
+        width: 64; border: round $warning; border-title-color: $text-warning;
+    }
     """
 
     def __init__(self, title: str, about: Sequence[str], note: str = "") -> None:

@@ -165,7 +165,9 @@ class SearchLine(Horizontal):
     DEFAULT_CSS = """
     SearchLine { height: 1; dock: bottom; margin: 0 0 1 0; background: $surface; padding: 0 1; }
     SearchLine Static { width: 2; color: $text-accent; text-style: bold; }
-    SearchLine Input, SearchLine Input:focus { width: 1fr; background: $surface; border: none; height: 1; padding: 0; }
+    SearchLine Input, SearchLine Input:focus {
+        width: 1fr; background: $surface; border: none; height: 1; padding: 0;
+    }
     """
 
     def __init__(self, text: Searched) -> None:

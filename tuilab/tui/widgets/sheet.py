@@ -67,7 +67,8 @@ class SheetPane(Vertical, can_focus=True):
 
     DEFAULT_CSS = """
     SheetPane {
-        height: auto; border: round $border-blurred; padding: 0 1; border-title-color: $foreground; border-title-style: bold;
+        height: auto; border: round $border-blurred; padding: 0 1;
+        border-title-color: $foreground; border-title-style: bold;
         &:focus { border: round $primary; border-title-color: $text-primary; }
     }
     """

@@ -26,7 +26,8 @@ class CurvesColumn(Vertical):
     DEFAULT_CSS = """
     CurvesColumn.is-empty { display: none; }
     CurvesColumn Chart {
-        height: 1fr; border: round $border-blurred; border-subtitle-color: $foreground 70%; display: none;
+        height: 1fr; display: none;
+        border: round $border-blurred; border-subtitle-color: $foreground 70%;
         &:focus { border: round $primary; }
         &.is-shown { display: block; }
     }

@@ -28,13 +28,15 @@ class FilterInput(Input):
 
 
 class CataloguePane(Vertical):
-    """The catalogue in a frame, whose title counts the scenarios and those that match the filter."""
+    """The catalogue in a frame. Its title counts the scenarios that match the filter."""
 
     DEFAULT_CSS = """
     CataloguePane { border: round $border-blurred; border-title-color: $text-muted; }
     CataloguePane:ansi { border: round ansi_bright_black; }
     CataloguePane:focus-within, CataloguePane:ansi:focus-within { border: round $primary; }
-    CataloguePane FilterInput, CataloguePane FilterInput:focus { height: 1; border: none; padding: 0 1; background: $panel; }
+    CataloguePane FilterInput, CataloguePane FilterInput:focus {
+        height: 1; border: none; padding: 0 1; background: $panel;
+    }
     """
 
     def __init__(self, scenarios: Sequence[Scenario]) -> None:

@@ -83,7 +83,8 @@ class Workbench(Vertical):
 
     DEFAULT_CSS = """
     Workbench { border: round $border-blurred; padding: 0 0 0 1; width: 1fr;
-                border-title-color: $text-muted; border-subtitle-color: $text-secondary; border-subtitle-align: left; }
+                border-title-color: $text-muted; border-subtitle-color: $text-secondary;
+                border-subtitle-align: left; }
     Workbench:ansi { border: round ansi_bright_black; }
     Workbench:focus-within, Workbench:ansi:focus-within { border: round $primary; }
     Workbench > #title { height: auto; text-style: bold; padding-right: 1; }

@@ -1,4 +1,4 @@
-"""The load of GPUs over time, as strips below each other: those of the run, or all of the machine."""
+"""The load of GPUs over time, as strips: of those of the run, or of all of the machine."""
 
 from collections.abc import Hashable, Sequence
 

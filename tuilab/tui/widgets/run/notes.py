@@ -1,4 +1,4 @@
-"""Notes on a run: its texts and alerts, GPU errors, other users of its GPUs, and what to try next."""
+"""Notes on a run: texts, alerts, GPU errors, other users of its GPUs, and what to try next."""
 
 import re
 from collections.abc import Iterator

@@ -215,7 +215,7 @@ def _make_pane(name: str) -> Pane:
 
 
 class ChartsLine(Horizontal):
-    """Says which charts are shown and filters them. Hidden while there is no filter and one page."""
+    """Counts and filters the charts. Hidden while there is no filter and all charts fit."""
 
     DEFAULT_CSS = """
     ChartsLine { height: 1; display: none; background: $surface; }
