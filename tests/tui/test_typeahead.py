@@ -142,7 +142,7 @@ async def test_keys_act_in_their_order_where_one_stands_for_another(root: Path) 
     ("reads", "keys", "page"),
     [
         ((store, "list_runs"), ("h", "enter"), RunPage),
-        ((queue, "look"), ("Q", "d"), ConfirmDialog),
+        ((queue, "read_queue"), ("Q", "d"), ConfirmDialog),
     ],
 )
 async def test_a_key_waits_for_the_list_it_acts_on(
