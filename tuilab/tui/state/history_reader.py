@@ -36,13 +36,13 @@ class HistoryReader:
         def __init__(
             self,
             runs: list[str],
-            known: dict[str, RunEntry],
+            finished: dict[str, RunEntry],
             notes: dict[str, Notes],
             problem: str = "",
         ) -> None:
             super().__init__()
             self.runs = runs
-            self.known = known
+            self.finished = finished
             self.notes = notes
             self.problem = problem
 
@@ -122,7 +122,7 @@ class HistoryReader:
 
     def take_list(self, message: Listed) -> None:
         """Use the list of runs. Entries that were read stay."""
-        entries = {**message.known, **self.entries}
+        entries = {**message.finished, **self.entries}
         self.entries = {run: entries.get(run) or from_name(run) for run in message.runs}
         for run in {*self.notes, *message.notes}:
             self._words.pop(run, None)  # notes may have changed
@@ -197,7 +197,8 @@ class HistoryReader:
 
     def _list(self) -> None:
         self._listed_at = store.changed_at(self.root)
-        known = {} if self.is_listed else self._index.finished()
+        # Only the first list needs the entries of the index.
+        finished = {} if self.is_listed else self._index.finished()
         try:
             runs = [run_dir.name for run_dir in store.list_runs(self.root)]
             problem = "" if runs else "; ".join(store.not_listed([self.root]))
@@ -208,7 +209,7 @@ class HistoryReader:
         for run in runs:
             if os.path.lexists(f"{self.root}/{run}/{notes.FILE}"):
                 run_notes[run] = notes.read(self.root / run)
-        self._screen.post_message(self.Listed(runs, known, run_notes, problem))
+        self._screen.post_message(self.Listed(runs, finished, run_notes, problem))
 
     def _read(self, runs: Sequence[str]) -> None:
         """Read some runs for a short time."""

@@ -77,7 +77,7 @@ class RunSource:
 
     @property
     def bytes_read(self) -> tuple[int, int]:
-        """How much of the record was read, and its size."""
+        """The bytes of the record that were read, and its size."""
         return self._watch.bytes_read
 
     def read(self) -> bool:

@@ -1,4 +1,4 @@
-"""How the user looks at the charts of a screen: the view, and the object that keeps it."""
+"""The view of the charts of a screen, and the object that keeps it."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -181,17 +181,18 @@ class Catalogue(PickList):
         if is_on_topic and is_on_row and event.chain == 1:
             self.action_toggle_topic()
 
-    def _rebuild(self, wanted: CatalogueRow | None) -> None:
+    def _rebuild(self, target: CatalogueRow | None) -> None:
         """Make the rows again and put the cursor on a row, else on the first scenario."""
         self._rows = list(self._make_rows())
-        self.cursor = self._place_of(wanted)
+        self.cursor = self._place_of(target)
         self.renew()
         self.scroll_to_cursor()
         self.post_message(self.Moved(self))
 
-    def _place_of(self, wanted: CatalogueRow | None) -> int:
-        if wanted is not None and wanted in self._rows:
-            return self._rows.index(wanted)
+    def _place_of(self, target: CatalogueRow | None) -> int:
+        """Return the place of a row, else of the first scenario."""
+        if target is not None and target in self._rows:
+            return self._rows.index(target)
         for place, row in enumerate(self._rows):
             if row.scenario:
                 return place
