@@ -106,9 +106,8 @@ def describe_interim_result(result: InterimResult) -> str:
         estimate = "n/a" if judgement.estimate is None else brief(judgement.estimate)
         parts.append(f"{ratio} {estimate}")
     else:
-        parts.append(
-            f"{ratio} {interval_words(judgement.estimate, judgement.low, judgement.high, claim.bound)}"
-        )
+        words = interval_words(judgement.estimate, judgement.low, judgement.high, claim.bound)
+        parts.append(f"{ratio} {words}")
         if judgement.confidence is not None and judgement.confidence != claim.confidence:
             parts.append(f"at {judgement.level}")
     parts.append(f"after {result.repeats} of {plural(result.planned_repeats, 'repeat')}")

@@ -176,7 +176,7 @@ class BackgroundReader:
         self._screen.post_message(self.PastSeen(scenario, True))
 
     def _past_of(self, scenario: Scenario) -> list[Path]:
-        """Return the runs to read; for a command also those of other commands with the same name."""
+        """Return the runs to read; for a command also those of others with the same name."""
         if isinstance(scenario, OwnCommand):
             return past_runs.runs_of(scenario.kind, self._session.root)[:_MAX_NAMESAKES]
         return past_runs.runs_to_show(scenario.id, self._session.root, self._session.index.entry)

@@ -33,8 +33,8 @@ _WHOLE_S = 30.0  # a longer run is replayed faster, so that the replay takes no 
 class RunSource:
     """The interface of a run for a screen and its panes.
 
-    The action `play('seek', 0.05)` calls `seek(0.05)`. Each of these actions returns the source that
-    is shown from then on.
+    The action `play('seek', 0.05)` calls `seek(0.05)`. Each of these actions returns the source
+    that is shown from then on.
     """
 
     is_live = True  # not a replay

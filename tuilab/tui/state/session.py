@@ -1,6 +1,6 @@
 """The session of the app: the scenarios, the folder of runs, the settings, and how runs start.
 
-Modules that only runs need are imported with the first run, so that the first picture is not delayed.
+Modules that only runs need are imported with the first run, which keeps the first picture fast.
 """
 
 import os

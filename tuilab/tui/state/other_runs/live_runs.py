@@ -44,7 +44,7 @@ class LiveRuns:
         self._wants_reference = False
 
     def look(self, *, wants_reference: bool = False) -> None:
-        """Look for running runs, unless they cannot have changed, and on request for the reference."""
+        """Look for running runs, if they may have changed, and on request for the reference."""
         self._wants_reference |= wants_reference
         may_have_changed = bool(self._others) or store.changed_at(self._root) != self._seen_at
         if not self._is_looking and (self._wants_reference or may_have_changed):
@@ -64,7 +64,7 @@ class LiveRuns:
             self.look()
 
     def next(self, step: int) -> Path | None:
-        """Return the running run `step` places after this one; they go round. None without another."""
+        """Return the running run `step` places after this one, in a ring; None without another."""
         if not self._others:
             return None
         if self._run in self._runs:

@@ -24,7 +24,8 @@ _HOW = (
     "`tuilab exec -- python train.py` runs your script unchanged and shows where time goes. "
     "This form (`f`) does the same."
 )
-_EXPLAINED = """To compare variants (arms) of a command, list them in the form under `arm`, separated by `;`:
+_EXPLAINED = """\
+To compare variants (arms) of a command, list them in the form under `arm`, separated by `;`:
 
 - `x: OMP_NUM_THREADS=8`: sets a variable
 - `x: numactl -N0`: puts words before the command
