@@ -16,7 +16,7 @@ from tuilab.reports.compare_text import claims_on_boxes
 from tuilab.reports.comparison_words import number_tables, shift_words, verdict_and_measured
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import Side
-from tuilab.tui.widgets.compare.compared import numbers
+from tuilab.tui.widgets.compare.compared import run_names
 
 
 def summary(*records: events.Record, **fields: Any) -> RunSummary:
@@ -384,7 +384,7 @@ def test_claims_of_several_boxes_are_told_box_by_box() -> None:
         "bytes ✓ 2 ✓ 3 ✓ 2",
     ]
     assert len({line.index("✗") if "✗" in line else line.rindex("✓ 3") for line in table[2:]}) == 1
-    assert [name.plain for name in numbers(3, found.boxes)] == [
+    assert [name.plain for name in run_names(3, found.boxes)] == [
         "run 1, one",
         "run 2, two",
         f"run 3, {host}",

@@ -28,7 +28,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.reports.pages import claim_row
 from tuilab.reports.result import claim_of, document, results_of
 from tuilab.reports.result_text import render
-from tuilab.tui.widgets.run.claims import in_a_line
+from tuilab.tui.widgets.run.claims import describe_in_one_line
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 
@@ -245,4 +245,4 @@ def test_why_a_claim_was_not_judged_is_one_sentence_in_every_view(
     assert f"… not judged  c  {why}\n" in render(
         summary, summary.state, run_dir, Style(), 100, has_chart=False
     )
-    assert not summary.is_over or in_a_line(claim, summary) == f"…  c  not judged: {why}"
+    assert not summary.is_over or describe_in_one_line(claim, summary) == f"…  c  not judged: {why}"

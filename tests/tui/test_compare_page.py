@@ -18,7 +18,7 @@ from tuilab.tui.looks.lesson_layout import together, wrap_lines
 from tuilab.tui.screens.compare import ComparePage
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.widgets.chart import Chart
-from tuilab.tui.widgets.sheetpane import SheetPane
+from tuilab.tui.widgets.sheet import SheetPane
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from textual.widgets import Input
 from tests.tui.made_up import FAST, PLAIN, finished, write
 from tests.tui.screens import NotingApp, app_on, drive, opened, press, said
 from tuilab.runs import notes
-from tuilab.tui.widgets.filterline import last_word_completed
+from tuilab.tui.widgets.filterline import complete_last_word
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from tuilab.tui.widgets.filterline import last_word_completed
     ],
 )
 def test_the_last_word_goes_on_to_the_first_that_begins_so(typed: str, whole: str | None) -> None:
-    assert last_word_completed(typed, ["amp", "softmax", "sort"]) == whole
+    assert complete_last_word(typed, ["amp", "softmax", "sort"]) == whole
 
 
 def test_the_filter_of_the_lab_completes_topics_and_scenarios(tmp_path: Path) -> None:

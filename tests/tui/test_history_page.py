@@ -68,10 +68,10 @@ def test_how_many_runs_are_still_to_be_read_is_told_until_none_is(three: Path) -
     runs = [path.name for path in store.list_runs(three)]
     reader = HistoryReader(cast(HistoryPage, None), lambda: Index(three), time.time)
     reader.take_list(HistoryReader.Listed(runs, {}, {}))
-    told = [run_count.words_of(reader, 3, 0, 0, ordering.ORDERS[0]).plain]
+    told = [run_count.heading_of(reader, 3, 0, 0, ordering.ORDERS[0]).plain]
     for run in runs:
         reader.take([read_entry.read_entry(three / run)])
-        told.append(run_count.words_of(reader, 3, 0, 0, ordering.ORDERS[0]).plain)
+        told.append(run_count.heading_of(reader, 3, 0, 0, ordering.ORDERS[0]).plain)
 
     assert [words.partition("3 runs  ")[2] for words in told[:3]] == [
         f"{left} not read yet" for left in (3, 2, 1)
@@ -694,7 +694,7 @@ async def test_a_run_is_compared_with_its_baseline_rather_than_the_newest(
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_what_the_runs_are_in_the_order_of_is_a_column_whatever_room_there_is(width: int) -> None:
     for order, name in (("longest first", "took"), ("largest first", "size")):
-        head = runline.head(width, ordering.column(order)).plain
+        head = runline.head(width, ordering.column_of(order)).plain
 
         assert name in head.split()
         assert len(head) <= width

@@ -21,7 +21,7 @@ from tuilab.runs.queue import Ticket
 from tuilab.storage import places
 from tuilab.tui.screens.page import Page
 from tuilab.tui.terminal.textual_parts import Part, rendered, rendered_parts
-from tuilab.tui.widgets.stopping import StopQuestion
+from tuilab.tui.widgets.question import StopQuestion
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
 PAGES: dict[str, tuple[str, ...]] = {  # the keys that lead from the Lab screen to each

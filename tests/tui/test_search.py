@@ -44,7 +44,7 @@ async def test_words_are_found_in_what_was_printed_and_n_goes_on(root: Path) -> 
         assert "match 1 of 2 for needle" in first and "match 2 of 2 for needle" in second
         assert "n next match" in first and "esc clear" in first
         assert said(pilot) == []
-        assert isinstance(pilot.app.focused, Searched) and pilot.app.focused.line_found == 90
+        assert isinstance(pilot.app.focused, Searched) and pilot.app.focused.match_line == 90
 
 
 async def test_escape_ends_a_search_before_it_leaves_the_screen(root: Path) -> None:
@@ -85,7 +85,7 @@ async def test_words_are_found_in_the_code_and_in_the_lesson(
         app_on(tmp_path / "runs"), key, "slash", *words, "enter", size=(80, 24)
     ) as pilot:
         assert isinstance(pilot.app.focused, Searched)
-        found = pilot.app.focused.lines_to_search()[pilot.app.focused.line_found]
+        found = pilot.app.focused.lines_to_search()[pilot.app.focused.match_line]
 
         assert words in found.plain.lower()
         assert (

@@ -410,7 +410,7 @@ def _draw_gpus(subject: ReportedRun, heading: str) -> str:
     summary = subject.summary
     gpus = []
     for gpu in own_gpus(summary):
-        if gpu.nvml and known_metrics(summary, gpu.found):
+        if gpu.nvml and known_metrics(summary, gpu.nvml):
             gpus.append(gpu.nvml)
     gpus = gpus[:_MAX_GPUS]
     if not gpus:

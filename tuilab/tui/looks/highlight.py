@@ -1,4 +1,4 @@
-"""Colours Python source with the few styles that help reading; made of `tokenize`, which knows all that is needed."""
+"""Highlight Python source in a few styles. `tokenize` is enough for that."""
 
 import io
 import keyword
@@ -11,20 +11,15 @@ from textual.content import Content
 
 from tuilab.text.display import show_lines
 
-_KEYWORD, _TEXT, _COMMENT, _NUMBER, _NAME = (
-    "$text-primary",
-    "$text-success",
-    "$text-muted italic",
-    "$text-warning",
-    "bold",
-)
-_STRINGS = {
-    "STRING",
-    "FSTRING_START",
-    "FSTRING_MIDDLE",
-    "FSTRING_END",
-}  # the latter from Python 3.12 on
+_KEYWORD = "$text-primary"
+_TEXT = "$text-success"
+_COMMENT = "$text-muted italic"
+_NUMBER = "$text-warning"
+_NAME = "bold"
+# The kinds of FSTRING exist from Python 3.12 on.
+_STRINGS = {"STRING", "FSTRING_START", "FSTRING_MIDDLE", "FSTRING_END"}
 _TAB = 4
+_END_OF_LINE = 100_000
 
 
 class StyledSpan(NamedTuple):
@@ -37,7 +32,7 @@ class StyledSpan(NamedTuple):
 
 
 def highlight(source: str) -> list[Content]:
-    """Return the lines of a source; what cannot be read as Python stays plain from there on."""
+    """Return the lines of a source. From the first syntax error on they are plain."""
     text = show_lines(source).expandtabs(_TAB)
     lines = [Content(line) for line in text.split("\n")]
     for line, start, end, style in _spans(text):
@@ -47,23 +42,21 @@ def highlight(source: str) -> list[Content]:
 
 
 def _spans(text: str) -> Iterator[StyledSpan]:
-    before = ""
+    previous = ""
     with suppress(tokenize.TokenError, SyntaxError):
         for token in tokenize.generate_tokens(io.StringIO(text, newline="\n").readline):
-            if style := _style(token, before):
-                yield from _cut(token, style)
-            before = token.string
+            style = _style(token, previous)
+            if style:
+                yield from _split_by_line(token, style)
+            previous = token.string
 
 
-def _style(token: tokenize.TokenInfo, before: str) -> str:
+def _style(token: tokenize.TokenInfo, previous: str) -> str:
+    """Return the style of a token that follows another one; nothing for a plain token."""
     if token.type == tokenize.NAME:
-        return (
-            _KEYWORD
-            if keyword.iskeyword(token.string)
-            else _NAME
-            if before in ("def", "class")
-            else ""
-        )
+        if keyword.iskeyword(token.string):
+            return _KEYWORD
+        return _NAME if previous in ("def", "class") else ""
     if token.type == tokenize.COMMENT:
         return _COMMENT
     if token.type == tokenize.NUMBER:
@@ -71,10 +64,11 @@ def _style(token: tokenize.TokenInfo, before: str) -> str:
     return _TEXT if tokenize.tok_name[token.type] in _STRINGS else ""
 
 
-def _cut(token: tokenize.TokenInfo, style: str) -> Iterator[StyledSpan]:
-    """Yield the piece of each line that a token covers."""
-    (first, start), (last, end) = token.start, token.end
-    for line in range(first, last + 1):
-        yield StyledSpan(
-            line - 1, start if line == first else 0, end if line == last else 100_000, style
-        )
+def _split_by_line(token: tokenize.TokenInfo, style: str) -> Iterator[StyledSpan]:
+    """Yield the part of a token in each line that it covers."""
+    first_line, first_column = token.start
+    last_line, last_column = token.end
+    for line in range(first_line, last_line + 1):
+        start = first_column if line == first_line else 0
+        end = last_column if line == last_line else _END_OF_LINE
+        yield StyledSpan(line - 1, start, end, style)

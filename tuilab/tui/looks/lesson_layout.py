@@ -1,4 +1,7 @@
-"""Lays out a lesson for reading: paragraphs, headings and bullets in lines of a width. No markup parser ever sees the text."""
+"""Lay out a lesson: paragraphs, headings and bullets in lines of a width.
+
+No markup parser ever sees the text.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -9,88 +12,101 @@ from tuilab.catalogue.lesson import blocks
 from tuilab.catalogue.stated_claims import key_of
 from tuilab.text.wrapping import TIE, spans, tie_units
 
-_WIDEST = 88  # columns that are pleasant to read
-_SPAN = re.compile(
-    r"`([^`\n]{1,300})`|\*\*([^*\n]{1,300})\*\*|(?<![A-Za-z0-9_*])\*([^*\s][^*\n]{0,300})\*(?![A-Za-z0-9_*])"
+_MAX_WIDTH = 88  # columns; longer lines are hard to read
+_LISTS = ("bullet", "item", "code")  # kinds of blocks that stay together
+_INLINE = re.compile(
+    r"`([^`\n]{1,300})`"
+    r"|\*\*([^*\n]{1,300})\*\*"
+    r"|(?<![A-Za-z0-9_*])\*([^*\s][^*\n]{0,300})\*(?![A-Za-z0-9_*])"
 )
-_STYLES = ("$text-secondary", "bold", "italic")
+_INLINE_STYLES = {1: "$text-secondary", 2: "bold", 3: "italic"}  # by group of the pattern
 
-Marker = Callable[
-    [str], "tuple[Content, Content]"
-]  # the mark in the place of a bullet, and what follows the text
+Marker = Callable[[str], "tuple[Content, Content]"]
+"""A function that returns the mark in the place of a bullet, and a text to follow the bullet."""
 
 
 def lay_out(text: str, width: int, marker: Marker | None = None) -> list[Content]:
-    """Return a text as lines of at most `width` cells; `marker` says what stands in the place of a bullet."""
-    width = max(min(width, _WIDEST), 8)
+    """Return a text as lines of at most `width` cells; `marker` makes the marks of bullets."""
+    width = max(min(width, _MAX_WIDTH), 8)
     lines: list[Content] = []
-    before = ""
+    previous = ""
     for kind, words in blocks(text):
-        if lines and kind != "note" and not (kind in ("bullet", "item", "code") and kind == before):
+        belongs_to_previous = kind == "note" or (kind in _LISTS and kind == previous)
+        if lines and not belongs_to_previous:
             lines.append(Content(""))
         lines += _lay_out_block(kind, words, width, marker)
-        before = before if kind == "note" else kind
+        if kind != "note":
+            previous = kind
     return lines
 
 
 def _lay_out_block(kind: str, text: str, width: int, marker: Marker | None) -> Iterator[Content]:
-    if kind == "code":
-        yield Content.styled(f"  {text}", "$text-secondary").truncate(width, ellipsis=True)
-        return
-    if kind == "note":
-        yield from (
-            Content("  ") + line
-            for line in wrap_lines(Content.styled(text, "$text-muted"), width - 2)
-        )
-        return
-    if kind == "text":
-        yield from wrap_lines(inline(text), width)
-        return
-    sign, after = Content.styled("•" if kind == "bullet" else "▸", "$primary"), Content("")
-    if marker and kind == "bullet":
-        sign, after = marker(text)
-    yield from hang(sign, _claim(text) if kind == "bullet" else inline(text), width)
-    for line in wrap_lines(after, width - 2) if after else ():
+    match kind:
+        case "code":
+            code = Content.styled(f"  {text}", "$text-secondary")
+            yield code.truncate(width, ellipsis=True)
+        case "note":
+            yield from _indented(Content.styled(text, "$text-muted"), width)
+        case "text":
+            yield from wrap_lines(inline(text), width)
+        case "bullet":
+            sign = Content.styled("•", "$primary")
+            addition = Content("")
+            if marker:
+                sign, addition = marker(text)
+            yield from hang(sign, _bullet(text), width)
+            if addition:
+                yield from _indented(addition, width)
+        case _:
+            yield from hang(Content.styled("▸", "$primary"), inline(text), width)
+
+
+def _indented(text: Content, width: int) -> Iterator[Content]:
+    for line in wrap_lines(text, width - 2):
         yield Content("  ") + line
 
 
-def _claim(bullet: str) -> Content:
-    """Return a bullet with its key, which is for those who look for it, in the background."""
-    key = key_of(bullet)
-    return (
-        Content.assemble((f"[{key}] ", "$text-muted"), inline(bullet.removeprefix(f"[{key}] ")))
-        if key
-        else inline(bullet)
-    )
+def _bullet(text: str) -> Content:
+    """Return a bullet. Its key, which few readers need, is muted."""
+    key = key_of(text)
+    if not key:
+        return inline(text)
+    sign = f"[{key}] "
+    return Content.assemble((sign, "$text-muted"), inline(text.removeprefix(sign)))
 
 
 def hang(sign: Content, text: Content, width: int) -> list[Content]:
     """Return wrapped lines behind a sign of one cell."""
     first, *rest = wrap_lines(text, max(width - 2, 2)) or [Content("")]
-    return [Content("").join([sign, Content(" "), first]), *(Content("  ") + line for line in rest)]
+    lines = [Content("").join([sign, Content(" "), first])]
+    lines += [Content("  ") + line for line in rest]
+    return lines
 
 
 def wrap_lines(text: Content, width: int) -> list[Content]:
-    """Return a text in lines of a width; where wide characters or units are in it, it is broken as those are read."""
-    width = max(width, 1)  # a terminal may be narrower than what stands around the text
+    """Return a text in lines of a width.
+
+    Wide characters and units need rules of their own; Textual wraps all other texts.
+    """
+    width = max(width, 1)  # the terminal may be narrower than the frame around the text
     if tie_units(text.plain).isascii():
         return text.wrap(width)
-    return [
-        _untied(line[start:end])
-        for line in text.split("\n")
-        for start, end in spans(line.plain, width) or [(0, 0)]
-    ]
+    lines = []
+    for line in text.split("\n"):
+        for start, end in spans(line.plain, width) or [(0, 0)]:
+            lines.append(_untied(line[start:end]))
+    return lines
 
 
 def together(text: Content) -> Content:
-    """Return a text at whose blanks no line ends where it is folded: neither behind a mark nor before a number."""
+    """Return a text that is not wrapped at its spaces, so that a number stays with its mark."""
     return Content(text.plain.replace(" ", TIE), spans=list(text.spans))
 
 
 def _untied(line: Content) -> Content:
-    return (
-        Content(line.plain.replace(TIE, " "), spans=list(line.spans)) if TIE in line.plain else line
-    )
+    if TIE not in line.plain:
+        return line
+    return Content(line.plain.replace(TIE, " "), spans=list(line.spans))
 
 
 def heading(text: str) -> Content:
@@ -101,9 +117,10 @@ def heading(text: str) -> Content:
 def inline(text: str) -> Content:
     """Return one paragraph with its `code`, **strong** and *stressed* words styled."""
     parts: list[Content] = []
-    at = 0
-    for found in _SPAN.finditer(text):
-        kind = next(kind for kind in (1, 2, 3) if found[kind])
-        parts += [Content(text[at : found.start()]), Content.styled(found[kind], _STYLES[kind - 1])]
-        at = found.end()
-    return Content("").join([*parts, Content(text[at:])])
+    start = 0
+    for match in _INLINE.finditer(text):
+        parts.append(Content(text[start : match.start()]))
+        group = match.lastindex or 1  # the only group that has matched
+        parts.append(Content.styled(match[group], _INLINE_STYLES[group]))
+        start = match.end()
+    return Content("").join([*parts, Content(text[start:])])

@@ -1,4 +1,4 @@
-"""How verdicts and states look on the screens: a mark and a colour, never the colour alone."""
+"""Marks and colours of verdicts and states on the screens; never a colour alone."""
 
 from collections.abc import Iterable
 
@@ -28,8 +28,11 @@ _STATES: dict[str, tuple[str, str]] = {
 
 
 def mark(verdict: str) -> Content:
-    """Return the mark of a verdict; of none, a space."""
-    return Content.styled("…", "dim") if verdict == "pending" else Content.styled(*_mark(verdict))
+    """Return the mark of a verdict: an ellipsis for "pending", a space for an unknown word."""
+    if verdict == "pending":
+        return Content.styled("…", "dim")
+    sign, style = _mark(verdict)
+    return Content.styled(sign, style)
 
 
 def verdict_words(verdict: str) -> Content:
@@ -38,12 +41,12 @@ def verdict_words(verdict: str) -> Content:
     return Content.styled(f"{sign} {verdict.lower()}", style)
 
 
-def tally(verdicts: Iterable[str], between: str = " ") -> Content:
-    """Return how many verdicts there are of each mark: `3 ✓ 1 ✗`."""
-    counts = count_marks(verdicts)
-    return Content(" ").join(
-        Content.assemble(f"{count}{between}", mark(verdict)) for verdict, count in counts
-    )
+def tally(verdicts: Iterable[str], separator: str = " ") -> Content:
+    """Return how often each mark occurs: `3 ✓ 1 ✗`; the separator is before each mark."""
+    parts = []
+    for verdict, count in count_marks(verdicts):
+        parts.append(Content.assemble(f"{count}{separator}", mark(verdict)))
+    return Content(" ").join(parts)
 
 
 def state_words(state: str) -> Content:
@@ -53,13 +56,13 @@ def state_words(state: str) -> Content:
 
 
 def to_content(text: str, limit: int | None = None, style: str = "") -> Content:
-    """Return a text from anywhere as something that can be shown: no markup, no control characters."""
+    """Return a text from anywhere, safe to show: without markup and control characters."""
     safe = show(text, limit) if limit else show(text)
     return Content.styled(safe, style) if style else Content(safe)
 
 
 def _mark(verdict: str) -> tuple[str, str]:
-    """Return the mark of a verdict and its colour; a space for a word that is none."""
+    """Return the mark of a verdict and its colour; a space for an unknown word."""
     if verdict in (RUNNING, QUEUED):
         return _STATES[verdict]
     sign, _, kind = VERDICT_MARKS.get(verdict, (" ", "", "none"))

@@ -1,31 +1,32 @@
-"""What the roles of a drawing look like in each theme.
+"""The styles of the roles of a drawing in each theme.
 
-Not in a style sheet: every chart would match its rules again for every role whenever it is mounted, which took longer than
-drawing it. Colours of arms are told apart by every kind of colour vision (after Okabe and Ito), and never carry meaning alone.
+They are not in a style sheet: every chart would match its rules again for every role whenever it is
+mounted, which took longer than drawing it. The colours of arms can be told apart with every kind of
+colour vision (after Okabe and Ito), and never carry meaning alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.style import Style
 from textual.color import Color
 
 from tuilab.drawings.picture import ARMS, ROLES, TONES
 
-_ON_DARK = dict(
-    zip(ARMS, ("#6ab7f5", "#f0a040", "#3fc9a0", "#e391c8", "#efe25a", "#ff7d55"), strict=True)
+_ARMS_ON_DARK = ("#6ab7f5", "#f0a040", "#3fc9a0", "#e391c8", "#efe25a", "#ff7d55")
+_ARMS_ON_LIGHT = ("#0062b8", "#a85800", "#007a5c", "#a8327e", "#746800", "#c23a10")
+_ANSI_ARMS_ON_DARK = ("cyan", "yellow", "green", "magenta", "blue", "red")
+_ANSI_ARMS_ON_LIGHT = ("blue", "magenta", "green", "cyan", "red", "yellow")
+_TONE_COLOURS = (
+    "#440154",
+    "#46327e",
+    "#365c8d",
+    "#277f8e",
+    "#1fa187",
+    "#4ac16d",
+    "#a0da39",
+    "#fde725",
 )
-_ON_LIGHT = dict(
-    zip(ARMS, ("#0062b8", "#a85800", "#007a5c", "#a8327e", "#746800", "#c23a10"), strict=True)
-)
-_OWN_ON_DARK = dict(zip(ARMS, ("cyan", "yellow", "green", "magenta", "blue", "red"), strict=True))
-_OWN_ON_LIGHT = dict(zip(ARMS, ("blue", "magenta", "green", "cyan", "red", "yellow"), strict=True))
-_TONES = dict(
-    zip(
-        TONES,
-        ("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725"),
-        strict=True,
-    )
-)
+# Shares of the foreground, blended into the background.
 _SHADES = {
     "axis": 0.35,
     "band": 0.3,
@@ -34,35 +35,45 @@ _SHADES = {
     "muted": 0.68,
     "other": 0.45,
     "raw": 0.3,
-}  # of the foreground
-_NAMED = {"bad": "text-error", "cursor": "text-accent", "guide": "text-warning"}  # by the theme
+}
+_THEME_VARIABLES = {"bad": "text-error", "cursor": "text-accent", "guide": "text-warning"}
 _BOLD = frozenset({"bad", "cursor", "title"})
 
 
 def looks_on(background: Color, variables: Mapping[str, str], *, is_dark: bool) -> dict[str, Style]:
-    """Return the style of each role on a background, in a theme of our own."""
+    """Return the style of each role on a background, in one of our themes."""
     foreground = Color.parse(variables["foreground"])
-    colours = {
-        role: Color.parse(spec)
-        for role, spec in {**(_ON_DARK if is_dark else _ON_LIGHT), **_TONES}.items()
-    }
-    colours |= {role: background.blend(foreground, share) for role, share in _SHADES.items()}
-    colours |= {role: Color.parse(variables[name]) for role, name in _NAMED.items()}
-    return {
-        role: Style(color=colours.get(role, foreground).rich_color, bold=role in _BOLD or None)
-        for role in ROLES
-    }
+    colours = {}
+    for role, spec in _arm_and_tone_colours(_ARMS_ON_DARK if is_dark else _ARMS_ON_LIGHT).items():
+        colours[role] = Color.parse(spec)
+    for role, share in _SHADES.items():
+        colours[role] = background.blend(foreground, share)
+    for role, name in _THEME_VARIABLES.items():
+        colours[role] = Color.parse(variables[name])
+    styles = {}
+    for role in ROLES:
+        colour = colours.get(role, foreground).rich_color
+        styles[role] = Style(color=colour, bold=role in _BOLD or None)
+    return styles
 
 
 def own_looks(*, is_dark: bool) -> dict[str, Style]:
     """Return the style of each role in the terminal's own colours."""
-    colours = {**(_OWN_ON_DARK if is_dark else _OWN_ON_LIGHT), **_TONES, "bad": "red"}
+    colours = _arm_and_tone_colours(_ANSI_ARMS_ON_DARK if is_dark else _ANSI_ARMS_ON_LIGHT)
+    colours["bad"] = "red"
     colours["guide"] = "yellow" if is_dark else "magenta"
-    return {
-        role: Style(
+    styles = {}
+    for role in ROLES:
+        styles[role] = Style(
             color=colours.get(role, "default"),
             bold=role in _BOLD or None,
             dim=role in _SHADES or None,
         )
-        for role in ROLES
-    }
+    return styles
+
+
+def _arm_and_tone_colours(arm_colours: Sequence[str]) -> dict[str, str]:
+    """Return the colours of arms and tones by role."""
+    colours = dict(zip(ARMS, arm_colours, strict=True))
+    colours.update(zip(TONES, _TONE_COLOURS, strict=True))
+    return colours

@@ -1,4 +1,4 @@
-"""The colours: a dark theme, a light one, one for eyes that do not tell red from green, and the terminal's own."""
+"""The themes: dark, light, one for red-green colour blindness, and the terminal's own colours."""
 
 from textual.theme import Theme
 
@@ -63,8 +63,5 @@ _COLOUR_BLIND = Theme(  # after Okabe and Ito: blue and orange, never red agains
     },
 )
 OURS = (_DARK, _LIGHT, _COLOUR_BLIND)
-NAMES = (
-    *(theme.name for theme in OURS),
-    "ansi-dark",
-    "ansi-light",
-)  # the last two use the terminal's own colours
+_ANSI = ("ansi-dark", "ansi-light")  # with the terminal's own colours
+NAMES = (*(theme.name for theme in OURS), *_ANSI)

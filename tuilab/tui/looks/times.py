@@ -1,4 +1,4 @@
-"""Times in words: how long ago, when exactly, how long it took."""
+"""Times in words: ages and durations."""
 
 import time
 
@@ -6,12 +6,12 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def ago(then_s: float | None, now_s: float) -> str:
-    """Return how long ago a moment was, in at most ten characters; of one long ago, its date."""
+    """Return how long ago a moment was, in at most ten characters; from 30 days on, its date."""
     if then_s is None:
         return "n/a"
     age_s = now_s - then_s
     if age_s < -_MINUTE:
-        return "in future"  # the clock of this box was set back, or that of another goes ahead
+        return "in future"  # this clock was set back, or that of another machine is ahead
     if age_s < _MINUTE:
         return "just now"
     if age_s < _HOUR:
@@ -31,10 +31,8 @@ def lasting(span_s: float | None) -> str:
         return "n/a"
     if span_s < 99.95:
         return f"{span_s:.1f} s"
+    if span_s < 10 * _MINUTE:
+        return f"{span_s / _MINUTE:.1f} min"
     if span_s < 100 * _MINUTE:
-        return (
-            f"{span_s / _MINUTE:.1f} min"
-            if span_s < 10 * _MINUTE
-            else f"{span_s / _MINUTE:.0f} min"
-        )
+        return f"{span_s / _MINUTE:.0f} min"
     return f"{span_s / _HOUR:.1f} h"

@@ -162,7 +162,7 @@ class CommandPage(Page):
         return f"running for {clock(subcommand.elapsed_s)}"
 
     def on_searched_lines_found(self, event: SearchedLines.Found) -> None:
-        self.keybar.note(to_content(event.said, 80, "$text-accent"))
+        self.keybar.note(to_content(event.words, 80, "$text-accent"))
 
     def action_show_output(self, words: str = "") -> None:
         """Show what a subcommand prints; without words, what the same one prints now."""

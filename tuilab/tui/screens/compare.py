@@ -28,7 +28,7 @@ from tuilab.tui.state.run_source import GONE, WAS_DELETED
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.compare import compared
 from tuilab.tui.widgets.compare.curves import CurvesColumn
-from tuilab.tui.widgets.sheetpane import SheetPane
+from tuilab.tui.widgets.sheet import SheetPane
 
 _POLL_S = 1.5  # while one of the runs goes on
 

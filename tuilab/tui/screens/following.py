@@ -30,14 +30,14 @@ from tuilab.tui.state.run_source import GONE, WAS_DELETED, LiveRun, Replay, RunS
 from tuilab.tui.terminal.delayed_call import later
 from tuilab.tui.widgets.info_line import InfoLine
 from tuilab.tui.widgets.run import headline
-from tuilab.tui.widgets.run.others import Others
+from tuilab.tui.widgets.run.others import OtherRuns
 from tuilab.tui.widgets.run.panes import ChartsLine, Panes
 from tuilab.tui.widgets.run.view_controller import ViewController
 
 _SOON_S = 0.03  # between two looks for the first point
 _COMPANY_S = 2.0
 _WARNING_S = 1.0
-_NEIGHBOURS_S = 2.0  # between two looks which other runs go on
+_LIVE_RUNS_S = 2.0  # between two looks which other runs go on
 DELETED = f"this run {WAS_DELETED}"
 _KEYS_S = 0.01  # that keys are given before more is read
 _EAGER_S = 5.0  # that it is looked for: not every scenario has one
@@ -90,8 +90,8 @@ class FollowingPage(Page):
         yield self.warning
         self.users_line = InfoLine(is_short=True)
         yield self.users_line
-        neighbours = LiveRuns(self, self.desk.index, self.run_dir)
-        self.others = Others(neighbours, self.panes, self.views, self._tell)
+        live_runs = LiveRuns(self, self.desk.index, self.run_dir)
+        self.other_runs = OtherRuns(live_runs, self.panes, self.views, self._tell)
         yield self.charts_line
         yield self.panes
 
@@ -99,22 +99,22 @@ class FollowingPage(Page):
         self._await_first_point(time.monotonic() + _EAGER_S)
         self.set_interval(1 / self.desk.fps, self.turn)
         self.set_interval(_COMPANY_S, self._look_for_company)
-        self.set_interval(_NEIGHBOURS_S, self._look_around)
+        self.set_interval(_LIVE_RUNS_S, self._look_around)
         self.set_interval(_WARNING_S, self._look_for_warning)
 
     def on_screen_resume(self) -> None:
-        self.others.look()
+        self.other_runs.look()
 
     def on_unmount(self) -> None:
         self.source.close()
-        self.panes.behind.close()
+        self.panes.overlays.close()
 
     def on_resize(self, event: Resize) -> None:
         self.panes.fit()
         self._show_heading()
 
     def on_live_runs_seen(self, message: LiveRuns.Seen) -> None:
-        self.others.take(message)
+        self.other_runs.take(message)
         self._show_heading()
         self.show_keys()
 
@@ -139,12 +139,12 @@ class FollowingPage(Page):
         if not self.is_current or self._is_gone() or source.is_frozen:
             return
         try:
-            source.has_news |= source.read() | self.others.read()
+            source.has_news |= source.read() | self.other_runs.read()
         except TuilabError as problem:
             self.lab.tell(str(problem))
             source.is_frozen = True
             return
-        is_more_read = not (source.is_caught_up and self.others.is_caught_up)
+        is_more_read = not (source.is_caught_up and self.other_runs.is_caught_up)
         if is_more_read:
             self._read_on_soon()
         self._call_user()
@@ -192,7 +192,7 @@ class FollowingPage(Page):
 
     def _look_around(self) -> None:
         if self.is_current:
-            self.others.look_again()
+            self.other_runs.look_again()
 
     def _look_for_warning(self) -> None:
         """Show what keeps the run from being recorded, and its place in the queue, also while the display is frozen."""
@@ -273,7 +273,7 @@ class FollowingPage(Page):
             self._find_place()
         elif not self._is_queued:
             self.queue_line.show(Content(""))
-        others_words = self.others.words(is_going_on=self.is_live and not self.source.is_over)
+        others_words = self.other_runs.words(is_going_on=self.is_live and not self.source.is_over)
         width = self.size.width - self.heading.gutter.width
         self.heading.show(*headline.heading_of(self.run_dir, self.source, width, others_words))
 
@@ -285,9 +285,9 @@ class FollowingPage(Page):
             self.views.recall(self.source.summary.run.scenario)
             self.charts_line.recall(self.views.view.words)
         self.panes.show(self.source, self.views.view, steps, self._earlier() if is_over else {})
-        self.charts_line.tell(self.panes.names, self.views.view, self.panes.room.most_charts)
+        self.charts_line.show(self.panes.names, self.views.view, self.panes.grid_size.most_charts)
         if self.source.is_caught_up and not self.views.go_to_failure() and not self._is_laid_out:
-            self._is_laid_out = self.views.go_to_kept_pane() or is_over
+            self._is_laid_out = self.views.restore_pane() or is_over
         self.source.note_picture()  # at last: of many lines it takes as long as reading goes on before the next one
 
     def _earlier(self) -> dict[str, str]:

@@ -71,7 +71,7 @@ class HistoryPage(Page):
 
     def compose_body(self) -> ComposeResult:
         self.runs = RunList()
-        self.filter = FilterLine(there=lambda: self._reader.values)
+        self.filter = FilterLine(find_values=lambda: self._reader.values)
         yield self.filter
         self._disk = DiskRoom(self.desk.root)
         self.warning = InfoLine()
@@ -142,10 +142,10 @@ class HistoryPage(Page):
         reader = self._reader
         now_s = self._clock()
         run_filter = parse(with_sweeps(self.filter.value, reader.entries.values()), now_s)
-        runs = ordering.ordered(reader.matching(run_filter), reader.entries, self._order, now_s)
+        runs = ordering.sort_runs(reader.matching(run_filter), reader.entries, self._order, now_s)
         empty = run_filter.problem or run_count.why_empty(self._reader)
         self.runs.show(
-            runs, reader.entries, reader.notes, now_s, empty, ordering.column(self._order)
+            runs, reader.entries, reader.notes, now_s, empty, ordering.column_of(self._order)
         )
         self._show_heading(len(runs))
         self._show_details()
@@ -153,7 +153,7 @@ class HistoryPage(Page):
     def _show_heading(self, matching: int) -> None:
         marks = len(self.runs.marked), self.runs.marks_hidden
         words, where = (
-            run_count.words_of(self._reader, matching, *marks, self._order),
+            run_count.heading_of(self._reader, matching, *marks, self._order),
             to_content(str(self.desk.root), 60, "dim"),
         )
         has_room = self.size.width >= max(120, words.cell_length + where.cell_length + 4)
@@ -264,7 +264,7 @@ class HistoryPage(Page):
 
     def action_order(self) -> None:
         """Have the runs in another order, the first of which is what one looks for."""
-        self._order = ordering.after(self._order)
+        self._order = ordering.next_order(self._order)
         self._show()
         self.runs.move(-len(self._reader.entries))
 

@@ -209,7 +209,9 @@ class LabPage(Page):
 
     def fill(self, scenario: str, values: Mapping[str, Value], *, is_quick: bool = False) -> None:
         """Show the form of a scenario with the values of a run, or as many of them as it still has."""
-        self.columns.take(self.desk.listed)  # among them may be one that its run has brought
+        self.columns.replace_scenarios(
+            self.desk.listed
+        )  # among them may be one that its run has brought
         if not self._catalogue.go_to(scenario) or (draft := self.draft) is None:
             self.lab.tell(f"there is no scenario {show(scenario, 60)} here")
             return
@@ -221,7 +223,7 @@ class LabPage(Page):
     def go_to_command(self, scenario: Scenario | None) -> None:
         """Have the cursor on a command of the user's that the screens were opened for."""
         if isinstance(scenario, OwnCommand):
-            self.columns.take(self.desk.listed)
+            self.columns.replace_scenarios(self.desk.listed)
             self._catalogue.go_to(scenario.path)
 
     def on_pick_list_moved(self, event: PickList.Moved) -> None:
@@ -293,7 +295,7 @@ class LabPage(Page):
 
     def on_background_reader_files_changed(self) -> None:
         """Show what the files say now; what was typed into forms stays."""
-        self.columns.take(self.desk.listed)
+        self.columns.replace_scenarios(self.desk.listed)
         self._show_chosen()
 
     def on_background_reader_runs_came(self, event: BackgroundReader.RunsCame) -> None:

@@ -177,7 +177,7 @@ class Page(TerminalScreen[None]):
     async def stop(self, run_dir: Path, name: str, state: str) -> None:
         """Stop a run, after a question; of one that is stopping already, end its processes at once."""
         from tuilab.engine import launch
-        from tuilab.tui.widgets.stopping import StopQuestion
+        from tuilab.tui.widgets.question import StopQuestion
 
         if state not in RUNNING_STATES:
             self.lab.tell(f"this run is not running: {state}", is_problem=False)

@@ -50,7 +50,7 @@ class RunPage(FollowingPage):
         ]
         failed = ["failed run"] if summary.failure else []
         several = ["several charts"] if len(self.panes.names) > 1 else []
-        going = ["other running runs"] if self.others.next(1) else []
+        going = ["other running runs"] if self.other_runs.next(1) else []
         return [
             *failed,
             self.source.place,
@@ -80,11 +80,11 @@ class RunPage(FollowingPage):
 
     def action_toggle_others(self) -> None:
         """Draw other runs behind this one, or none."""
-        self.others.toggle()
+        self.other_runs.toggle()
 
     def action_go_to_run(self, step: int) -> None:
         """Go to the next run that goes on, or the one before; this one makes room for it."""
-        if run_dir := self.others.next(step):
+        if run_dir := self.other_runs.next(step):
             self.lab.show_instead(run_dir)
         else:
             self.lab.tell("no other run is running", is_problem=False)
@@ -120,7 +120,7 @@ class RunPage(FollowingPage):
         self.show_panes()
 
     def on_chart_clicked(self, message: Chart.Clicked) -> None:
-        self.views.heed_click(message)
+        self.views.move_cursor_to_click(message)
 
     def reset_layout(self) -> None:
         """Look at the run as at first."""

@@ -1,4 +1,4 @@
-"""What the screens know: the session, the form, the runs that are followed, played or listed.
+"""The state of the screens: the session, the forms, and the live, replayed and listed runs.
 
 Imports the packages before `tui`, and `looks`; no widget and no screen.
 """

@@ -1,4 +1,4 @@
-"""Reads what the Lab screen shows of runs and GPUs, in threads, and posts to the screen what it found."""
+"""Read runs, scenario files and GPUs for the Lab screen, in threads, and post messages to it."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from tuilab.tui.state.gpus import GpuList, GpuQuestion
     from tuilab.tui.state.session import Session
 
-_OF_KIND = 200  # runs of commands with the same name; some of them may be of the same words
+_MAX_NAMESAKES = 200  # runs of commands with one name, searched for those of one command
 
 
 class BackgroundReader:
-    """One for the screen. Each question is answered in its own thread; none is asked twice at the same time."""
+    """Reads in a thread for each request. A request is ignored while the same one is running."""
 
     class BoxSeen(Message):
         """The facts about this machine were read."""
@@ -46,7 +46,7 @@ class BackgroundReader:
             self.gpus = gpus
 
     class RunsCame(Message):
-        """The status of the scenarios was read, which runs are running, and whether the queue is paused."""
+        """The statuses of scenarios, the running runs and the state of the queue were read."""
 
         def __init__(
             self,
@@ -68,13 +68,13 @@ class BackgroundReader:
             self.scenario = scenario
             self.is_all = is_all
 
-    def __init__(self, screen: "Screen[None]", desk: "Session") -> None:
+    def __init__(self, screen: "Screen[None]", session: "Session") -> None:
         self._screen = screen
-        self._desk = desk
+        self._session = session
         self._past: dict[str, list[PastRun]] = {}  # by the path of the scenario
         self._looks_at: Scenario | None = None
         self._looks_around = False
-        self._seen_at: float | None = None  # when runs last came or went, as it was last seen
+        self._seen_at: float | None = None  # the time of the last change of the folder
         self._has_seen = False
         self._gpus: GpuQuestion | None = None
         self._looks_at_files = False
@@ -85,7 +85,7 @@ class BackgroundReader:
 
     def has_news(self) -> bool:
         """Return whether runs may have come or gone since the last look around."""
-        return self._has_seen and store.changed_at(self._desk.root) != self._seen_at
+        return self._has_seen and store.changed_at(self._session.root) != self._seen_at
 
     def see_box(self) -> None:
         """Read the facts about this machine."""
@@ -98,29 +98,30 @@ class BackgroundReader:
             self._start(self._look_at_files)
 
     def look_at_gpus(self) -> None:
-        """Find out which GPUs a run can have; the question waits for no answer."""
+        """Ask which GPUs a run can use, without waiting for the answer."""
         from tuilab.tui.state.gpus import GpuQuestion
 
         self._gpus = self._gpus or GpuQuestion()
-        if self._gpus.is_due(now_s := time.monotonic()):
-            with suppress(OSError):  # there can be no process now: the next look asks again
+        now_s = time.monotonic()
+        if self._gpus.is_due(now_s):
+            with suppress(OSError):  # no process can be started now: the next call tries again
                 self._gpus.begin(now_s)
                 self._start(partial(self._see_gpus, self._gpus))
 
     def close(self) -> None:
-        """Wait for nothing that may hang."""
+        """End the question about GPUs, which may hang."""
         if self._gpus:
             self._gpus.close()
 
     def look_around(self, scenario: Scenario | None) -> None:
-        """Read the status of the scenarios, which runs are running, and the past runs of a scenario."""
+        """Read the statuses of scenarios, the running runs, and the past runs of a scenario."""
         if not self._looks_around:
             self._looks_around = True
             self._start(self._look_around)
         self.look_at(scenario)
 
     def look_at(self, scenario: Scenario | None) -> None:
-        """Look at the past runs of a scenario, when those of the one before are done."""
+        """Read the past runs of a scenario, unless those of another one are being read."""
         if self._looks_at is None and scenario:
             self._looks_at = scenario
             self._start(partial(self._look_at, scenario))
@@ -134,28 +135,28 @@ class BackgroundReader:
         self._screen.post_message(self.BoxSeen(box_line()))
 
     def _look_at_files(self) -> None:
-        has_changed = self._desk.read_again()
+        has_changed = self._session.read_again()
         self._looks_at_files = False
         if has_changed:
             self._screen.post_message(self.FilesChanged())
 
     def _see_gpus(self, question: "GpuQuestion") -> None:
-        if gpus := question.answer():
+        gpus = question.answer()
+        if gpus:
             self._screen.post_message(self.GpusSeen(gpus))
 
     def _look_around(self) -> None:
         from tuilab.runs import queue
 
-        self._seen_at, self._has_seen = store.changed_at(self._desk.root), True
-        running = self._desk.index.running()
+        self._seen_at = store.changed_at(self._session.root)
+        self._has_seen = True
+        running = self._session.index.running()
         self._looks_around = False
-        if self._desk.read_commands():
+        if self._session.read_commands():
             self._screen.post_message(self.FilesChanged())
-        self._screen.post_message(
-            self.RunsCame(
-                self._desk.statuses(), running, is_paused=queue.is_paused(self._desk.root)
-            )
-        )
+        statuses = self._session.statuses()
+        is_paused = queue.is_paused(self._session.root)
+        self._screen.post_message(self.RunsCame(statuses, running, is_paused=is_paused))
 
     def _look_at(self, scenario: Scenario) -> None:
         runs: list[PastRun] = []
@@ -163,7 +164,7 @@ class BackgroundReader:
         for run_dir in self._past_of(scenario):
             if command and len(runs) == past_runs.NEWEST:
                 break
-            past = self._desk.past(run_dir)
+            past = self._session.past(run_dir)
             if command and not command.is_of(past.run):
                 continue
             runs.append(past)
@@ -175,7 +176,7 @@ class BackgroundReader:
         self._screen.post_message(self.PastSeen(scenario, True))
 
     def _past_of(self, scenario: Scenario) -> list[Path]:
-        """Return the runs to read. The runs of a command may include some with other words, which their names do not show."""
+        """Return the runs to read; for a command also those of others with the same name."""
         if isinstance(scenario, OwnCommand):
-            return past_runs.runs_of(scenario.kind, self._desk.root)[:_OF_KIND]
-        return past_runs.runs_to_show(scenario.id, self._desk.root, self._desk.index.entry)
+            return past_runs.runs_of(scenario.kind, self._session.root)[:_MAX_NAMESAKES]
+        return past_runs.runs_to_show(scenario.id, self._session.root, self._session.index.entry)

@@ -1,6 +1,7 @@
-"""What this box is, in one line, from what can be told without asking a driver or loading torch."""
+"""Describe this machine in one line, without asking a driver or loading torch."""
 
 import os
+from collections import Counter
 from pathlib import Path
 
 from tuilab.probes.gpu.is_present import is_driver_of_windows
@@ -8,30 +9,38 @@ from tuilab.text.display import plural, show
 
 
 def box_line(root: Path = Path("/")) -> str:
-    """Return host, GPUs, torch and the cores that this process may use; `root` is where /proc is looked for."""
+    """Return host, GPUs, torch and the cores that this process may use; `root` contains /proc."""
     parts = [show(os.uname().nodename, 40), _gpus(root), _torch(), _cores()]
     return " · ".join(part for part in parts if part)
 
 
 def _gpus(root: Path) -> str:
-    """Return `2x NVIDIA H100 80GB`, as the driver's own files say it; Windows, whose driver WSL borrows, has no such files."""
+    """Return `2x H100 80GB` from the files of the driver.
+
+    In WSL, which uses the driver of Windows, these files do not exist.
+    """
     driver = root / "proc/driver/nvidia"
     if not driver.is_dir():
-        return (
-            "NVIDIA driver of Windows (WSL)" if is_driver_of_windows(root) else "no NVIDIA driver"
-        )
-    models = [_model(folder / "information") for folder in sorted(driver.glob("gpus/*"))]
-    names = dict.fromkeys(models)
-    return " + ".join(f"{models.count(name)}x {name}" for name in names) or "NVIDIA driver, no GPU"
+        if is_driver_of_windows(root):
+            return "NVIDIA driver of Windows (WSL)"
+        return "no NVIDIA driver"
+    models = Counter(_model(folder / "information") for folder in sorted(driver.glob("gpus/*")))
+    if not models:
+        return "NVIDIA driver, no GPU"
+    return " + ".join(f"{count}x {model}" for model, count in models.items())
 
 
 def _model(information: Path) -> str:
+    """Return the model of a GPU; "GPU" if it cannot be read."""
     try:
-        lines = information.read_text(errors="replace")[:4096].splitlines()
+        text = information.read_text(errors="replace")[:4096]
     except OSError:
-        lines = []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]
-    return show(models[0].removeprefix("NVIDIA "), 40) if models else "GPU"
+        return "GPU"
+    for line in text.splitlines():
+        if line.startswith("Model:"):
+            model = line.partition(":")[2].strip()
+            return show(model.removeprefix("NVIDIA "), 40)
+    return "GPU"
 
 
 def _torch() -> str:

@@ -1,4 +1,4 @@
-"""The command lines that do what the screens do, ready to be pasted into a shell."""
+"""The command lines that do the same as the screens, ready to be pasted into a shell."""
 
 import os
 from collections.abc import Sequence
@@ -22,72 +22,99 @@ def chosen_line(
     *,
     is_whole: bool,
 ) -> str:
-    """Return the command that runs a draft; without one, what is shown of a topic, which may be all of it."""
+    """Return the command that runs a draft.
+
+    Without a draft, return the command that runs the shown scenarios of a topic; `is_whole` if
+    they are all of it. If a draft has a wrong value, which its form shows, return a command for
+    help.
+    """
+    if draft is None:
+        return _topic_line(shown, root, folders, is_whole=is_whole)
     try:
-        if draft is None and shown and isinstance(shown[0], OwnCommand):
-            return line(["tuilab", "runs", *root_option(root)])
-        if draft and draft.command:
+        if draft.command:
             return own_form.run_line(draft.text, root)
-        if draft is None:
-            return line(topic_words(shown, root, folders, is_whole=is_whole))
         if draft.scenario.error:
             return line(check_words(draft.scenario.path))
         return line(run_words(draft, root, folders))
-    except TuilabError:  # the form tells what is wrong
-        if draft and draft.command:
+    except TuilabError:
+        if draft.command:
             return line(["tuilab", "exec", "--help"])
-        return line(["tuilab", "run", draft.scenario.id if draft else shown[0].topic, "--help"])
+        return line(["tuilab", "run", draft.scenario.id, "--help"])
+
+
+def _topic_line(
+    shown: Sequence[Scenario], root: Path, folders: Sequence[str], *, is_whole: bool
+) -> str:
+    if shown and isinstance(shown[0], OwnCommand):
+        return line(["tuilab", "runs", *root_option(root)])
+    try:
+        return line(topic_words(shown, root, folders, is_whole=is_whole))
+    except TuilabError:
+        return line(["tuilab", "run", shown[0].topic, "--help"])
 
 
 def run_words(draft: Draft, root: Path, folders: Sequence[str] = ()) -> list[str]:
-    """Return the words of the command that runs a draft; UsageError when it cannot be run as it is."""
+    """Return the words of the command that runs a draft.
+
+    Raise UsageError if the draft has a wrong value.
+    """
     if draft.command:
         return own_form.run_words(draft.text, root)
     words = ["tuilab", "run", _name(draft.scenario, folders)]
     params = {param.name: param for param in draft.scenario.params}
-    words += [word for name, value in draft.given.items() for word in _option(params[name], value)]
-    words += ["--quick"] if draft.is_quick else []
-    words += ["--repeat", str(draft.repeats)] if draft.repeats else []
-    words += ["--budget", draft.text(BUDGET).strip()] if draft.budget_s else []
-    words += ["--timeout", f"{draft.timeout_s:g}"] if draft.timeout_s else []
-    return words + _folders(draft.scenario.path, root, folders)
+    for name, value in draft.given.items():
+        words += _option(params[name], value)
+    if draft.is_quick:
+        words.append("--quick")
+    if draft.repeats:
+        words += ["--repeat", str(draft.repeats)]
+    if draft.budget_s:
+        words += ["--budget", draft.text(BUDGET).strip()]
+    if draft.timeout_s:
+        words += ["--timeout", f"{draft.timeout_s:g}"]
+    return words + _folder_options(draft.scenario.path, root, folders)
 
 
 def topic_words(
     shown: Sequence[Scenario], root: Path, folders: Sequence[str], *, is_whole: bool
 ) -> list[str]:
-    """Return the words of the command that runs a topic, or what is shown of it."""
-    topic, options = shown[0].topic, _folders(shown[0].path, root, folders)
-    names = [_name(one, folders) for one in shown if not one.error]
-    if names and (not is_whole or any(name.endswith(".py") for name in names)):
+    """Return the words of the command that runs a topic, or the shown scenarios of it."""
+    topic = shown[0].topic
+    options = _folder_options(shown[0].path, root, folders)
+    names = [_name(scenario, folders) for scenario in shown if not scenario.error]
+    has_files = any(name.endswith(".py") for name in names)
+    if names and (not is_whole or has_files):
         return ["tuilab", "run", *names, *options]
-    return (
-        ["tuilab", "run", *options, "--", topic]
-        if topic.startswith("-")
-        else ["tuilab", "run", topic, *options]
-    )
+    if topic.startswith("-"):
+        return ["tuilab", "run", *options, "--", topic]
+    return ["tuilab", "run", topic, *options]
 
 
 def check_words(path: str) -> list[str]:
-    """Return the words of the command that tells what is wrong with a scenario file."""
+    """Return the words of the command that reports what is wrong with a scenario file."""
     return ["tuilab", "check", path]
 
 
 def _name(scenario: Scenario, folders: Sequence[str]) -> str:
-    """Return what a scenario is called on the command line: its file where that lies in no folder of the catalogue."""
-    there = [
-        folder for folder in folders if os.path.isdir(folder)
-    ]  # one may have gone since the screens were opened
-    homes = [os.path.join(folder, "") for folder in catalog.scenario_dirs(there)]
-    return scenario.id if any(scenario.path.startswith(home) for home in homes) else scenario.path
+    """Return the id of a scenario; its path if its file is in no folder of the catalogue."""
+    # A folder may have been deleted since the screens were opened.
+    existing = [folder for folder in folders if os.path.isdir(folder)]
+    for folder in catalog.scenario_dirs(existing):
+        if scenario.path.startswith(os.path.join(folder, "")):
+            return scenario.id
+    return scenario.path
 
 
 def _option(param: Param, value: Value) -> list[str]:
-    return option_words(param.name, value if isinstance(value, bool) else spelt(param, value))
+    if isinstance(value, bool):
+        return option_words(param.name, value)
+    return option_words(param.name, spelt(param, value))
 
 
-def _folders(path: str, root: Path, folders: Sequence[str]) -> list[str]:
-    """Return the options that say where scenario and runs are, where that is not the usual place."""
-    homes = [folder for folder in folders if path.startswith(os.path.realpath(folder) + os.sep)]
-    words = [word for folder in homes for word in ("--scenarios", os.fspath(folder))]
+def _folder_options(path: str, root: Path, folders: Sequence[str]) -> list[str]:
+    """Return the options for the folders of a scenario and of the runs, without usual folders."""
+    words = []
+    for folder in folders:
+        if path.startswith(os.path.realpath(folder) + os.sep):
+            words += ["--scenarios", os.fspath(folder)]
     return [*words, *root_option(root)]

@@ -1,4 +1,4 @@
-"""What a form holds: the run as it would be ordered now, and what is wrong with it. The same rules as on the command line."""
+"""The content of a form: the next run of a scenario, checked by the rules of the command line."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,12 +21,11 @@ from tuilab.tui.state.own.own_commands import OwnCommand
 if TYPE_CHECKING:
     from tuilab.engine.messages import RunOrder
 
-GUESS, REPEAT, BUDGET, TIMEOUT = (
-    "prediction?",
-    "--repeat",
-    "--budget",
-    "--timeout",
-)  # keys that no parameter can have
+# Keys of fields that are no parameters. No parameter can have such a name.
+GUESS = "prediction?"
+REPEAT = "--repeat"
+BUDGET = "--budget"
+TIMEOUT = "--timeout"
 _GUESS = Param("prediction", "float", 0.0, label="compared with the result")
 _PARSERS = {GUESS: parse_prediction, BUDGET: parse_duration, TIMEOUT: parse_duration}
 _TIMEOUT = Param("timeout", "str", "", label="stop the run after this time: 90s, 2m, 1.5h")
@@ -40,7 +39,7 @@ _BUDGET = Param(
 
 @dataclass
 class Draft:
-    """The next run of a scenario; a field that nobody touched follows the defaults, or the quick values."""
+    """The next run of a scenario. An untouched field has its default, or its quick value."""
 
     scenario: Scenario
     is_quick: bool = False
@@ -48,32 +47,41 @@ class Draft:
 
     @property
     def fields(self) -> dict[str, Param]:
-        """Every field of the form, from top to bottom."""
+        """The fields of the form by key, from top to bottom."""
         if self.command:
             return {param.name: param for param in self.command.params}
-        guess = {GUESS: _GUESS} if "Predict" in self.scenario.sections else {}
-        own = {param.name: param for param in self.scenario.params}
-        return guess | own | {REPEAT: self._repeat_param, BUDGET: _BUDGET, TIMEOUT: _TIMEOUT}
+        fields = {}
+        if "Predict" in self.scenario.sections:
+            fields[GUESS] = _GUESS
+        for param in self.scenario.params:
+            fields[param.name] = param
+        fields[REPEAT] = self._repeat_param
+        fields[BUDGET] = _BUDGET
+        fields[TIMEOUT] = _TIMEOUT
+        return fields
 
     @property
     def command(self) -> "OwnCommand | None":
-        """The command of the user's that the form is of, where it is of no scenario."""
+        """The user's command that the form is for; None for a scenario."""
         return self.scenario if isinstance(self.scenario, OwnCommand) else None
 
     def text(self, key: str) -> str:
-        """Return what stands in a field."""
-        if self.command and key not in self.typed:
+        """Return the text of a field."""
+        if key in self.typed:
+            return self.typed[key]
+        if self.command:
             return str(self.fields[key].default)
-        return self.typed.get(
-            key, "" if is_option(key) else spelt(self.fields[key], self.standard(self.fields[key]))
-        )
+        if is_option(key):
+            return ""
+        param = self.fields[key]
+        return spelt(param, self.standard(param))
 
     def type(self, key: str, text: str) -> None:
-        """Take what was typed into a field."""
+        """Set the text of a field."""
         self.typed[key] = text
 
     def problem(self, key: str) -> str:
-        """Return what is wrong in a field; nothing when it can be used."""
+        """Return what is wrong with the text of a field, or nothing."""
         if self.command:
             return own_form.problem(self.text, key)
         text = self.text(key)
@@ -81,77 +89,78 @@ class Draft:
             return ""
         param = self.fields[key]
         try:
-            _PARSERS[key](text) if key in _PARSERS else parse(param, text)
+            if key in _PARSERS:
+                _PARSERS[key](text)
+            else:
+                parse(param, text)
         except UsageError as problem:
             return str(problem).removeprefix(f"{param.name}: ")
         return ""
 
     @property
     def problems(self) -> dict[str, str]:
-        """What is wrong, by field, from top to bottom."""
-        return {key: problem for key in self.fields if (problem := self.problem(key))}
+        """The problems by field, from top to bottom."""
+        problems = {key: self.problem(key) for key in self.fields}
+        return {key: problem for key, problem in problems.items() if problem}
 
     def is_changed(self, key: str) -> bool:
-        """Whether a field says something else than the default."""
+        """Return whether a field differs from its default."""
+        text = self.text(key)
+        if is_option(key) and not self.command:
+            return bool(text.strip())
+        param = self.fields[key]
         if self.command:
-            return self.text(key) != self.fields[key].default
-        if is_option(key):
-            return bool(self.text(key).strip())
-        return (
-            bool(self.problem(key))
-            or parse(self.fields[key], self.text(key)) != self.fields[key].default
-        )
+            return text != param.default
+        return bool(self.problem(key)) or parse(param, text) != param.default
 
     def standard(self, param: Param) -> Value:
-        """Return the value of a field that nobody touched."""
+        """Return the value of an untouched field."""
         return default_overrides([param], is_quick=self.is_quick).get(param.name, param.default)
 
     @property
     def given(self) -> dict[str, Value]:
-        """The values that a command line must name; UsageError when one cannot be used.
+        """The values that a command line has to name. UsageError if one is wrong.
 
-        A device that the user has set for good is named, too: the line is pasted where nobody has.
+        A device from the settings is named as well: where the line is pasted, they may differ.
         """
-        values = [(param, parse(param, self.text(param.name))) for param in self.scenario.params]
-        return {
-            param.name: value for param, value in values if not self._is_understood(param, value)
-        }
-
-    def _is_understood(self, param: Param, value: Value) -> bool:
-        """Say whether a value need not be named."""
-        return value == self.standard(param) and (value == param.default or not has_gpus(param))
+        values = {}
+        for param in self.scenario.params:
+            value = parse(param, self.text(param.name))
+            is_from_settings = has_gpus(param) and value != param.default
+            if value != self.standard(param) or is_from_settings:
+                values[param.name] = value
+        return values
 
     @property
     def repeats(self) -> int | None:
-        """The repeats that were asked for."""
-        return (
-            int(parse(self._repeat_param, self.text(REPEAT))) if self.text(REPEAT).strip() else None
-        )
+        """The repeats that were typed; None without a number."""
+        text = self.text(REPEAT)
+        return int(parse(self._repeat_param, text)) if text.strip() else None
 
     @property
     def budget_s(self) -> float | None:
-        """The seconds that may be spent."""
+        """The seconds that all repeats may take; None without a limit."""
         return self._duration(BUDGET)
 
     @property
     def timeout_s(self) -> float | None:
-        """The seconds after which the run is stopped."""
+        """The seconds after which the run is stopped; None without a limit."""
         return self._duration(TIMEOUT)
 
     @property
     def prediction(self) -> float | None:
-        """What the user expects the answer to the lesson's question to be."""
-        return (
-            parse_prediction(self.text(GUESS))
-            if GUESS in self.fields and self.text(GUESS).strip()
-            else None
-        )
+        """The user's answer to the question of the lesson; None without one."""
+        if GUESS not in self.fields:
+            return None
+        text = self.text(GUESS)
+        return parse_prediction(text) if text.strip() else None
 
     def _duration(self, key: str) -> float | None:
-        return parse_duration(self.text(key)) if self.text(key).strip() else None
+        text = self.text(key)
+        return parse_duration(text) if text.strip() else None
 
     def order(self, root: Path, argv: list[str]) -> "RunOrder":
-        """Return the run as it is to be started."""
+        """Return the order to start the run; `argv` is the command line that does the same."""
         if self.command:
             return own_form.order(self.text, root)
         from tuilab.engine import launch
@@ -169,7 +178,7 @@ class Draft:
         )
 
     def clear(self) -> None:
-        """Forget what was typed, but not the prediction."""
+        """Forget the typed texts, except for the prediction."""
         self.is_quick = False
         self.typed = {key: text for key, text in self.typed.items() if key == GUESS}
 
@@ -180,10 +189,10 @@ class Draft:
 
 
 def spelt(param: Param, value: Value) -> str:
-    """Return a value as it is typed for a parameter; a choice has one spelling only."""
+    """Return a value as it is typed for a parameter. A choice has only one spelling."""
     return str(value) if param.type == "choice" else spell(value)
 
 
 def is_option(key: str) -> bool:
-    """Whether a field is no parameter of the scenario; such a field may be left empty."""
+    """Return whether a field is an option, not a parameter. Such a field may be empty."""
     return not key.isidentifier()

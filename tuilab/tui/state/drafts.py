@@ -1,4 +1,4 @@
-"""The forms of all scenarios as the user left them, and what is run with them."""
+"""The forms of all scenarios as the user left them, and the orders of runs made from them."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -15,43 +15,42 @@ if TYPE_CHECKING:
 
 
 class Drafts:
-    """A draft for each scenario that the user has come to."""
+    """A draft for each scenario that the user has visited."""
 
     def __init__(self) -> None:
         self._drafts: dict[str, Draft] = {}  # by the path of the scenario
         self._asked: set[str] = set()  # scenarios whose prediction was asked for
 
     def of(self, scenario: Scenario) -> Draft:
-        """Return what the form of a scenario holds."""
+        """Return the draft of a scenario."""
         draft = self._drafts.setdefault(scenario.path, Draft(scenario))
         if draft.scenario is not scenario:  # its file was read again
-            draft = self._drafts[scenario.path] = replace(draft, scenario=scenario)
+            draft = replace(draft, scenario=scenario)
+            self._drafts[scenario.path] = draft
         return draft
 
     def what_is_wrong(self, draft: Draft | None) -> str:
-        """Return which fields of a form cannot be used, or nothing."""
-        wrong = (
-            [draft.fields[key].name for key in draft.problems]
-            if draft and not draft.scenario.error
-            else []
-        )
-        return f"✗ check {', '.join(wrong)}" if wrong else ""
+        """Return which fields of a form have wrong values, or nothing."""
+        if draft is None or draft.scenario.error:
+            return ""
+        names = [draft.fields[key].name for key in draft.problems]
+        return f"✗ check {', '.join(names)}" if names else ""
 
     def has_to_ask(self, draft: Draft) -> bool:
-        """Say whether this lesson was never done, and nobody has said what it may bring."""
+        """Return whether to ask for a prediction: the lesson is new, and there is none yet."""
         if GUESS not in draft.fields or draft.problems or draft.scenario.path in self._asked:
             return False
-        from tuilab.runs import lesson_score  # the first picture does not wait for what reads it
+        from tuilab.runs import lesson_score  # imported here: the first picture does not need it
 
         return not draft.text(GUESS).strip() and draft.scenario.id not in lesson_score.read()
 
     def note_asked(self, draft: Draft) -> None:
-        """Note that nobody is to be asked again what a scenario may bring."""
+        """Note that the prediction of a scenario was asked for."""
         self._asked.add(draft.scenario.path)
 
 
 def fill(draft: Draft, values: Mapping[str, Value], *, is_quick: bool) -> None:
-    """Put the values of a run into a draft, or as many of them as the scenario still has."""
+    """Put the values of a run into a draft, for the parameters that the scenario still has."""
     draft.clear()
     draft.is_quick = is_quick
     for param in draft.scenario.params:
@@ -59,18 +58,21 @@ def fill(draft: Draft, values: Mapping[str, Value], *, is_quick: bool) -> None:
             draft.type(param.name, spelt(param, values[param.name]))
 
 
-def order_of(draft: Draft, desk: Session) -> "RunOrder":
-    """Return what is run of a draft; UsageError while it holds something that cannot be used."""
-    return draft.order(desk.root, command_line.run_words(draft, desk.root, desk.folders)[1:])
+def order_of(draft: Draft, session: Session) -> "RunOrder":
+    """Return the order of a draft. Raise UsageError if it has a wrong value."""
+    argv = command_line.run_words(draft, session.root, session.folders)[1:]
+    return draft.order(session.root, argv)
 
 
-def orders_of_topic(scenarios: Sequence[Scenario], command: str, desk: Session) -> "list[RunOrder]":
-    """Return what is run of a topic: every scenario that can be, with its defaults."""
+def orders_of_topic(
+    scenarios: Sequence[Scenario], command: str, session: Session
+) -> "list[RunOrder]":
+    """Return the orders of all usable scenarios of a topic, with their defaults."""
     from tuilab.engine import launch
 
     argv = shlex.split(command)[1:]
-    return [
-        launch.order(scenario, {}, root=desk.root, argv=argv)
-        for scenario in scenarios
-        if not scenario.error
-    ]
+    orders = []
+    for scenario in scenarios:
+        if not scenario.error:
+            orders.append(launch.order(scenario, {}, root=session.root, argv=argv))
+    return orders

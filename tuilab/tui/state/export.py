@@ -1,4 +1,4 @@
-"""Writes a page about runs into the current folder: a key that does what `tuilab report` does."""
+"""Write a report on runs into the current folder, as `tuilab report` does."""
 
 import os
 from collections.abc import Sequence
@@ -11,8 +11,11 @@ from tuilab.runs.run_name import RunName
 from tuilab.text.display import plural, show
 
 
-def export(run_dirs: Sequence[Path], known: Sequence[Scenario]) -> str:
-    """Write the page and say where it is; TuilabError when it cannot be written."""
+def export(run_dirs: Sequence[Path], scenarios: Sequence[Scenario]) -> str:
+    """Write the report and return a sentence that says where it is.
+
+    Raise TuilabError if it cannot be written.
+    """
     from tuilab.reports import write_report
 
     try:
@@ -22,13 +25,15 @@ def export(run_dirs: Sequence[Path], known: Sequence[Scenario]) -> str:
         raise CannotRecord(
             f"the folder that tuilab was started in no longer exists; use {step}"
         ) from problem
-    write_report.write(
-        write_report.read_subjects(run_dirs), target, write_report.check_target(target), known=known
-    )
+    runs = write_report.read_subjects(run_dirs)
+    write_report.write(runs, target, write_report.check_target(target), known=scenarios)
     return f"wrote {show(target, 300)} ({plural(len(run_dirs), 'run')})"
 
 
 def _name(run_dirs: Sequence[Path]) -> str:
     first = RunName(run_dirs[0].name)
-    about = f"{len(run_dirs)}-runs" if len(run_dirs) > 1 else first.scenario[:60] or "run"
-    return f"tuilab-{about}-{first.id}.html"
+    if len(run_dirs) > 1:
+        subject = f"{len(run_dirs)}-runs"
+    else:
+        subject = first.scenario[:60] or "run"
+    return f"tuilab-{subject}-{first.id}.html"

@@ -1,6 +1,9 @@
-"""The GPUs of this box as the form of a scenario lists them: asked of NVML by a process of its own, which may hang or crash."""
+"""The GPUs of this machine, as a form lists them.
 
-from collections.abc import Mapping
+A process of its own asks NVML, because NVML may hang or crash.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,14 +12,14 @@ from tuilab.probes.gpu.own_process import NvmlProcess
 from tuilab.text.display import plural, show
 from tuilab.text.words import size
 
-_AGAIN_S = 5.0
+_PAUSE_S = 5.0  # between two questions
 
 
 @dataclass(frozen=True)
 class ListedGpu:
-    """One that a run can have, in words."""
+    """A GPU that a run can use, in words."""
 
-    label: str  # as CUDA names it, where that is known
+    label: str  # the name that CUDA has for it, if that is known
     free: str
     who: str
     name: str
@@ -24,93 +27,101 @@ class ListedGpu:
 
 @dataclass(frozen=True)
 class GpuList:
-    """What was found, and why not more."""
+    """The GPUs, and notes on what is not known about them."""
 
     gpus: tuple[ListedGpu, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 class GpuQuestion:
-    """Asks when somebody looks, but not again at once; on a box without a driver never again."""
+    """Asks for the GPUs every few seconds while the user looks; without a driver only once."""
 
     def __init__(self) -> None:
         self._apart: NvmlProcess | None = None
-        self._asked_at = -_AGAIN_S
+        self._asked_s = -_PAUSE_S
         self._is_refused = False
 
     def is_due(self, now_s: float) -> bool:
-        """Say whether to ask now."""
-        return self._apart is None and not self._is_refused and now_s - self._asked_at >= _AGAIN_S
+        """Return whether to ask now."""
+        is_idle = self._apart is None and not self._is_refused
+        return is_idle and now_s - self._asked_s >= _PAUSE_S
 
     def begin(self, now_s: float) -> None:
-        """Start the process that asks; OSError where there can be none."""
-        self._asked_at = now_s
+        """Start the process that asks. Raise OSError if it cannot be started."""
+        self._asked_s = now_s
         self._apart = NvmlProcess("list")
 
     def answer(self) -> GpuList | None:
-        """Wait for the answer, in a thread that may wait; None where nobody wants it any more, or there is nothing to say."""
-        if (apart := self._apart) is None:
+        """Wait for the answer, in a thread of its own.
+
+        Return None if the question was closed meanwhile, or if the machine has no GPU.
+        """
+        apart = self._apart
+        if apart is None:
             return None
-        said = apart.next()
+        answer = apart.next()
         is_closed = self._apart is None
         self.close()
-        self._is_refused = not isinstance(said, str) and "refusal" in said
-        return None if is_closed else listed(said)
+        self._is_refused = not isinstance(answer, str) and "refusal" in answer
+        return None if is_closed else listed(answer)
 
     def close(self) -> None:
-        """Ask no more; an answer that is waited for comes at once."""
-        apart, self._apart = self._apart, None  # the thread that waits closes it, too
+        """End the question. A thread that waits for the answer continues at once."""
+        apart = self._apart
+        self._apart = None  # first, because the waiting thread calls this method as well
         if apart is not None:
             apart.close()
 
 
-def listed(said: Mapping[str, Any] | str) -> GpuList | None:
-    """Return what the process said, in words; None on a box without a GPU."""
-    refusal = said if isinstance(said, str) else said.get("refusal", "")
+def listed(answer: Mapping[str, Any] | str) -> GpuList | None:
+    """Return the answer of the process in words; None on a machine without a GPU.
+
+    An answer that is a text is the reason why the process could not answer.
+    """
+    refusal = answer if isinstance(answer, str) else answer.get("refusal", "")
     if refusal:
-        return (
-            GpuList((), (f"the GPUs are not known: {show(refusal, 200)}",))
-            if is_gpu_there()
-            else None
-        )
-    assert not isinstance(said, str)
-    rows = said.get("listed", [])
+        if not is_gpu_there():
+            return None
+        return GpuList((), (f"the GPUs are not known: {show(refusal, 200)}",))
+    assert not isinstance(answer, str)
+    rows = answer.get("listed", [])
+    notes = []
+    if answer.get("no_numbers"):
+        notes.append(f"it is not known which GPU is cuda:0: {show(answer['no_numbers'], 200)}")
     reasons = [show(row["why"], 200) for row in rows if row["why"]]
-    numbers = (
-        [f"it is not known which GPU is cuda:0: {show(said['no_numbers'], 200)}"]
-        if said.get("no_numbers")
-        else []
-    )
-    unseen = [f"processes on the GPUs n/a: {reason}" for reason in dict.fromkeys(reasons)]
-    return GpuList(tuple(_words(row) for row in rows), tuple(numbers + unseen))
+    for reason in dict.fromkeys(reasons):
+        notes.append(f"processes on the GPUs n/a: {reason}")
+    return GpuList(tuple(_describe_gpu(row) for row in rows), tuple(notes))
 
 
-def _words(row: Mapping[str, Any]) -> ListedGpu:
+def _describe_gpu(row: Mapping[str, Any]) -> ListedGpu:
     free = "free n/a" if row["bytes_free"] is None else f"{size(row['bytes_free'])} free"
-    who = "n/a" if row["why"] else _who(row["tenants"])
-    return ListedGpu(
-        show(row["label"], 40), free, who, show(row["name"], 60).removeprefix("NVIDIA ")
-    )
+    users = "n/a" if row["why"] else _describe_users(row["tenants"])
+    name = show(row["name"], 60).removeprefix("NVIDIA ")
+    return ListedGpu(show(row["label"], 40), free, users, name)
 
 
-def _who(tenants: list[dict[str, Any]]) -> str:
-    """Return `ana 61 GiB (pid 812), bo 2 GiB (3 processes)`; where no user is known, pids may not be those seen here."""
-    by_user: dict[str, list[dict[str, Any]]] = {}
+def _describe_users(tenants: Sequence[Mapping[str, Any]]) -> str:
+    """Return `ana 61 GiB (pid 812), bo 2 GiB (3 processes)`.
+
+    If no user is known, pids are left out: they may be those of another namespace.
+    """
+    if not tenants:
+        return "no processes"
+    by_user: dict[str, list[Mapping[str, Any]]] = {}
     for tenant in tenants:
         by_user.setdefault(tenant["user"], []).append(tenant)
-    are_pids_ours = any(by_user)
-    return (
-        ", ".join(_one(show(user, 32), found, are_pids_ours) for user, found in by_user.items())
-        or "no processes"
-    )
+    has_pids = any(by_user)
+    users = [_describe_user(show(user, 32), own, has_pids) for user, own in by_user.items()]
+    return ", ".join(users)
 
 
-def _one(user: str, found: list[dict[str, Any]], are_pids_ours: bool) -> str:
-    known = [one["bytes_used"] for one in found if one["bytes_used"] is not None]
-    amount = f" {size(sum(known))}" if known else ""
-    which = (
-        f"pid {found[0]['pid']}"
-        if len(found) == 1 and are_pids_ours
-        else plural(len(found), "process", "processes")
-    )
-    return f"{user}{amount} ({which})" if user else f"{which}{amount and ','}{amount}"
+def _describe_user(user: str, tenants: Sequence[Mapping[str, Any]], has_pids: bool) -> str:
+    sizes = [tenant["bytes_used"] for tenant in tenants if tenant["bytes_used"] is not None]
+    memory = size(sum(sizes)) if sizes else ""
+    processes = plural(len(tenants), "process", "processes")
+    if len(tenants) == 1 and has_pids:
+        processes = f"pid {tenants[0]['pid']}"
+    if not user:
+        return f"{processes}, {memory}" if memory else processes
+    return f"{user} {memory} ({processes})" if memory else f"{user} ({processes})"

@@ -1,4 +1,4 @@
-"""Reads the runs in a folder for the History screen, in threads, and keeps what it knows of them."""
+"""Read the runs in a folder for the History screen, in threads."""
 
 import os
 import time
@@ -24,9 +24,10 @@ _NO_NOTES = Notes()
 
 
 class HistoryReader:
-    """One for the screen: `look` lists the runs, then `read_more` reads them, the visible ones first.
+    """Lists the runs with `look`, then reads them with `read_more`, the visible ones first.
 
-    `entries` and `notes` are those that the screen shows. They change only in its own thread, when a message is taken in.
+    `entries` and `notes` are those that the screen shows. They change only in the thread of the
+    screen, when it passes a message to `take_list` or `take`.
     """
 
     class Listed(Message):
@@ -35,12 +36,15 @@ class HistoryReader:
         def __init__(
             self,
             runs: list[str],
-            known: dict[str, RunEntry],
+            finished: dict[str, RunEntry],
             notes: dict[str, Notes],
             problem: str = "",
         ) -> None:
             super().__init__()
-            self.runs, self.known, self.notes, self.problem = runs, known, notes, problem
+            self.runs = runs
+            self.finished = finished
+            self.notes = notes
+            self.problem = problem
 
     class Read(Message):
         """Some runs were read."""
@@ -60,18 +64,16 @@ class HistoryReader:
         self._screen = screen
         self._find_index = find_index
         self._clock = clock
-        self._listed_at: float | None = None  # when runs last came or went, as they were listed
-        self._words: dict[
-            str, str
-        ] = {}  # by run: what a filter searches, of entries that were read
+        self._listed_at: float | None = None  # the time of the last change of the listed folder
+        self._words: dict[str, str] = {}  # the text that a filter searches, by run that was read
 
-    # ---- what is known
+    # ---- entries and notes
 
-    def matching(self, wanted: RunFilter) -> list[str]:
+    def matching(self, run_filter: RunFilter) -> list[str]:
         """Return the runs that match a filter."""
         runs = []
         for run, entry in self.entries.items():
-            if wanted.matches(entry, self.notes_of(run), partial(self._words_of, run)):
+            if run_filter.matches(entry, self.notes_of(run), partial(self._words_of, run)):
                 runs.append(run)
         return runs
 
@@ -82,11 +84,14 @@ class HistoryReader:
 
     @property
     def tags(self) -> list[str]:
-        """The tags that runs have."""
-        return sorted({tag for written in self.notes.values() for tag in written.tags})
+        """The tags of all runs, sorted."""
+        tags: set[str] = set()
+        for run_notes in self.notes.values():
+            tags.update(run_notes.tags)
+        return sorted(tags)
 
     def notes_of(self, run: str) -> Notes:
-        """Return what people wrote about a run."""
+        """Return the tags and the notes of a run."""
         return self.notes.get(run, _NO_NOTES)
 
     @property
@@ -97,12 +102,11 @@ class HistoryReader:
     @property
     def sizes(self) -> list[int]:
         """The bytes on disk of the runs whose size is known."""
-        return [
-            entry.bytes_total for entry in self.entries.values() if entry.bytes_total is not None
-        ]
+        sizes = [entry.bytes_total for entry in self.entries.values()]
+        return [size for size in sizes if size is not None]
 
     def is_any_recorded(self) -> bool:
-        """Return whether a run is running that may be of this machine."""
+        """Return whether a run is running, perhaps on this machine."""
         return any(entry.is_running and entry.is_of_this_box for entry in self._unfinished())
 
     @property
@@ -117,43 +121,48 @@ class HistoryReader:
         self._screen.run_worker(self._list, thread=True, exclusive=True, group="list")
 
     def take_list(self, message: Listed) -> None:
-        """Take in which runs there are."""
-        known = {**message.known, **self.entries}
-        self.entries = {run: known.get(run) or from_name(run) for run in message.runs}
+        """Use the list of runs. Entries that were read stay."""
+        entries = {**message.finished, **self.entries}
+        self.entries = {run: entries.get(run) or from_name(run) for run in message.runs}
         for run in {*self.notes, *message.notes}:
-            self._words.pop(run, None)
-        self.notes, self.problem, self.is_listed = message.notes, message.problem, True
+            self._words.pop(run, None)  # notes may have changed
+        self.notes = message.notes
+        self.problem = message.problem
+        self.is_listed = True
 
     def take(self, entries: Iterable[RunEntry]) -> set[str]:
-        """Take in entries that were read; return the runs whose entry has changed."""
-        changed = {
-            entry.run
-            for entry in entries
-            if entry.run in self.entries and entry != self.entries[entry.run]
-        }
+        """Use entries that were read. Return the runs whose entries have changed."""
+        changed = set()
         for entry in entries:
-            if entry.run in changed:
+            # A run that is listed no more was deleted meanwhile.
+            if entry.run in self.entries and entry != self.entries[entry.run]:
+                changed.add(entry.run)
                 self.entries[entry.run] = entry
                 self._words.pop(entry.run, None)
         return changed
 
     def read_more(self, in_view: Callable[[], Sequence[str]], *, is_new_list: bool = False) -> None:
-        """Read the next portion; of a new list also the runs that may have changed. Save everything once all are read."""
-        unread, seen = self.unread, set(in_view())
-        first = [entry.run for entry in self._unfinished()] if is_new_list else []
-        wanted = list(
-            dict.fromkeys([*first, *(run for run in unread if run in seen), *unread[:_PORTION]])
-        )
-        self.is_reading = bool(wanted)
-        if wanted:
-            self._screen.run_worker(
-                partial(self._read, wanted), thread=True, exclusive=True, group="read"
-            )
+        """Read the next runs, those in view first. Save the index once all are read.
+
+        With a new list, the runs that may have changed are read again before them.
+        """
+        runs = []
+        if is_new_list:
+            runs += [entry.run for entry in self._unfinished()]
+        unread = self.unread
+        visible = set(in_view())
+        runs += [run for run in unread if run in visible]
+        runs += unread[:_PORTION]
+        runs = list(dict.fromkeys(runs))
+        self.is_reading = bool(runs)
+        if runs:
+            work = partial(self._read, runs)
+            self._screen.run_worker(work, thread=True, exclusive=True, group="read")
         elif self._index.has_news and not self._unfinished():
             self.save()
 
     def read_more_soon(self, in_view: Callable[[], Sequence[str]]) -> None:
-        """Read the next portion when the screen has had its turn."""
+        """Read the next runs after the screen has handled its keys."""
         later(self._screen, _PAUSE_S, partial(self.read_more, in_view))
 
     def save(self) -> None:
@@ -162,9 +171,9 @@ class HistoryReader:
 
     def look_again(self) -> None:
         """List the runs again if one of them may have changed, or if runs came or went."""
-        if not self.is_reading and (
-            self._unfinished() or store.changed_at(self.root) != self._listed_at
-        ):
+        if self.is_reading:
+            return
+        if self._unfinished() or store.changed_at(self.root) != self._listed_at:
             self.look()
 
     @property
@@ -188,18 +197,19 @@ class HistoryReader:
 
     def _list(self) -> None:
         self._listed_at = store.changed_at(self.root)
-        known = {} if self.is_listed else self._index.finished()
+        # Only the first list needs the entries of the index.
+        finished = {} if self.is_listed else self._index.finished()
         try:
             runs = [run_dir.name for run_dir in store.list_runs(self.root)]
             problem = "" if runs else "; ".join(store.not_listed([self.root]))
         except TuilabError as error:
-            runs, problem = [], str(error)
-        written = {
-            run: notes.read(self.root / run)
-            for run in runs
-            if os.path.lexists(f"{self.root}/{run}/{notes.FILE}")
-        }
-        self._screen.post_message(self.Listed(runs, known, written, problem))
+            runs = []
+            problem = str(error)
+        run_notes = {}
+        for run in runs:
+            if os.path.lexists(f"{self.root}/{run}/{notes.FILE}"):
+                run_notes[run] = notes.read(self.root / run)
+        self._screen.post_message(self.Listed(runs, finished, run_notes, problem))
 
     def _read(self, runs: Sequence[str]) -> None:
         """Read some runs for a short time."""

@@ -1,4 +1,4 @@
-"""What there is to try after a run: what its lesson says, and the forms that a key opens."""
+"""The next steps after a run: the words of its lesson, and the forms that keys open."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from tuilab.catalogue.scenario import Scenario, Value
 from tuilab.record.summary import RunSummary
 from tuilab.tui.state.presets import Preset, try_next
 
-_MOST = 3  # that have a key
+_MAX_OPTIONS = 3  # with a key
 
 
 @dataclass(frozen=True)
 class NextSteps:
-    """The words of a lesson, and those of its options that a key opens, as it spells them."""
+    """The section "Try next" of a lesson, and its options that have a key."""
 
     scenario: Scenario | None = None
     options: tuple[Preset, ...] = ()
@@ -22,30 +22,36 @@ class NextSteps:
         return self.scenario.sections.get("Try next", "") if self.scenario else ""
 
     def form(self, number: int) -> tuple[str, dict[str, Value]] | None:
-        """Return the path of the scenario and the values of the option of a number, from 1 on; None when there is none."""
+        """Return the path of the scenario and the values of an option, counted from 1.
+
+        Return None if there is no such option.
+        """
         if self.scenario is None or number > len(self.options):
             return None
         typed = self.options[number - 1].typed
-        return self.scenario.path, {
-            p.name: parse(p, typed[p.name]) for p in self.scenario.params if p.name in typed
-        }
+        values = {}
+        for param in self.scenario.params:
+            if param.name in typed:
+                values[param.name] = parse(param, typed[param.name])
+        return self.scenario.path, values
 
 
 def next_steps(summary: RunSummary, scenario: Scenario | None) -> NextSteps:
-    """Return what there is to try after a run of a scenario."""
+    """Return the next steps after a run of a scenario, without options that the run had."""
     if scenario is None:
         return NextSteps()
-    other = [
-        option for option in try_next(scenario) if not _is_as_it_ran(option, scenario, summary)
-    ]
-    return NextSteps(scenario, tuple(other[:_MOST]))
+    options = []
+    for option in try_next(scenario):
+        if not _has_run(option, scenario, summary):
+            options.append(option)
+    return NextSteps(scenario, tuple(options[:_MAX_OPTIONS]))
 
 
-def _is_as_it_ran(option: Preset, scenario: Scenario, summary: RunSummary) -> bool:
-    """Say whether the run had all values of an option already."""
+def _has_run(option: Preset, scenario: Scenario, summary: RunSummary) -> bool:
+    """Return whether the run had all values of an option already."""
     params = {param.name: param for param in scenario.params}
-    ran = summary.run.params if summary.run else {}
-    return all(
-        name in ran and parse(params[name], text) == ran[name]
-        for name, text in option.typed.items()
-    )
+    values = summary.run.params if summary.run else {}
+    for name, text in option.typed.items():
+        if name not in values or parse(params[name], text) != values[name]:
+            return False
+    return True

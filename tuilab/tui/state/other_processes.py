@@ -10,12 +10,13 @@ from tuilab.record import presence
 from tuilab.record.events import Identity
 from tuilab.text.display import plural, show
 
-_LEAST_CORES = 0.25  # that a process has to keep busy to be named
-_SHARE = 0.005  # of a core at most, while something is timed: with thousands of processes a poll takes a tenth of a second
+_LEAST_CORES = 0.25  # that a process keeps busy if it is named
+# Of a core at most, because something is timed. With thousands of processes, a poll takes 0.1 s.
+_SHARE = 0.005
 
 
 class OtherProcesses:
-    """Polls /proc, and polls it less often where that takes long."""
+    """Polls /proc, less often if that takes long."""
 
     def __init__(self) -> None:
         self._busy = BusyProcesses()
@@ -23,7 +24,10 @@ class OtherProcesses:
         self._due_s = 0.0
 
     def describe(self, supervisor: Identity) -> str:
-        """Return who keeps cores busy besides a run and these screens; nothing for a run on another machine."""
+        """Return the busy processes besides the run and these screens, in words.
+
+        For a run on another machine, return nothing.
+        """
         if time.monotonic() >= self._due_s:
             began_s = time.thread_time()
             self._words = self._poll(supervisor)
@@ -42,7 +46,7 @@ class OtherProcesses:
 
 
 def describe_busy(busy: Sequence[Process] | None) -> str:
-    """Return who keeps cores busy, by user: `bob 2 processes 3.1 cores`; nothing if nobody does."""
+    """Return the busy processes by user: `bob 2 processes 3.1 cores`; nothing if there are none."""
     by_user: dict[str, list[float]] = {}
     for process in busy or ():
         if process.cores is not None and process.cores >= _LEAST_CORES:

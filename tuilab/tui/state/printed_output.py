@@ -1,4 +1,4 @@
-"""What a run printed: its last lines for a pane, and all that was kept of it for a pager."""
+"""The output of a run: its last lines for a pane, and all kept lines for a pager."""
 
 import os
 from contextlib import suppress
@@ -12,15 +12,15 @@ from tuilab.storage.files import open_regular
 from tuilab.text.words import size
 
 STREAMS = ("stdout", "stderr")
-_TAIL = 16 * 1024  # bytes of each stream that a pane looks at
-_MOST = 4 * 1024 * 1024  # more than a run keeps
+_TAIL_BYTES = 16 * 1024  # of each stream, read for a pane
+_WHOLE_BYTES = 4 * 1024 * 1024  # more than a run keeps
 LINES = 200
-_LONGEST = 1000  # characters of a line in a pane
+_MAX_LINE = 1000  # characters of a line in a pane
 
 
 @dataclass(frozen=True)
 class OutputTail:
-    """The last lines of a file, which has so many bytes, and whether they are all."""
+    """The last lines of a file; `is_whole` if they are all its lines."""
 
     lines: list[str]
     bytes_total: int
@@ -29,57 +29,61 @@ class OutputTail:
 
 @dataclass(frozen=True)
 class Seam:
-    """Where a stream was cut, behind so many bytes of what was kept, and what is to be said of it."""
+    """A gap in a kept stream, after `at` bytes, and the words about it."""
 
     at: int
     words: str
 
 
 def seam_of(path: Path, summary: RunSummary) -> Seam | None:
-    """Return where the file of a stream has a gap; None where all was kept, as far as is known."""
+    """Return the gap in the file of a stream; None if there is none, as far as is known."""
     stream = path.stem
-    if output := summary.outputs.get(stream):
+    output = summary.outputs.get(stream)
+    if output:
         words = dropped_words(summary).get(stream)
         return Seam(output.bytes_head, words) if words else None
+    # The run is running: how much it has printed is recorded only at its end.
     with suppress(OSError):
-        if path.lstat().st_size >= HEAD + TAIL:  # how many bytes there were is recorded at the end
-            return Seam(
-                HEAD, f"{stream}: only its first {size(HEAD)} and last {size(TAIL)} are kept"
-            )
+        if path.lstat().st_size >= HEAD + TAIL:
+            words = f"{stream}: only its first {size(HEAD)} and last {size(TAIL)} are kept"
+            return Seam(HEAD, words)
     return None
 
 
 def tail(path: Path, seam: Seam | None = None) -> OutputTail:
-    """Return the last lines of a file; a line that was overwritten by carriage returns is its last state."""
-    data, total = _end(path, _TAIL)
-    every = _lines(data, total - len(data), seam)
-    lines = [line.rpartition("\r")[2] for line in every][1 if total > len(data) else 0 :]
-    return OutputTail(
-        [line[:_LONGEST] for line in lines[-LINES:]],
-        total,
-        total == len(data) and len(lines) <= LINES,
-    )
+    """Return the last lines of a file. Of a line with carriage returns, the last state counts."""
+    data, bytes_total = _read_end(path, _TAIL_BYTES)
+    lines = [line.rpartition("\r")[2] for line in _lines(data, bytes_total - len(data), seam)]
+    is_cut = bytes_total > len(data)
+    if is_cut:
+        lines = lines[1:]  # the first line may have lost its beginning
+    is_whole = bytes_total == len(data) and len(lines) <= LINES
+    last_lines = [line[:_MAX_LINE] for line in lines[-LINES:]]
+    return OutputTail(last_lines, bytes_total, is_whole)
 
 
 def whole(run_dir: Path, summary: RunSummary) -> str:
-    """Return all that was kept of what a run printed, each stream after the path of its file; a mark is where it was cut.
+    """Return all kept output of a run, each stream after the path of its file, with marked gaps.
 
-    What stood on a line before it was overwritten has a line of its own.
+    Each state of a line with carriage returns has a line of its own.
     """
     parts = []
     for stream in STREAMS:
         path = run_dir / f"{stream}.log"
-        if lines := _lines(_end(path, _MOST)[0], 0, seam_of(path, summary)):
-            parts.append(
-                "\n".join([f"== {path}", *(state for line in lines for state in line.split("\r"))])
-            )
-        elif why := _why_not(path):
-            parts.append(f"== {path}\n--- cannot be read: {why} ---")
+        data, _ = _read_end(path, _WHOLE_BYTES)
+        lines = _lines(data, 0, seam_of(path, summary))
+        if lines:
+            states = "\n".join(lines).replace("\r", "\n")
+            parts.append(f"== {path}\n{states}")
+            continue
+        reason = _why_unreadable(path)
+        if reason:
+            parts.append(f"== {path}\n--- cannot be read: {reason} ---")
     return "\n\n".join(parts)
 
 
 def _lines(data: bytes, start: int, seam: Seam | None) -> list[str]:
-    """Return the lines of what a file has from a byte on, with a mark where it was cut."""
+    """Return the lines of the part of a file that begins at a byte, with a mark for the gap."""
     if seam is None or not start <= seam.at <= start + len(data):
         return _split(data)
     cut = seam.at - start
@@ -91,8 +95,8 @@ def _split(data: bytes) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _why_not(path: Path) -> str:
-    """Return why a file cannot be read; nothing where it can be, or where there is none."""
+def _why_unreadable(path: Path) -> str:
+    """Return why a file cannot be read; nothing if it can be read or does not exist."""
     try:
         os.close(open_regular(path))
     except FileNotFoundError:
@@ -102,10 +106,10 @@ def _why_not(path: Path) -> str:
     return ""
 
 
-def _end(path: Path, limit: int) -> tuple[bytes, int]:
-    """Return the last bytes of a file, and how many it has."""
+def _read_end(path: Path, limit: int) -> tuple[bytes, int]:
+    """Return the last bytes of a file, at most `limit`, and the size of the file."""
     with suppress(OSError), open(open_regular(path), "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        file.seek(max(size - limit, 0))
-        return file.read(limit), size
+        bytes_total = os.fstat(file.fileno()).st_size
+        file.seek(max(bytes_total - limit, 0))
+        return file.read(limit), bytes_total
     return b"", 0

@@ -1,4 +1,7 @@
-"""The run that a screen shows: live while it is running, or replayed. It is read in portions, so that keys are answered."""
+"""The run that a screen shows, live or replayed.
+
+It is read in portions, so that keys are answered in between.
+"""
 
 import time
 from bisect import bisect_right
@@ -21,17 +24,17 @@ GONE = "deleted"  # no state of a run: there is no record of it any more
 WAS_DELETED = "was deleted; the screen shows what was read before"
 _PORTION_S = 0.05
 _SLOW_S = 2.0  # between two pictures on a slow link, so that keys are answered in between
-_GLANCE_S = (
-    1.0  # between two pictures while a long record is read: each takes as long as reading some MiB
-)
+# Between two pictures while a long record is read: each takes as long as reading some MiB.
+_LOADING_S = 1.0
 _SPEEDS = (0.1, 1000.0)
 _WHOLE_S = 30.0  # a longer run is replayed faster, so that the replay takes no longer than this
 
 
 class RunSource:
-    """What a screen and its panes ask of a run. The action `play('seek', 0.05)` is `seek(0.05)` here.
+    """The interface of a run for a screen and its panes.
 
-    Each of these actions returns the source that is to be shown from then on.
+    The action `play('seek', 0.05)` calls `seek(0.05)`. Each of these actions returns the source
+    that is shown from then on.
     """
 
     is_live = True  # not a replay
@@ -39,15 +42,13 @@ class RunSource:
     def __init__(self, run_dir: Path, watch: Watch) -> None:
         self.run_dir = run_dir
         self.summary = watch.summary
-        self.arms: list[
-            str
-        ] = []  # in the order in which they are told apart, the same in every pane
-        self.state: str = ""  # until the record is read, or somebody has looked at its end
+        self.arms: list[str] = []  # in an order that all panes share, because it sets the styles
+        self.state: str = ""  # empty until the record, or at least its end, was read
         self.is_caught_up = False
         self.is_frozen = False
-        self.has_news = False  # that is not on the screen yet
+        self.has_news = False  # whether something new is not on the screen yet
         self._watch = watch
-        self._shown_at = 0.0
+        self._shown_s = 0.0  # the time of the last picture
 
     @property
     def is_over(self) -> bool:
@@ -56,17 +57,17 @@ class RunSource:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the run began, or that it took."""
+        """The seconds since the run began; of a finished run, its duration."""
         raise NotImplementedError
 
     @property
     def age_s(self) -> float:
-        """Seconds since the last record; 0 if none will come."""
+        """The seconds since the last record; 0 if no more records will come."""
         return 0.0
 
     @property
     def warning(self) -> str:
-        """What keeps a running run from being recorded."""
+        """The reason why a running run cannot be recorded, or nothing."""
         return ""
 
     @property
@@ -76,7 +77,7 @@ class RunSource:
 
     @property
     def bytes_read(self) -> tuple[int, int]:
-        """How much of the record was read, and its size."""
+        """The bytes of the record that were read, and its size."""
         return self._watch.bytes_read
 
     def read(self) -> bool:
@@ -87,13 +88,14 @@ class RunSource:
         self._watch.close()
 
     def is_picture_fresh(self, *, is_link_slow: bool, is_more_read: bool) -> bool:
-        """Say whether the last picture will do: the link cannot take the next one yet, or more is read at once."""
-        age_s = time.monotonic() - self._shown_at
-        return (is_link_slow and age_s < _SLOW_S) or (is_more_read and age_s < _GLANCE_S)
+        """Return whether the last picture is new enough for a slow link, or while more is read."""
+        age_s = time.monotonic() - self._shown_s
+        return (is_link_slow and age_s < _SLOW_S) or (is_more_read and age_s < _LOADING_S)
 
     def note_picture(self) -> None:
         """Note that everything is on the screen."""
-        self._shown_at, self.has_news = time.monotonic(), False
+        self._shown_s = time.monotonic()
+        self.has_news = False
 
     def freeze(self) -> "RunSource":
         """Freeze the display, or resume it; play or pause a replay."""
@@ -152,7 +154,7 @@ class LiveRun(RunSource):
 
     def read(self) -> bool:
         deadline = time.monotonic() + _PORTION_S
-        before = self.summary.records, self.state
+        old_state = self.summary.records, self.state
         while time.monotonic() < deadline:
             if not self._watch.refresh():
                 self.is_caught_up = True
@@ -160,7 +162,7 @@ class LiveRun(RunSource):
         note_arms(self.arms, self.summary)
         if self.is_caught_up:
             self.state = self._watch.state()
-        return (self.summary.records, self.state) != before
+        return (self.summary.records, self.state) != old_state
 
     def freeze(self) -> RunSource:
         if self.is_over:
@@ -170,7 +172,7 @@ class LiveRun(RunSource):
 
 
 class Replay(RunSource):
-    """A finished run; what it shows is what a live screen would have shown at that moment."""
+    """A finished run, shown as a live screen would have shown it at a moment of the replay."""
 
     is_live = False
 
@@ -179,16 +181,15 @@ class Replay(RunSource):
         self.summary = RunSummary()  # of the moment that is replayed
         self.is_playing = True
         self.speed = 1.0
-        self._items: list[
-            tuple[str, Item]
-        ] = []  # all but the points of series, which are cut instead
-        self._folded = 0  # how many of them the summary has
+        # All records but the points of series, which are cut instead.
+        self._items: list[tuple[str, Item]] = []
+        self._folded = 0  # the number of items that the summary has
         self._position = 0  # nanoseconds since the first record
         self._polled_s = time.monotonic()
 
     @property
     def whole_s(self) -> float:
-        """How long the run took."""
+        """The duration of the run."""
         return self._watch.summary.elapsed_s
 
     @property
@@ -208,7 +209,8 @@ class Replay(RunSource):
             self._load()
             return False
         now_s = time.monotonic()
-        passed_s, self._polled_s = now_s - self._polled_s, now_s
+        passed_s = now_s - self._polled_s
+        self._polled_s = now_s
         if not self.is_playing or self.is_over:
             return False
         self._go_to(self._position + round(passed_s * self.speed * 1e9))
@@ -226,7 +228,8 @@ class Replay(RunSource):
     def seek(self, share: float) -> RunSource:
         if self.is_caught_up:
             self._go_to(self._position + round(share * self.whole_s * 1e9))
-            self._shown_at, self.has_news = 0.0, True
+            self._shown_s = 0.0
+            self.has_news = True
         return self
 
     def _load(self) -> None:
@@ -242,15 +245,17 @@ class Replay(RunSource):
                 self._polled_s = time.monotonic()
                 self._go_to(0)
                 return
-            self._items += [
-                item for item in items if not isinstance(item[1], events.Logged | events.Sampled)
-            ]
+            for writer, item in items:
+                if not isinstance(item, events.Logged | events.Sampled):
+                    self._items.append((writer, item))
 
     def _go_to(self, position: int) -> None:
+        """Show the run at a position. Backwards, the summary is made again from the start."""
         whole = self._watch.summary
         position = min(max(position, 0), whole.last_t - whole.first_t)
         if position < self._position or not self._folded:
-            self.summary, self._folded = RunSummary(first_t=whole.first_t), 0
+            self.summary = RunSummary(first_t=whole.first_t)
+            self._folded = 0
         self._position = position
         moment = whole.first_t + position
         end = bisect_right(self._items, moment, key=_time_of)
@@ -262,15 +267,17 @@ class Replay(RunSource):
         self.state = self.summary.state
 
 
-def note_arms(known: list[str], summary: RunSummary) -> None:
-    """Append the arms that have come since; those that are known keep their place."""
-    every = {arm for _, arm, _ in summary.series} | {arm for _, arm in summary.blocks}
-    every |= {arm for _, race in summary.races for arm in race.arms}
-    if not every <= {
-        *known,
-        "",
-    }:  # to put thousands in order takes longer than to see that none has come
-        known += [*dict.fromkeys([*known, *summary.arms_in_order()])][len(known) :]
+def note_arms(arms: list[str], summary: RunSummary) -> None:
+    """Append new arms to a list. The arms in the list keep their places."""
+    current = {arm for _, arm, _ in summary.series}
+    current.update(arm for _, arm in summary.blocks)
+    for _, race in summary.races:
+        current.update(race.arms)
+    # Sorting thousands of arms takes longer than this check.
+    if current <= {*arms, ""}:
+        return
+    merged = list(dict.fromkeys([*arms, *summary.arms_in_order()]))
+    arms += merged[len(arms) :]
 
 
 def _time_of(item: tuple[str, Item]) -> int:
@@ -285,7 +292,7 @@ def _cut_all(series: Iterable[tuple[Key, Series]], t: int) -> Iterator[tuple[Key
 
 
 def cut(series: Series, t: int) -> Series:
-    """Return a series as it was at a moment; a bucket counts from its first point on."""
+    """Return a series as it was at a moment. A bucket counts from its first point on."""
     if t >= series.last_t:
         return series
     end = bisect_right(series.times, t)
@@ -304,9 +311,7 @@ def cut(series: Series, t: int) -> Series:
         gaps=[gap for gap in series.gaps if gap <= t],
     )
     if end:
-        part.last, part.last_step, part.last_t = (
-            series.highs[end - 1],
-            series.steps[end - 1],
-            series.times[end - 1],
-        )
+        part.last = series.highs[end - 1]
+        part.last_step = series.steps[end - 1]
+        part.last_t = series.times[end - 1]
     return part

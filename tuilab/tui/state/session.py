@@ -1,6 +1,6 @@
-"""What every screen has at hand: the scenarios, the folder of runs, the settings, and how a run is started.
+"""The session of the app: the scenarios, the folder of runs, the settings, and how runs start.
 
-What is needed only for runs is loaded when there is one: the first picture does not wait for it.
+Modules that only runs need are imported with the first run, which keeps the first picture fast.
 """
 
 import os
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """One for the app; the screens ask it instead of the disk."""
+    """One for the app. The screens ask it instead of reading files themselves."""
 
     def __init__(
         self,
@@ -39,103 +39,117 @@ class Session:
         is_read_only: bool = False,
     ) -> None:
         self.root = root
-        self.is_read_only = is_read_only  # nothing may be started, ended, changed or written
-        self.index = Index(root, is_kept=not is_read_only)  # of the runs there
+        self.is_read_only = is_read_only  # nothing can be started, stopped, changed or written
+        self.index = Index(root, is_kept=not is_read_only)
         self.folders = folders
         self.settings = settings
-        self.fps = fps  # how often what is new is drawn
+        self.fps = fps  # pictures of new data in a second
         self.is_learning = False  # the screens open at the next lesson
-        self.started: list[str] = []  # the runs started from here, which may go on after we leave
-        self.watched: dict[str, None] = {}  # the runs that were looked at here
-        self._files: list[str] = []  # of scenarios in none of the folders, of which there are runs
-        self.commands: list[
-            Scenario
-        ] = []  # of the user's that ran last; the form of a new one is among them
-        self.calibration: Subcommand | None = None  # the one that was started from here last
-        self._told_ended = 0  # how many of them were over when that was asked
+        self.started: list[str] = []  # the runs started here, which continue after the app quits
+        self.watched: dict[str, None] = {}  # the runs that were opened here
+        self._files: list[str] = []  # of scenarios outside the folders that have runs
+        self.commands: list[Scenario] = []  # the user's last commands, and the form of a new one
+        self.calibration: Subcommand | None = None  # the last one that was started here
+        self._reported_count = 0  # of the started runs, those that `ended` has returned
         self._spare: Spare | None = None
-        self._past: dict[str, PastRun] = {}  # by name, of the runs that the Lab has shown
-        self._stamps: dict[str, str] | None = None  # of the files, when they were looked at last
+        self._past: dict[str, PastRun] = {}  # finished runs that the Lab has shown, by name
+        self._stamps: dict[str, str] | None = None  # of the scenario files as they were read last
 
     @cached_property
     def scenarios(self) -> list[Scenario]:
-        """The catalogue, as it was read last."""
+        """The catalogue as it was read last."""
         return self._load()
 
     def _load(self) -> list[Scenario]:
-        listed = catalog.load(self.folders)
-        files = [file for file in self._files if os.path.isfile(file)]
-        return [*listed, *(one for file in files for one in catalog.find(listed, file))]
+        scenarios = catalog.load(self.folders)
+        extra_scenarios = []
+        for file in self._files:
+            if os.path.isfile(file):
+                extra_scenarios += catalog.find(scenarios, file)
+        return [*scenarios, *extra_scenarios]
 
     def take_file(self, file: str) -> None:
-        """Have the scenario of a file in the catalogue, whether it lies in one of the folders or not."""
+        """Add the scenario of a file to the catalogue, even if it is in none of the folders."""
         path = os.path.realpath(file)
-        if path not in (one.path for one in self.scenarios) and os.path.isfile(path):
+        is_new = all(scenario.path != path for scenario in self.scenarios)
+        if is_new and os.path.isfile(path):
             self._files.append(path)
             self.scenarios = [*self.scenarios, *catalog.find(self.scenarios, path)]
 
     def scenario_of(self, run: "RunStarted", run_dir: Path) -> Scenario | None:
-        """Return the scenario that a run was made from: that of the named file, while it is there, else by its name."""
+        """Return the scenario of a run: that of its file if it exists, else one of its name."""
         if run.command:
             return self._command_of(run)
         from tuilab.runs.command_line import file_of
 
-        file = (
-            os.path.realpath(named) if (named := file_of(run)) and not is_imported(run_dir) else ""
-        )
-        if file:
+        file = ""
+        named_file = file_of(run)
+        if named_file and not is_imported(run_dir):
+            file = os.path.realpath(named_file)
             self.take_file(file)
-        same = [one for one in self.scenarios if one.id == run.scenario]
-        return next((one for one in same if one.path == file), next(iter(same), None))
+        namesakes = [scenario for scenario in self.scenarios if scenario.id == run.scenario]
+        for scenario in namesakes:
+            if scenario.path == file:
+                return scenario
+        return namesakes[0] if namesakes else None
 
     def _command_of(self, run: "RunStarted") -> Scenario:
-        """Return the command of the user's that a run was of, which is listed from then on."""
+        """Return the user's command of a run, and list it from now on."""
         from tuilab.tui.state.own import own_commands
 
         command = own_commands.of_run(run)
-        known = {one.path: one for one in self.commands}
-        if command.path not in known:
-            self.commands = [command, *self.commands]
-        return known.get(command.path, command)
+        for listed_command in reversed(self.commands):
+            if listed_command.path == command.path:
+                return listed_command
+        self.commands = [command, *self.commands]
+        return command
 
     @property
     def listed(self) -> list[Scenario]:
-        """What the Lab lists: the user's own commands first, as long as there are any."""
-        return (
-            [*self.commands, *self.scenarios]
-            if len(self.commands) > 1
-            else [*self.scenarios, *self.commands]
-        )
+        """The list of the Lab. The user's commands come first, if any command has run."""
+        if len(self.commands) > 1:
+            return [*self.commands, *self.scenarios]
+        return [*self.scenarios, *self.commands]
 
     def read_commands(self) -> bool:
-        """Read which commands of the user's ran last, and say whether that is news."""
+        """Read the user's last commands. Return whether they have changed."""
         from tuilab.tui.state.own import own_commands
 
-        found: list[Scenario] = [*own_commands.last(self.past, self.root)]
-        before, self.commands = self.commands, found
-        return found != before
+        commands: list[Scenario] = [*own_commands.last(self.past, self.root)]
+        old_commands = self.commands  # read late: the screens may have added one meanwhile
+        self.commands = commands
+        return commands != old_commands
 
     def read_again(self) -> bool:
-        """Read the catalogue again where a file came, went or changed, and say so; a scenario that says the same stays."""
+        """Read the catalogue again if a file has changed. Return whether a scenario has changed.
+
+        A scenario that is equal stays the same object, by which the screens recognise it. If a
+        folder or a file cannot be read any more, the old catalogue stays.
+        """
         try:
             stamps = catalog.stamps(self.folders) | {file: _stamp(file) for file in self._files}
             if stamps == self._stamps:
                 return False
-            before = {one.path: one for one in self.scenarios}
-            found = [
-                before[one.path] if before.get(one.path) == one else one for one in self._load()
-            ]
-        except TuilabError:  # a folder or a file has gone: what it held is known as it was
+            scenarios = self._load_reusing_old()
+        except TuilabError:
             return False
         self._stamps = stamps
-        has_changed = [*map(id, found)] != [*map(id, self.scenarios)]
-        self.scenarios = found
+        has_changed = list(map(id, scenarios)) != list(map(id, self.scenarios))
+        self.scenarios = scenarios
         self.__dict__.pop("topics", None)
         return has_changed
 
+    def _load_reusing_old(self) -> list[Scenario]:
+        old_scenarios = {scenario.path: scenario for scenario in self.scenarios}
+        scenarios = []
+        for scenario in self._load():
+            old_scenario = old_scenarios.get(scenario.path)
+            scenarios.append(old_scenario if old_scenario == scenario else scenario)
+        return scenarios
+
     @cached_property
     def topics(self) -> dict[str, str]:
-        """What each topic is about."""
+        """A sentence about each topic."""
         return catalog.topics(self.folders)
 
     def statuses(self) -> dict[str, ScenarioStatus]:
@@ -143,7 +157,7 @@ class Session:
         return statuses(self.index)
 
     def past(self, run_dir: Path) -> "PastRun":
-        """Return a run as the Lab shows it; a finished one is read once."""
+        """Return a run as the Lab shows it. A finished run is read only once."""
         from tuilab.runs.entry import is_newborn
         from tuilab.runs.past_runs import read_past_run
 
@@ -155,60 +169,68 @@ class Session:
         return past
 
     def start(self, order: "RunOrder") -> Path:
-        """Start a run, which may wait for its turn in the queue, and return its folder."""
+        """Start a run, which may be queued at first, and return its folder."""
         from tuilab.engine import launch
 
         order.waits = waits(order)
-        spare, self._spare = self._spare, None
+        spare = self._spare
+        self._spare = None
         run_dir, _ = launch.start(order, spare)
         self.started.append(run_dir.name)
         return run_dir
 
     def prepare(self) -> None:
-        """Keep a spare process ready for the next run, so that it starts at once; not to be called while a run goes on."""
+        """Start a spare process, so that the next run starts at once.
+
+        It must not be called while a run is running, because it would disturb the run.
+        """
         if self._spare is None:
             from tuilab.engine import spare
 
             self._spare = spare.prepare()
 
     def leave(self) -> None:
-        """Give back what was kept ready."""
+        """End the spare process."""
         if self._spare is not None:
             self._spare.dismiss()
             self._spare = None
 
     def ended(self) -> "list[RunEntry]":
-        """Return what is known of the runs started from here that are over since this was asked last, in their order."""
-        found: list[RunEntry] = []
-        for name in self.started[self._told_ended :]:
+        """Return the runs started here that have ended since the last call, in their order.
+
+        A run counts only when all runs that were started before it have ended.
+        """
+        entries: list[RunEntry] = []
+        for name in self.started[self._reported_count :]:
             entry = self.index.entry(name)
             if entry.is_running:
                 break
-            found.append(entry)
-        self._told_ended += len(found)
-        return found
+            entries.append(entry)
+        self._reported_count += len(entries)
+        return entries
 
     def is_running(self) -> bool:
-        """Whether a run that was started from here goes on."""
+        """Return whether a run that was started here is running."""
         return any(self.is_going_on(self.root / run) for run in reversed(self.started))
 
     def going_on(self) -> "list[RunEntry]":
-        """Return the runs that were started from here and go on."""
-        return [entry for entry in map(self.index.entry, self.started) if entry.is_running]
+        """Return the running runs that were started here."""
+        entries = [self.index.entry(name) for name in self.started]
+        return [entry for entry in entries if entry.is_running]
 
     def is_going_on(self, run_dir: Path) -> bool:
         return self.index.entry(run_dir.name).is_running
 
 
 def waits(order: "RunOrder") -> bool:
-    """Say whether a run that is started here waits for its turn; a command that is watched begins as without tuilab."""
+    """Return whether a new run is queued. A watched command starts at once, as without tuilab."""
     return order.command is None or bool(order.command.arms)
 
 
 def _stamp(file: str) -> str:
-    """Return what changes when a file does; of one that is gone nothing."""
+    """Return a text that changes when a file does; nothing if the file is gone."""
     try:
-        seen = os.stat(file)
+        status = os.stat(file)
     except OSError:
         return ""
-    return f"{seen.st_mtime_ns} {seen.st_size} {seen.st_ino}"
+    return f"{status.st_mtime_ns} {status.st_size} {status.st_ino}"

@@ -1,6 +1,6 @@
-"""What the screens remember from one time to the next; whatever cannot be read or written is done without.
+"""The settings that the screens keep. Settings that cannot be read or written are left out.
 
-Several screens may be open at once: each writes down what was changed on it, and leaves the rest to the others.
+Several apps may be open at once. Each writes only the settings that were changed in it.
 """
 
 import os
@@ -14,78 +14,79 @@ from tuilab.storage import places, user_data
 from tuilab.storage.files import Unusable, locked, read_small
 
 _LIMIT = 64 * 1024
-_NOT_KEPT = (
-    "is_zoomed",
-    "found",
-)  # whoever comes back wants to see that there are other panes; `found` is what was read
-_PATIENCE_S = 1.0
-_LONGEST = 200  # characters of words that are kept
-_SCENARIOS = 100  # whose choice of charts is kept
+# A zoom is not kept: at the next start, the other panes should be visible.
+_NOT_KEPT = ("is_zoomed", "found")
+_LOCK_TIMEOUT_S = 1.0
+_MAX_WORDS = 200  # characters of a filter that are kept
+_MAX_SCENARIOS = 100  # whose choice of charts is kept
 
 
 @dataclass
 class Settings:
-    """Choices of the user that the screens made for good."""
+    """Choices of the user that are kept for the next start."""
 
     theme: str = "tuilab-dark"
-    scenario: str = ""  # the one chosen last
-    part: str = "lesson"  # of the Lab screen that was open last
-    symbols: str = ""  # braille, block or ascii; "": what the locale allows
-    pane: str = ""  # of the Run screen that had the focus last
-    is_zoomed: bool = False  # whether that pane fills the screen; of this sitting alone
-    is_smooth: bool = False  # lines of a run
-    is_timed: bool = False  # seconds along their axis, not steps
-    has_others: bool = False  # the curves of other runs behind them
+    scenario: str = ""  # the last chosen one
+    part: str = "lesson"  # the last open part of the Lab screen
+    symbols: str = ""  # braille, block or ascii; empty: as the locale allows
+    pane: str = ""  # the last focused pane of the Run screen
+    is_zoomed: bool = False  # whether that pane fills the screen; not kept
+    is_smooth: bool = False  # whether curves are smoothed
+    is_timed: bool = False  # whether the x axis is seconds, not steps
+    has_others: bool = False  # whether other runs are overlaid
     has_seen_hint: bool = False
-    charts: dict[str, Any] = field(
-        default_factory=dict
-    )  # of each scenario: which were shown last, as `keep_charts` has it
-    found: dict[str, Any] = field(
-        default_factory=dict, compare=False
-    )  # what of all this was read; of new ones nothing
+    # The last choice of charts of each scenario, as `keep_charts` stores it.
+    charts: dict[str, Any] = field(default_factory=dict)
+    # The settings as they were read; empty for new settings.
+    found: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
 def load(*, is_read_only: bool = False) -> Settings:
-    """Return the settings as they were left; of a file of no use the defaults."""
-    found = None
+    """Return the kept settings; the defaults if the file cannot be used."""
+    settings = None
     with suppress(TuilabError):
         if not is_read_only:
-            _move_old()
-        found = user_data.read(places.settings_file(), _decode, _LIMIT)
-    found = found or Settings()
-    found.found = deepcopy(_kept(found))
-    return found
+            _move_old_file()
+        settings = user_data.read(places.settings_file(), _decode, _LIMIT)
+    if settings is None:
+        settings = Settings()
+    settings.found = deepcopy(_kept(settings))
+    return settings
 
 
-def _move_old() -> None:
-    """Bring the file of the first versions to its place, unless there is one already, or it is somebody else's."""
-    old, place = places.old_settings_file(), places.settings_file()
+def _move_old_file() -> None:
+    """Move the file of the first versions to its new place.
+
+    It stays if there is a new file already, or if it belongs to another user.
+    """
+    old_file = places.old_settings_file()
     with suppress(OSError, Unusable):
-        if not os.path.lexists(place) and os.lstat(old).st_uid == os.geteuid():
-            found = read_small(old, _decode, _LIMIT)
-            save(found)
-            os.unlink(old)
+        has_new_file = os.path.lexists(places.settings_file())
+        if not has_new_file and os.lstat(old_file).st_uid == os.geteuid():
+            save(read_small(old_file, _decode, _LIMIT))
+            os.unlink(old_file)
 
 
 def save(settings: Settings) -> None:
-    """Keep what of the settings was changed; new ones are kept whole."""
+    """Write the settings that have changed. New settings are written completely."""
     with suppress(OSError, TuilabError):
         path = places.settings_file()
         folder = os.path.dirname(path)
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        with locked(folder, _PATIENCE_S):  # others may be left in this moment
+        with locked(folder, _LOCK_TIMEOUT_S):  # another app may quit at the same moment
             user_data.update(path, _changes(settings), _LIMIT)
 
 
 def _changes(settings: Settings) -> dict[str, Any]:
-    now, found = _kept(settings), settings.found
-    changes = {
-        name: value for name, value in now.items() if name not in found or value != found[name]
-    }
-    if found and "charts" in changes:
-        changes["charts"] = _merge_charts(
-            load(is_read_only=True).charts, found["charts"], settings.charts
-        )
+    """Return the settings that differ from those that were read."""
+    old = settings.found
+    changes = {}
+    for name, value in _kept(settings).items():
+        if name not in old or value != old[name]:
+            changes[name] = value
+    if old and "charts" in changes:
+        current = load(is_read_only=True).charts  # another app may have changed them
+        changes["charts"] = _merge_charts(current, old["charts"], settings.charts)
     return changes
 
 
@@ -94,44 +95,51 @@ def _kept(settings: Settings) -> dict[str, Any]:
 
 
 def _decode(data: bytes) -> Settings:
-    """Take in each choice of the right kind; one that another tuilab made, or a hand broke, has its default."""
-    found = user_data.fields_of(data)
-    kinds = {name: type(default) for name, default in _kept(Settings()).items()}
-    chosen: dict[str, Any] = {
-        name: found[name] for name, kind in kinds.items() if type(found.get(name)) is kind
-    }
-    return Settings(**chosen)
+    """Return the settings in a file. A setting of a wrong type has its default.
+
+    Another version of tuilab, or an edit by hand, may have written it.
+    """
+    values = user_data.fields_of(data)
+    valid: dict[str, Any] = {}
+    for name, default in _kept(Settings()).items():
+        if type(values.get(name)) is type(default):
+            valid[name] = values[name]
+    return Settings(**valid)
 
 
-def recall_charts(kept: dict[str, Any], scenario: str) -> tuple[str, int]:
-    """Return the words and the page of charts that were kept for a scenario, else all from the first."""
-    match kept.get(scenario):
+def recall_charts(charts: dict[str, Any], scenario: str) -> tuple[str, int]:
+    """Return the words and the page of charts that were kept for a scenario.
+
+    Without a usable choice, all charts are shown from the first page on.
+    """
+    match charts.get(scenario):
         case [str(words), int(page)]:
-            return words[:_LONGEST], page
+            return words[:_MAX_WORDS], page
     return "", 0
 
 
-def keep_charts(kept: dict[str, Any], scenario: str, words: str, page: int) -> None:
-    """Keep the choice of charts for a scenario; of many scenarios the last."""
-    kept.pop(scenario, None)
+def keep_charts(charts: dict[str, Any], scenario: str, words: str, page: int) -> None:
+    """Keep the choice of charts of a scenario. The oldest choices are forgotten."""
+    charts.pop(scenario, None)
     if words or page:
-        kept[scenario] = [words[:_LONGEST], page]
-    _forget_oldest(kept)
+        charts[scenario] = [words[:_MAX_WORDS], page]
+    _forget_oldest(charts)
 
 
 def _merge_charts(
-    there: dict[str, Any], before: dict[str, Any], after: dict[str, Any]
+    current: dict[str, Any], old: dict[str, Any], new: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return what is kept `there` with what became other from `before` to `after`."""
-    changed = [
-        scenario for scenario in {**before, **after} if before.get(scenario) != after.get(scenario)
-    ]
-    merged = {scenario: choice for scenario, choice in there.items() if scenario not in changed}
-    merged |= {scenario: after[scenario] for scenario in changed if scenario in after}
+    """Return the current choices with the changes from `old` to `new`. Changed ones come last."""
+    merged = dict(current)
+    for scenario in {**old, **new}:
+        if old.get(scenario) != new.get(scenario):
+            merged.pop(scenario, None)
+            if scenario in new:
+                merged[scenario] = new[scenario]
     _forget_oldest(merged)
     return merged
 
 
-def _forget_oldest(kept: dict[str, Any]) -> None:
-    for oldest in list(kept)[:-_SCENARIOS]:
-        del kept[oldest]
+def _forget_oldest(charts: dict[str, Any]) -> None:
+    for scenario in list(charts)[:-_MAX_SCENARIOS]:
+        del charts[scenario]

@@ -15,15 +15,15 @@ from threading import Thread
 
 TUILAB = (sys.executable, "-P", "-m", "tuilab")
 _CHUNK = 65536  # bytes
-_MOST = 1 << 20  # bytes that are kept of what it prints
+_MAX_BYTES = 1 << 20  # of its output that are kept
 
 
 class Subcommand:
-    """Runs in a session of its own: Ctrl-C is not meant for it, and it may continue when the screens close.
+    """Runs in a session of its own: Ctrl-C does not reach it, and it may outlive the screens.
 
-    Its stdout is a terminal of the same size, so that it prints and checks what it does for a user; its lines are as wide as
-    the page. Its stderr is a file in memory: once the screens have closed, writing to a terminal of theirs fails, and that
-    would end a calibration.
+    Its stdout is a terminal of the same size, so that it prints and checks the same as for a user.
+    Its lines are as wide as the page. Its stderr is a file in memory: once the screens have closed,
+    writing to their terminal fails, and that would end a calibration.
     """
 
     def __init__(
@@ -75,12 +75,11 @@ class Subcommand:
 
     def read(self) -> str:
         """Return everything that it has printed so far, the messages on stderr last."""
-        with suppress(
-            OSError
-        ):  # nothing more for now, or the program has ended, or nobody listens any more
+        # OSError: there is no more output now, the program has ended, or `close` was called.
+        with suppress(OSError):
             while chunk := os.read(self._terminal, _CHUNK):
-                self._stdout = (self._stdout + chunk)[-_MOST:]
-        messages = b"" if self._stderr < 0 else os.pread(self._stderr, _MOST, 0)
+                self._stdout = (self._stdout + chunk)[-_MAX_BYTES:]
+        messages = b"" if self._stderr < 0 else os.pread(self._stderr, _MAX_BYTES, 0)
         text = (self._stdout + messages).decode(errors="replace")
         return text.replace("\r\n", "\n").rstrip("\n")
 
@@ -91,15 +90,17 @@ class Subcommand:
             os.kill(self._process.pid, signal.SIGINT)
 
     def close(self) -> None:
-        """Let go of its output; what it prints from now on is lost."""
+        """Close its output. Anything that it prints from now on is lost."""
         if self.is_running:
-            Thread(target=self._process.wait, daemon=True).start()  # else it would stay as a zombie
+            # Without a thread that waits, the process would stay as a zombie.
+            Thread(target=self._process.wait, daemon=True).start()
         for descriptor in (self._terminal, self._stderr):
             if descriptor >= 0:
                 os.close(descriptor)
-        self._terminal = self._stderr = -1
+        self._terminal = -1
+        self._stderr = -1
 
 
 def _environment(width: int) -> dict[str, str]:
-    """Return the variables of this process as Python has them, not those that C was given since (see `arrays.py`)."""
+    """Return Python's variables of this process, without those set in C since (see `arrays.py`)."""
     return {**os.environ, "COLUMNS": str(max(width, 20))}

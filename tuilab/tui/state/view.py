@@ -1,5 +1,6 @@
-"""How the user looks at the charts of a screen, and the object that keeps it; a chart is given the view and draws."""
+"""The view of the charts of a screen, and the object that keeps it."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -8,11 +9,11 @@ from tuilab.tui.state.session import Session
 from tuilab.tui.state.settings import keep_charts, recall_charts
 
 Window = tuple[float, float]
-"""The part of x that a chart shows, in the steps or the seconds of its axis."""
+"""The part of the x axis that a chart shows, in its steps or seconds."""
 
 
 class Spot(NamedTuple):
-    """A moment on the clock of the records, and the window of a chart that has it in view."""
+    """A moment on the clock of the records, and a window of a chart that shows it."""
 
     t: int
     window: Window | None
@@ -20,88 +21,92 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True)
 class View:
-    """What the user has chosen for all charts, and the window of each by its name; a chart without one shows all of x."""
+    """The user's choices for all charts, and the window of each chart by its name.
+
+    A chart without a window shows its whole x axis.
+    """
 
     is_log: bool | None = None  # None: as the data suggests
     is_log_x: bool | None = None  # None: as the scenario says
     is_smooth: bool = False
     is_smoother: bool = False  # over five times as many points
     is_timed: bool = False
-    has_other_gpus: bool = False  # besides those of the run
-    has_others: bool = False  # the curves of other runs behind those of this one
-    repeat: int = 0  # that alone is in front, counted from 1; 0: all of them are
-    cursor_t: int | None = None  # one cursor for all charts, and for what has no axis
+    has_other_gpus: bool = False  # also the GPUs that the run does not use
+    has_others: bool = False  # also the curves of other runs, dimmed
+    repeat: int = 0  # the one that is in front, counted from 1; 0: all repeats
+    cursor_t: int | None = None  # one cursor for all charts and for the panes without an axis
     windows: Mapping[str, Window] = field(default_factory=dict)
-    words: str = ""  # that the name of a chart must all contain
-    page: int = 0  # of the charts whose names do
+    words: str = ""  # the name of a shown chart contains all of them
+    page: int = 0  # of the charts that match
 
     def with_windows(self, windows: Mapping[str, Window | None]) -> "View":
-        """Return a view of other parts of x in some charts; None is all of it."""
-        every = {**self.windows, **windows}
+        """Return a view with other windows of some charts; None shows the whole x axis."""
+        merged = {**self.windows, **windows}
         return replace(
-            self, windows={name: window for name, window in every.items() if window is not None}
+            self, windows={name: window for name, window in merged.items() if window is not None}
         )
 
     def with_cursor(self, chart: str, spot: Spot) -> "View":
-        """Return a view with the cursor at a spot of a chart, which has it in view then."""
+        """Return a view with the cursor at a spot of a chart, which then shows it."""
         return replace(self.with_windows({chart: spot.window}), cursor_t=spot.t)
 
     def matching(self, names: Sequence[str]) -> list[str]:
-        """Return the names that contain the words."""
+        """Return the names that contain all words."""
         words = self.words.lower().split()
         return [name for name in names if all(word in name.lower() for word in words)]
 
     def page_of(self, names: Sequence[str], most: int) -> range:
-        """Return the places of those that are shown, `most` at a time, among the names that match; pages go round."""
+        """Return the places of the current page among the names that match. Pages go round."""
         count = len(self.matching(names))
-        first = self.page % max(-(-count // most), 1) * most
+        page_count = max(math.ceil(count / most), 1)
+        first = self.page % page_count * most
         return range(first, min(first + most, count))
 
     def charts(self, names: Sequence[str], most: int) -> list[str]:
-        """Return the names that have a chart now, `most` at a time."""
+        """Return the names that have a chart now, at most `most`."""
         places = self.page_of(names, most)
         return self.matching(names)[places.start : places.stop]
 
 
 class ViewModel:
-    """Keeps the view of a run, here and in the settings, and has it shown after each change.
+    """Keeps the view of a run, stores it in the settings, and redraws after each change.
 
-    The action `look('toggle_smooth')` is `toggle_smooth()` here.
+    The action `look('toggle_smooth')` calls `toggle_smooth()`.
     """
 
-    def __init__(self, desk: Session, show: Callable[[], None]) -> None:
-        kept = desk.settings
+    def __init__(self, session: Session, show: Callable[[], None]) -> None:
+        settings = session.settings
         self.view = View(
-            is_smooth=kept.is_smooth, is_timed=kept.is_timed, has_others=kept.has_others
+            is_smooth=settings.is_smooth,
+            is_timed=settings.is_timed,
+            has_others=settings.has_others,
         )
         self.scenario = ""
-        self._desk = desk
+        self._session = session
         self._show = show
 
     def recall(self, scenario: str) -> None:
-        """Take the choice of charts that the user made for this scenario last time."""
+        """Choose the charts that the user chose for this scenario last time."""
         self.scenario = scenario
-        words, page = recall_charts(self._desk.settings.charts, scenario)
+        words, page = recall_charts(self._session.settings.charts, scenario)
         self.view = replace(self.view, words=words, page=page)
 
     def change(self, **changes: Any) -> None:
         """Change some fields of the view."""
-        self.look(replace(self.view, **changes))
+        self.apply(replace(self.view, **changes))
 
-    def look(self, view: View) -> None:
-        """Look at the run in another way."""
+    def apply(self, view: View) -> None:
+        """Use a view, store what the settings keep of it, and redraw."""
         self.view = view
-        settings = self._desk.settings
-        settings.is_smooth, settings.is_timed, settings.has_others = (
-            view.is_smooth,
-            view.is_timed,
-            view.has_others,
-        )
+        settings = self._session.settings
+        settings.is_smooth = view.is_smooth
+        settings.is_timed = view.is_timed
+        settings.has_others = view.has_others
         keep_charts(settings.charts, self.scenario, view.words, view.page)
         self._show()
 
     def toggle_smooth(self) -> str:
-        """Change from values to their moving average with the values behind it, to that of more of them, and back."""
+        """Switch from raw values to smoothed ones, then to smoother ones, then back."""
         if not self.view.is_smooth:
             self.change(is_smooth=True, is_smoother=False)
             return "light smoothing; raw values stay visible"
@@ -112,9 +117,9 @@ class ViewModel:
         return "smoothing off"
 
     def toggle_gpus(self) -> None:
-        """Change between the GPUs of the run and all of the machine."""
+        """Switch between the GPUs of the run and all GPUs of the machine."""
         self.change(has_other_gpus=not self.view.has_other_gpus)
 
     def toggle_others(self) -> None:
-        """Change between this run's curves alone, and those of others dim behind them."""
+        """Show or hide the curves of other runs, dimmed behind those of this run."""
         self.change(has_others=not self.view.has_others)

@@ -1,4 +1,4 @@
-"""One file a part of a screen; those of one screen alone stand in its folder.
+"""The parts of screens, one in each file. Parts of a single screen are in its folder.
 
 Imports `looks`, `state` and the packages before `tui`; no screen.
 """

@@ -1,9 +1,10 @@
-"""The line chart of a run: it is told what to show and how the user looks at it; what a key or a click means, it answers."""
+"""The line chart widget: draws curves in a view, and finds the spot of a key or a click."""
 
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from textual import events
 from textual.message import Message
@@ -19,55 +20,67 @@ from tuilab.tui.state.other_runs.overlays import OverlaidCurve
 from tuilab.tui.state.view import Spot, View, Window
 from tuilab.tui.widgets.drawing import Drawing
 
-_Points = Sequence[tuple[Sequence[float], Sequence[float], Sequence[tuple[float, float]]]]
-_LEAST_SHARE = 1e-4  # of all x that a zoom shows
+_MIN_SHARE = 1e-4  # of the x axis: a zoom shows no less
+_AXIS_COLUMNS = 10  # columns that the labels of the y axis take, about
+_MAX_ARM = 30  # characters of an arm
+
+
+class _KeyedPoints(NamedTuple):
+    """The points of a series, once as keys and once as the values that belong to them.
+
+    The keys are steps and the values times, or the other way round. `bad` are the pairs of points
+    with NaN or Inf.
+    """
+
+    keys: Sequence[float]
+    values: Sequence[float]
+    bad: Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Curves:
-    """What a chart shows: series, how they are called, and what is known about their axes.
+    """The data of a chart: series, their names, and facts about the axes.
 
-    Series of one name look alike, and as their place in `order` has it.
+    Series of one name look alike. The place of a name in `order` chooses its style.
     """
 
     series: tuple[Series, ...] = ()
-    names: tuple[str, ...] = ()  # of each series, else its arm
+    names: tuple[str, ...] = ()  # of each series; without names, the arms are used
     order: tuple[str, ...] = ()
     title: str = ""
     unit: str = ""
-    axes: AxesNamed | None = None  # what the scenario said of them
-    starts: tuple[int, ...] = ()  # where time begins for each series, else at 0
-    has_steps: bool = True  # else it is shown along time, whatever the user wants
+    axes: AxesNamed | None = None  # the axes as the scenario named them
+    starts: tuple[int, ...] = ()  # the moment at which the seconds of each series begin, or 0
+    has_steps: bool = True  # without steps, the x axis is always time
     x_end: float | None = None  # the last step that is expected
     is_over: bool = False
     guides: tuple[Guide, ...] = ()
-    empty: str = "no points yet"  # the reason why there are none
-    owners: tuple[str, ...] = ()  # whose each series is, where several share a name
-    untold: str = ""  # why nothing could be told where lines are broken
-    others: tuple[
-        OverlaidCurve, ...
-    ] = ()  # dim ones behind these; of the label of each the legend tells
+    empty: str = "no points yet"  # the reason why there are no points
+    owners: tuple[str, ...] = ()  # of each series, to tell series of one name apart
+    untold: str = ""  # the reason why lines are broken
+    others: tuple[OverlaidCurve, ...] = ()  # dimmed curves behind; the legend has their labels
 
     def t_at(self, x: float, *, is_timed: bool, is_log_x: bool) -> int | None:
-        """Return the moment of a place on the axis, in nanoseconds as in the records."""
+        """Return the moment of a place on the x axis, in nanoseconds as in the records."""
         if is_timed:
             return round(x * 1e9) + self._start_t
-        columns = [
-            (one.steps, one.times, [(bad.step, bad.t) for bad in one.bad]) for one in self.series
-        ]
-        t = _partner(
-            step_at(x, is_log_x=is_log_x), columns, is_sorted=False
-        )  # a training may count its steps from 0 again
+        points = []
+        for series in self.series:
+            bad = [(point.step, point.t) for point in series.bad]
+            points.append(_KeyedPoints(series.steps, series.times, bad))
+        # Steps may not be sorted: a training may count them from 0 again.
+        t = _value_near(step_at(x, is_log_x=is_log_x), points, is_sorted=False)
         return None if t is None else int(t)
 
     def x_at(self, t: int, *, is_timed: bool, is_log_x: bool) -> float | None:
-        """Return where a moment is on the axis; None where it has no place there."""
+        """Return the place of a moment on the x axis; None if it has no place there."""
         if is_timed:
             return (t - self._start_t) / 1e9
-        step = _partner(
-            t,
-            [(one.times, one.steps, [(bad.t, bad.step) for bad in one.bad]) for one in self.series],
-        )
+        points = []
+        for series in self.series:
+            bad = [(point.t, point.step) for point in series.bad]
+            points.append(_KeyedPoints(series.times, series.steps, bad))
+        step = _value_near(t, points)
         if step is None or not is_log_x:
             return step
         return math.log10(step) if step > 0 else None
@@ -78,10 +91,10 @@ class Curves:
 
 
 class Chart(Drawing):
-    """One chart. It is drawn again only when a point came, the view of it changed, or its size did."""
+    """A line chart. It is drawn again only if its data, its view or its size changed."""
 
     class Clicked(Message):
-        """The user wants the cursor at a spot."""
+        """The user clicked a spot, where the cursor should go."""
 
         def __init__(self, chart: "Chart", spot: Spot) -> None:
             super().__init__()
@@ -94,128 +107,140 @@ class Chart(Drawing):
         super().__init__(name=name, id=id, classes=classes)
         self._curves = Curves()
         self._view = View()
+        # The lines in front, and the raw lines behind them if they are smoothed.
         self._lines: tuple[tuple[Line, ...], tuple[Line, ...]] = (), ()
         self._lines_key: object = None
-        self._known: Known = {}  # what the lines were made of last
-        self._others: tuple[Line, ...] = ()
-        self._others_key: object = None
+        self._known: Known = {}  # the arrays of the lines, which are extended as series grow
+        self._other_lines: tuple[Line, ...] = ()
+        self._other_lines_key: object = None
 
     def show_curves(self, curves: Curves, view: View) -> None:
-        """Show curves as the user looks at them."""
-        self._curves, self._view = curves, view
-        look = replace(view, is_timed=self.is_timed, windows={}, words="", page=0), self._window
-        self.show(
-            self._painted,
-            (
-                self._data_key(),
-                self._others_data_key(),
-                replace(curves, series=(), others=()),
-                look,
-            ),
+        """Show curves as a view shows them."""
+        self._curves = curves
+        self._view = view
+        # The fields of a view that do not change this chart are left out of its version.
+        own_view = replace(view, is_timed=self.is_timed, windows={}, words="", page=0)
+        version = (
+            self._series_key(),
+            self._overlays_key(),
+            replace(curves, series=(), others=()),
+            own_view,
+            self._window,
         )
+        self.show(self._paint_chart, version)
+
+    # ---- axes
 
     @property
     def key(self) -> str:
-        """Its name among the charts of a screen."""
+        """The name of the chart among the charts of a screen."""
         return self.name or ""
 
     @property
     def has_steps(self) -> bool:
-        """Whether it can be shown along steps, too."""
+        """Whether the x axis can be steps."""
         return self._curves.has_steps
 
     @property
     def is_timed(self) -> bool:
-        """Whether it is shown along seconds instead of steps."""
+        """Whether the x axis is seconds instead of steps."""
         return self._view.is_timed or not self._curves.has_steps
 
     @property
     def is_log(self) -> bool:
-        """Whether the axis is logarithmic: as the user said, or as the data suggests."""
+        """Whether the y axis is logarithmic: as the user chose, or as the data suggests."""
         if self._view.is_log is not None:
             return self._view.is_log
         curves = self._curves
-        return (
-            is_log_y(curves.axes, curves.series)
-            if curves.axes
-            else wants_log_y(curves.series, curves.unit)
-        )
+        if curves.axes:
+            return is_log_y(curves.axes, curves.series)
+        return wants_log_y(curves.series, curves.unit)
 
     @property
     def is_log_x(self) -> bool:
-        """Whether steps are along a logarithmic axis: as the user said, or as the scenario did."""
-        curves, wanted = self._curves, self._view.is_log_x
+        """Whether the x axis is logarithmic: as the user chose, or as the scenario says."""
         if self.is_timed:
             return False
-        if wanted is not None:
-            return wanted and can_be_log_x(curves.series)
+        curves = self._curves
+        if self._view.is_log_x is not None:
+            return self._view.is_log_x and can_be_log_x(curves.series)
         return curves.axes is not None and is_log_x(curves.axes, curves.series)
+
+    # ---- cursor and zoom
 
     @property
     def cursor(self) -> float | None:
-        """Where the cursor is on the axis; None where there is none."""
+        """The place of the cursor on the x axis; None without a cursor."""
         t = self._view.cursor_t
-        return (
-            None
-            if t is None
-            else self._curves.x_at(t, is_timed=self.is_timed, is_log_x=self.is_log_x)
-        )
+        return None if t is None else self._x_at(t)
 
     def zoomed(self, factor: float) -> Window | None:
-        """Return the window that shows `factor` times as much of x, around the cursor or else the middle."""
+        """Return the window with `factor` times as much of the x axis.
+
+        The cursor keeps its place in it; without a cursor, the middle does.
+        """
         low, high = self._x_range()
         least, most = self._whole_range()
-        span = min(max((high - low) * factor, (most - least) * _LEAST_SHARE), most - least)
-        middle = self.cursor if self.cursor is not None else (low + high) / 2
-        share = min(max((middle - low) / (high - low), 0.0), 1.0) if high > low else 0.5
-        return self._fitted(middle - share * span, span)
+        span = min(max((high - low) * factor, (most - least) * _MIN_SHARE), most - least)
+        middle = self.cursor
+        if middle is None:
+            middle = (low + high) / 2
+        share = 0.5
+        if high > low:
+            share = min(max((middle - low) / (high - low), 0.0), 1.0)
+        return self._make_window(middle - share * span, span)
 
     def spot_beside(self, columns: int) -> Spot | None:
-        """Return the nearest point so many columns from the cursor; without a cursor, the last point."""
+        """Return the nearest point some columns from the cursor; without a cursor, the last."""
         low, high = self._x_range()
-        at = self.cursor
-        if at is None:
-            return self._spot(next_point(self._values, None, high))
-        column = (high - low) / max(self.content_size.width - 10, 10)
-        return self._spot(next_point(self._values, at, at + columns * column))
+        cursor = self.cursor
+        if cursor is None:
+            return self._spot(next_point(self._raw_lines, None, high))
+        column = (high - low) / max(self.content_size.width - _AXIS_COLUMNS, 10)
+        return self._spot(next_point(self._raw_lines, cursor, cursor + columns * column))
 
     def window_with(self, t: int) -> Window | None:
-        """Return the window that has a moment in view: the one that there is, or one that was moved there."""
-        x = self._curves.x_at(t, is_timed=self.is_timed, is_log_x=self.is_log_x)
+        """Return a window that shows a moment: the current one, or one of its width around it."""
+        x = self._x_at(t)
         return self._window if x is None else self._window_with(x)
 
     def next_bad_spot(self) -> Spot | None:
-        """Return the next NaN or Inf, after the last the first; None when there is none."""
-        return self._spot(next_bad(self._values, -math.inf if self.cursor is None else self.cursor))
+        """Return the next NaN or Inf; after the last, the first. None if there is none."""
+        cursor = self.cursor
+        return self._spot(next_bad(self._raw_lines, -math.inf if cursor is None else cursor))
 
     def on_click(self, event: events.Click) -> None:
         place = event.get_content_offset(self)
-        wanted = (
-            x_at(self._line_chart(), *self.content_size, place.x, self.symbols)
-            if place is not None
-            else None
-        )
-        if wanted is not None and (spot := self._spot(next_point(self._values, None, wanted))):
+        if place is None:
+            return
+        x = x_at(self._line_chart(), *self.content_size, place.x, self.symbols)
+        if x is None:
+            return
+        spot = self._spot(next_point(self._raw_lines, None, x))
+        if spot:
             self.post_message(self.Clicked(self, spot))
 
+    def _x_at(self, t: int) -> float | None:
+        return self._curves.x_at(t, is_timed=self.is_timed, is_log_x=self.is_log_x)
+
     def _spot(self, x: float | None) -> Spot | None:
-        """Return the moment of a place, and the window that has it in view."""
-        t = (
-            None
-            if x is None
-            else self._curves.t_at(x, is_timed=self.is_timed, is_log_x=self.is_log_x)
-        )
-        if x is None or t is None:
+        """Return the spot of a place on the x axis; None if no moment belongs to it."""
+        if x is None:
+            return None
+        t = self._curves.t_at(x, is_timed=self.is_timed, is_log_x=self.is_log_x)
+        if t is None:
             return None
         return Spot(t, self._window_with(x))
 
     def _window_with(self, x: float) -> Window | None:
+        """Return the current window if it shows a place, else one of the same width around it."""
         low, high = self._x_range()
-        is_in_view = self._window is None or low <= x <= high
-        return self._window if is_in_view else self._fitted(x - (high - low) / 2, high - low)
+        if self._window is None or low <= x <= high:
+            return self._window
+        return self._make_window(x - (high - low) / 2, high - low)
 
-    def _fitted(self, low: float, span: float) -> Window | None:
-        """Return a window within all x, None when it is all of them."""
+    def _make_window(self, low: float, span: float) -> Window | None:
+        """Return a window that lies within the x axis; None if it is the whole axis."""
         least, most = self._whole_range()
         if not 0 < span < most - least or not math.isfinite(low):
             return None
@@ -232,92 +257,104 @@ class Chart(Drawing):
     def _whole_range(self) -> Window:
         return x_range(replace(self._line_chart(), window=None))
 
+    # ---- lines
+
     @property
-    def _values(self) -> tuple[Line, ...]:
-        """The lines as they were measured."""
-        lines, behind = self._current_lines()
-        return behind or lines
+    def _raw_lines(self) -> tuple[Line, ...]:
+        """The lines without smoothing."""
+        lines, raw_lines = self._current_lines()
+        return raw_lines or lines
 
-    def _data_key(self) -> tuple[tuple[int, int], ...]:
-        return tuple((id(one), one.count) for one in self._curves.series)
+    def _series_key(self) -> tuple[tuple[int, int], ...]:
+        return tuple((id(series), series.count) for series in self._curves.series)
 
-    def _others_data_key(self) -> tuple[tuple[str, int, int], ...]:
-        return tuple((one.label, id(one.series), one.series.count) for one in self._curves.others)
+    def _overlays_key(self) -> tuple[tuple[str, int, int], ...]:
+        return tuple(
+            (curve.label, id(curve.series), curve.series.count) for curve in self._curves.others
+        )
 
     def _current_lines(self) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
-        """Return the lines, and what lies behind them where they are smoothed."""
-        curves, is_smooth, weight = self._curves, self._view.is_smooth, _weight(self._view)
+        """Return the lines in front, and the raw lines behind them if they are smoothed."""
+        curves = self._curves
+        view = self._view
         key = (
-            self._data_key(),
+            self._series_key(),
             curves.names,
             curves.order,
             curves.starts,
             self.is_timed,
             self.is_log_x,
-            is_smooth,
-            weight,
+            view.is_smooth,
+            view.is_smoother,
         )
-        if key != self._lines_key:
-            along = {"is_timed": self.is_timed, "is_log_x": self.is_log_x}
-            lines = lines_of(
-                curves.series,
-                curves.names,
-                **along,
-                starts=curves.starts,
-                order=curves.order,
-                owners=curves.owners,
-                known=self._known,
-            )
-            self._lines = (
-                (tuple(smooth(line, weight) for line in lines), lines) if is_smooth else (lines, ())
-            )
-            self._lines_key = key
+        if key == self._lines_key:
+            return self._lines
+        lines = lines_of(
+            curves.series,
+            curves.names,
+            is_timed=self.is_timed,
+            is_log_x=self.is_log_x,
+            starts=curves.starts,
+            order=curves.order,
+            owners=curves.owners,
+            known=self._known,
+        )
+        if view.is_smooth:
+            weight = _weight(view)
+            self._lines = tuple(smooth(line, weight) for line in lines), lines
+        else:
+            self._lines = lines, ()
+        self._lines_key = key
         return self._lines
 
-    def _other_lines(self) -> tuple[Line, ...]:
-        """Return the lines behind, each with the look of the arm that it is of; smoothed where the others are."""
-        curves, view = self._curves, self._view
-        is_smooth, weight = view.is_smooth, _weight(view)
+    def _overlaid_lines(self) -> tuple[Line, ...]:
+        """Return the lines of other runs, each in the style of its arm, smoothed as the others."""
+        curves = self._curves
+        if not curves.others:
+            return ()
+        view = self._view
         key = (
-            self._others_data_key(),
+            self._overlays_key(),
             curves.order,
             self.is_timed,
             self.is_log_x,
-            is_smooth,
-            weight,
+            view.is_smooth,
+            view.is_smoother,
         )
-        if curves.others and key != self._others_key:
-            arms = list(curves.order or dict.fromkeys(one.arm for one in curves.series))
-            arms += [
-                arm for other in curves.others if (arm := show(other.series.arm, 30)) not in arms
-            ]
-            found = []
-            for other in curves.others:
-                start = [other.start_t]
-                [line] = lines_of(
-                    [other.series],
-                    [other.label],
-                    starts=start,
-                    is_timed=self.is_timed,
-                    is_log_x=self.is_log_x,
-                )
-                line = replace(line, look=arms.index(show(other.series.arm, 30)))
-                found.append(smooth(line, weight) if is_smooth else line)
-            self._others, self._others_key = tuple(found), key
-        return self._others if curves.others else ()
+        if key == self._other_lines_key:
+            return self._other_lines
+        arms = list(curves.order or dict.fromkeys(series.arm for series in curves.series))
+        labels = [show(curve.series.arm, _MAX_ARM) for curve in curves.others]
+        arms += [label for label in labels if label not in arms]
+        lines = []
+        for curve, label in zip(curves.others, labels, strict=True):
+            [line] = lines_of(
+                [curve.series],
+                [curve.label],
+                starts=[curve.start_t],
+                is_timed=self.is_timed,
+                is_log_x=self.is_log_x,
+            )
+            line = replace(line, look=arms.index(label))
+            lines.append(smooth(line, _weight(view)) if view.is_smooth else line)
+        self._other_lines = tuple(lines)
+        self._other_lines_key = key
+        return self._other_lines
+
+    # ---- drawing
 
     def _line_chart(self) -> LineChart:
         curves = self._curves
-        lines, behind = self._current_lines()
+        lines, raw_lines = self._current_lines()
         return LineChart(
             lines,
-            behind,
+            raw_lines,
             title=curves.title,
             unit=curves.unit,
             is_timed=self.is_timed,
             is_log=self.is_log,
             is_log_x=self.is_log_x,
-            x_name="time" if self.is_timed else (curves.axes and curves.axes.x) or "step",
+            x_name=self._x_name,
             is_over=curves.is_over,
             x_end=self._x_end,
             window=self._window,
@@ -325,37 +362,54 @@ class Chart(Drawing):
             guides=curves.guides,
             empty=curves.empty,
             untold=curves.untold,
-            others=self._other_lines(),
+            others=self._overlaid_lines(),
         )
 
     @property
+    def _x_name(self) -> str:
+        if self.is_timed:
+            return "time"
+        axes = self._curves.axes
+        return (axes and axes.x) or "step"
+
+    @property
     def _x_end(self) -> float | None:
-        """Where the last step that is expected will stand."""
+        """The place of the last step that is expected; None if it has no place on the x axis."""
         end = self._curves.x_end
-        if end is None or self.is_timed or not self.is_log_x:
-            return None if self.is_timed else end
+        if end is None or self.is_timed:
+            return None
+        if not self.is_log_x:
+            return end
         return math.log10(end) if end > 0 else None
 
-    def _painted(self, width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
+    def _paint_chart(self, width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
         return draw(self._line_chart(), width, height, symbols)
 
 
 def _weight(view: View) -> float:
-    """Return how much of the average a smoothed point takes over from the one before."""
+    """Return how much of the average a smoothed point takes over from the point before it."""
     return 0.98 if view.is_smoother else 0.9
 
 
-def _partner(place: float, columns: _Points, *, is_sorted: bool = True) -> float | None:
-    """Return what stands beside the number nearest to `place`: the time of a step, or the step of a time."""
-    found: list[tuple[float, float]] = []
-    for keys, values, bad in columns:
-        at = bisect_right(keys, place)
-        found += [(abs(keys[i] - place), values[i]) for i in (at - 1, at) if 0 <= i < len(keys)]
-        found += [(abs(key - place), value) for key, value in bad]
-    if not is_sorted and min(found, default=(0.0, 0))[0]:
-        found += [
-            (abs(key - place), value)
-            for keys, values, _ in columns
-            for key, value in zip(keys, values, strict=True)
-        ]
-    return min(found)[1] if found else None
+def _value_near(
+    key: float, points: Sequence[_KeyedPoints], *, is_sorted: bool = True
+) -> float | None:
+    """Return the value of the key nearest to `key`; None without points.
+
+    If the keys are not sorted, the bisection may miss the nearest one. Unless it finds `key`
+    itself, all keys are compared then.
+    """
+    pairs: list[tuple[float, float]] = []  # the distance of a key, and its value
+    for keys, values, bad in points:
+        after = bisect_right(keys, key)
+        for i in (after - 1, after):
+            if 0 <= i < len(keys):
+                pairs.append((abs(keys[i] - key), values[i]))
+        pairs += [(abs(bad_key - key), value) for bad_key, value in bad]
+    if not pairs:
+        return None
+    if not is_sorted and min(pairs)[0]:
+        for keys, values, _ in points:
+            for other_key, value in zip(keys, values, strict=True):
+                pairs.append((abs(other_key - key), value))
+    return min(pairs)[1]

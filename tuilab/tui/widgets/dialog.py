@@ -1,4 +1,4 @@
-"""A box in the middle of the screen, above what it is about."""
+"""A box in the middle of the screen that asks for something."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -12,26 +12,32 @@ from textual.widgets import Static
 from tuilab.tui.looks.marks import to_content
 from tuilab.tui.terminal.toolkit import TerminalModal
 
-_MOST = 8  # lines about what is asked
+_MAX_LINES = 8  # about the question
 
 
-def first_of(lines: Sequence[str]) -> list[str]:
-    """Return lines, of many the first and how many more there are."""
-    return [*lines] if len(lines) <= _MOST else [*lines[:_MOST], f"… and {len(lines) - _MOST} more"]
+def shorten_list(lines: Sequence[str]) -> list[str]:
+    """Return the lines; of many lines, the first ones and how many more there are."""
+    hidden = len(lines) - _MAX_LINES
+    if hidden <= 0:
+        return list(lines)
+    return [*lines[:_MAX_LINES], f"… and {hidden} more"]
 
 
 class Dialog(TerminalModal[ScreenResultType]):
-    """The frame with its title; a kind of box says in `compose_box` what stands in it."""
+    """The frame with its title. A subclass yields its content in `compose_box`."""
 
     PLACE: ClassVar[str]
     DEFAULT_CSS = """
     Dialog { align: center middle; background: $background 60%; }
     Dialog > Vertical {
-        width: 72; max-width: 94%; height: auto; max-height: 90%; border: round $primary; background: $surface; padding: 0 1;
+        width: 72; max-width: 94%; height: auto; max-height: 90%;
+        border: round $primary; background: $surface; padding: 0 1;
         border-title-color: $text-accent;
     }
     Dialog Static { width: 100%; height: auto; }
-    Dialog Input, Dialog Input:focus { height: 1; border: none; padding: 0 1; margin: 1 0; background: $panel; }
+    Dialog Input, Dialog Input:focus {
+        height: 1; border: none; padding: 0 1; margin: 1 0; background: $panel;
+    }
     """
 
     def __init__(self, title: str) -> None:
@@ -47,8 +53,7 @@ class Dialog(TerminalModal[ScreenResultType]):
     def compose_box(self) -> ComposeResult:
         raise NotImplementedError
 
-    def tell_problem(self, problem: object) -> None:
-        """Say below the line what is wrong with it."""
-        self.query_one("#problem", Static).update(
-            to_content(f"✗ {problem}", 300, "$text-error") if problem else Content("")
-        )
+    def show_problem(self, problem: object) -> None:
+        """Show below the line what is wrong with it; nothing for an empty problem."""
+        words = to_content(f"✗ {problem}", 300, "$text-error") if problem else Content("")
+        self.query_one("#problem", Static).update(words)

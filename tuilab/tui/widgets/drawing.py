@@ -1,6 +1,6 @@
-"""A widget for any picture of `tuilab.drawings`: gives its roles the theme's colours and repaints only rows that changed."""
+"""A widget for any picture of `tuilab.drawings`, in the colours of the theme."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from typing import Self
 
 from rich.segment import Segment
@@ -16,11 +16,14 @@ from tuilab.text.display import is_utf8_terminal
 from tuilab.tui.looks.styles import looks_on, own_looks
 
 Paint = Callable[[int, int, Symbols, bool], Picture]
-"""Draws into a width and a height, in some symbols; whether there are colours to shade with."""
+"""A function that draws into a width and a height, with symbols, with or without colours."""
 
 
 class Drawing(Widget):
-    """Shows what `paint` draws, and draws it again when its data or the size changed."""
+    """Shows a picture and draws it again when its data or the size changes.
+
+    Only the rows that differ are rendered again.
+    """
 
     DEFAULT_CSS = """
     Drawing { height: 1fr; width: 1fr; }
@@ -32,19 +35,20 @@ class Drawing(Widget):
         super().__init__(name=name, id=id, classes=classes)
         self._paint: Paint | None = None
         self._version: Hashable = None
-        self._drawn: Hashable = None  # the version, size and symbols of the picture
+        self._drawn: Hashable = None  # the version, the size and the symbols of the picture
         self._picture = Picture(0, ())
-        self._looks: dict[str, Style] = {}
-        self._strips: dict[int, Strip] = {}  # the rows that were rendered, by y
-        self._bare_size: Size | None = None  # for which there was nothing around them
+        self._styles_by_role: dict[str, Style] = {}
+        self._strips: dict[int, Strip] = {}  # the rendered rows, by y
+        self._bare_size: Size | None = None  # the size at which the widget has no border or padding
 
     def show(self, paint: Paint, version: Hashable) -> None:
-        """Show what `paint` draws; it is called again only when `version` or the size is another one."""
-        self._paint, self._version = paint, version
+        """Show what `paint` draws. It is called only if `version` or the size has changed."""
+        self._paint = paint
+        self._version = version
         self.redraw()
 
     def refresh(self, *regions: Region, **how: bool) -> Self:
-        """Render what is in some regions again, or all, around which there may be something else."""
+        """Render some regions again. Without regions, render all, and look for a border again."""
         for region in regions:
             for y in region.line_range:
                 self._strips.pop(y, None)
@@ -54,14 +58,14 @@ class Drawing(Widget):
         return super().refresh(*regions, **how)
 
     def get_selection(self, selection: Selection) -> None:
-        """Hand on nothing of a text that the mouse has selected across it: it is none."""
+        """Return nothing for a selection by mouse across the widget: a picture has no text."""
 
     def as_text(self) -> str:
-        """Return what is drawn, as lines."""
+        """Return the picture as lines of text."""
         return "\n".join("".join(text for text, _ in row).rstrip() for row in self._picture.rows)
 
     def redraw(self) -> None:
-        """Draw again if there is anything new, and repaint the rows that differ."""
+        """Draw again if anything has changed, and render the rows that differ."""
         old = self._picture
         if not self._bring_up_to_date():
             return
@@ -69,31 +73,36 @@ class Drawing(Widget):
         if (old.width, len(old.rows)) != (new.width, len(new.rows)):
             self.refresh()
             return
-        changed = [
-            y for y, (was, row) in enumerate(zip(old.rows, new.rows, strict=True)) if was != row
-        ]
+        changed = []
+        for y, (old_row, new_row) in enumerate(zip(old.rows, new.rows, strict=True)):
+            if old_row != new_row:
+                changed.append(Region(0, y, new.width, 1))
         if changed:
-            self.refresh(*(Region(0, y, new.width, 1) for y in changed))
+            self.refresh(*changed)
 
     def _bring_up_to_date(self) -> bool:
-        """Make the picture that is wanted now, unless there it is; say whether it was made."""
+        """Draw the picture unless it is up to date. Return whether it was drawn."""
         width, height = self.content_size
-        wanted = (self._version, width, height, self.symbols, self.has_shades_of_colour)
-        if self._paint is None or not width or not height or wanted == self._drawn:
+        if self._paint is None or not width or not height:
             return False
-        self._picture = self._paint(width, height, self.symbols, self.has_shades_of_colour)
-        self._drawn = wanted
+        symbols = self.symbols
+        has_shades = self.has_shades_of_colour
+        current = (self._version, width, height, symbols, has_shades)
+        if current == self._drawn:
+            return False
+        self._picture = self._paint(width, height, symbols, has_shades)
+        self._drawn = current
         return True
 
     @property
     def symbols(self) -> Symbols:
-        """The characters to draw with: the app's, else what the locale allows."""
-        chosen: Symbols | None = getattr(self.app, "symbols", None)
-        return chosen or (BRAILLE if is_utf8_terminal() else ASCII)
+        """The characters to draw with: those of the app, else those that the locale allows."""
+        symbols: Symbols | None = getattr(self.app, "symbols", None)
+        return symbols or (BRAILLE if is_utf8_terminal() else ASCII)
 
     @property
     def has_shades_of_colour(self) -> bool:
-        """Whether a picture can be made of colours: with 16 of them, or none, it is made of shaded characters."""
+        """Whether pictures are shaded with colours. With 16 or fewer, characters shade them."""
         has_many = self.app.console.color_system in ("truecolor", "256")
         return has_many and not self.app.no_color and not self.app.native_ansi_color
 
@@ -101,15 +110,17 @@ class Drawing(Widget):
         width = self.content_size.width
         if y >= len(self._picture.rows):
             return Strip.blank(width, self.rich_style)
-        strip = Strip([Segment(text, self._look(role)) for text, role in self._picture.rows[y]])
-        return strip.adjust_cell_length(width, self._look(""))
+        strip = Strip([Segment(text, self._style(role)) for text, role in self._picture.rows[y]])
+        return strip.adjust_cell_length(width, self._style(""))
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Render rows as they are where there is nothing around them: Textual looks that up again for each that changed."""
+        """Render the rows alone if the widget has no border or padding.
+
+        Textual would compute both again for each changed row.
+        """
         if self.outer_size != self._bare_size:
-            if (
-                self._bring_up_to_date()
-            ):  # here, because Textual does not always tell a new widget its first size
+            # Drawn here, because Textual does not always send a new widget its first size.
+            if self._bring_up_to_date():
                 self._strips.clear()
             if self.outer_size != self.content_size:
                 return super().render_lines(crop)
@@ -129,32 +140,37 @@ class Drawing(Widget):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
-        self._looks.clear()
+        self._styles_by_role.clear()
         self._strips.clear()
         self._bare_size = None
         self.call_later(self.redraw)
 
-    def _look(self, role: str) -> Style:
-        """Return the style of a role; of `a on b`, the colour of a on the colour of b."""
-        if not self._looks:
-            ours = self.rich_style
-            looks = {"": ours} | {
-                name: ours + look for name, look in self._looks_of_theme().items()
-            }
-            self._looks = dict(zip(looks, self._filtered(looks.values()), strict=True))
-        if role not in self._looks:
+    def _style(self, role: str) -> Style:
+        """Return the style of a role. The role `a on b` has the colour of b as its background."""
+        if not self._styles_by_role:
+            self._styles_by_role = self._make_styles()
+        if role not in self._styles_by_role:
             name, _, ground = role.partition(" on ")
-            self._looks[role] = self._looks[name] + Style(bgcolor=self._looks[ground].color)
-        return self._looks[role]
+            background = Style(bgcolor=self._styles_by_role[ground].color)
+            self._styles_by_role[role] = self._styles_by_role[name] + background
+        return self._styles_by_role[role]
 
-    def _filtered(self, looks: Iterable[Style]) -> list[Style]:
-        """Return styles as the app has all colours changed: in the widget's rows, which Textual need not go through then."""
-        segments = [Segment("", look) for look in looks]
-        for one in self.get_line_filters():
-            segments = one.apply(segments, self.background_colors[1])
-        return [segment.style or Style.null() for segment in segments]
+    def _make_styles(self) -> dict[str, Style]:
+        """Return the styles of all roles, changed by the filters of the app, such as no colour.
 
-    def _looks_of_theme(self) -> dict[str, Style]:
+        The filters are applied here, so that Textual need not apply them to each row.
+        """
+        own_style = self.rich_style
+        styles = {"": own_style}
+        for role, style in self._theme_styles().items():
+            styles[role] = own_style + style
+        segments = [Segment("", style) for style in styles.values()]
+        for line_filter in self.get_line_filters():
+            segments = line_filter.apply(segments, self.background_colors[1])
+        filtered = [segment.style or Style.null() for segment in segments]
+        return dict(zip(styles, filtered, strict=True))
+
+    def _theme_styles(self) -> dict[str, Style]:
         theme = self.app.current_theme
         if self.app.native_ansi_color:
             return own_looks(is_dark=theme.dark)

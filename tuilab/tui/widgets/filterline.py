@@ -1,4 +1,4 @@
-"""The line in which words are typed that filter a list, and how a word may go on."""
+"""The line in which a filter is typed, and the completion of its words."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
@@ -12,35 +12,43 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from tuilab.runs.filters import HINT, completed
+from tuilab.tui.widgets.search import first_printable_line
 
 
 class Completion(Suggester):
-    """Shows in grey how what is typed may go on; → takes it. A function gives the whole line as it may become."""
+    """Shows in grey how the line may be completed; → accepts it.
 
-    def __init__(self, completed: Callable[[str], str | None]) -> None:
-        super().__init__(
-            use_cache=False, case_sensitive=True
-        )  # what is known changes while one types
-        self._completed = completed
+    `complete` returns the whole completed line, or None if there is no completion.
+    """
+
+    def __init__(self, complete: Callable[[str], str | None]) -> None:
+        # Without a cache, because the known words change while the user types.
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._complete = complete
 
     async def get_suggestion(self, value: str) -> str | None:
-        return self._completed(value)
+        return self._complete(value)
 
 
-def last_word_completed(text: str, known: Sequence[str]) -> str | None:
-    """Return a line with its last word gone on to the first that begins so; None where there is none, or nothing to complete.
+def complete_last_word(text: str, words: Sequence[str]) -> str | None:
+    """Return a line with its last word completed to the first of some words that begins with it.
 
-    A `!` or a `#` before the word stays: it is no part of what is known.
+    Return None if there is no such word. The signs `!` and `#` before a word belong to no word.
     """
-    typed = text.rpartition(" ")[2].lstrip("!#")
-    for word in known:
-        if typed and word.lower().startswith(typed.lower()) and len(word) > len(typed):
-            return text + word[len(typed) :]
+    beginning = text.rpartition(" ")[2].lstrip("!#")
+    if not beginning:
+        return None
+    for word in words:
+        if word.lower().startswith(beginning.lower()) and len(word) > len(beginning):
+            return text + word[len(beginning) :]
     return None
 
 
 class FilterLine(Horizontal):
-    """Hidden until it is opened. Every character narrows; `enter` goes back to the list, `esc` shows everything again."""
+    """Hidden until it is opened. Each typed character is applied at once.
+
+    `enter` returns to the list, `esc` clears the filter.
+    """
 
     DEFAULT_CSS = """
     FilterLine { height: 1; display: none; background: $surface; padding: 0 1; }
@@ -51,43 +59,45 @@ class FilterLine(Horizontal):
     """
 
     class Changed(Message):
-        """Other words are to be looked for."""
+        """The words of the filter changed."""
 
     class Left(Message):
-        """The user goes back to the list."""
+        """The user returns to the list."""
 
     def __init__(
-        self, wanted: str = HINT, there: Callable[[], Mapping[str, Sequence[str]]] | None = None
+        self, hint: str = HINT, find_values: Callable[[], Mapping[str, Sequence[str]]] | None = None
     ) -> None:
         super().__init__()
-        self._wanted = wanted  # told while nothing is typed
-        self._there = there  # what runs have by the keys of a filter, where runs are looked for
+        self._hint = hint  # shown while nothing is typed
+        self._find_values = find_values  # of runs, by the keys of a filter; None: no completion
 
     def compose(self) -> ComposeResult:
         yield Static("/")
-        there = self._there
-        suggester = Completion(lambda typed: completed(typed, there())) if there else None
-        line = _FilterInput(placeholder=self._wanted, compact=True, suggester=suggester)
-        line.cursor_blink = False  # a screen on which nothing happens sends nothing
+        find_values = self._find_values
+        suggester = None
+        if find_values:
+            suggester = Completion(lambda text: completed(text, find_values()))
+        line = _FilterInput(placeholder=self._hint, compact=True, suggester=suggester)
+        line.cursor_blink = False  # nothing is sent to the terminal while nothing happens
         yield line
 
     @property
     def value(self) -> str:
-        """What was typed."""
+        """The typed words."""
         return self.query_one(Input).value.strip()
 
     def open(self) -> None:
-        """Show the line and type into it."""
+        """Show the line and focus it."""
         self.add_class("is-open")
         self.query_one(Input).focus()
 
     def put(self, words: str) -> None:
-        """Show words that were typed another time; without any the line is hidden."""
+        """Show the words of an earlier filter. Without words, hide the line."""
         self.set_class(bool(words), "is-open")
         self.query_one(Input).value = words
 
     def clear(self) -> bool:
-        """Show everything again; say whether there was anything to clear."""
+        """Clear and hide the filter. Return whether it was open."""
         was_open = self.has_class("is-open")
         self.query_one(Input).value = ""
         self.remove_class("is-open")
@@ -114,7 +124,5 @@ class _FilterInput(Input):
         self.parent.clear()
 
     def on_paste(self, event: events.Paste) -> None:
-        """Take what can be shown of the first line; Input takes the rest of its care."""
-        event.text = "".join(char for char in event.text.partition("\n")[0] if char.isprintable())[
-            :200
-        ]
+        # The handler of Input, which inserts the text, runs after this one.
+        event.text = first_printable_line(event.text)

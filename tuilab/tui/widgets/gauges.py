@@ -1,4 +1,4 @@
-"""The load of this machine at this moment: cores, memory, GPUs, and who uses each GPU; the Box screen reads it."""
+"""The load of this machine: cores, memory, GPUs, and the users of each GPU."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -16,23 +16,24 @@ from tuilab.tui.looks.lesson_layout import wrap_lines
 from tuilab.tui.looks.marks import to_content
 from tuilab.tui.widgets.lines import Lines
 
-_HISTORY = 60  # readings of the share of cores that was busy
-_NUMBERED = 8  # so many cores have their percents beside them
-_GROUP = 8
+_HISTORY = 60  # readings of the share of busy cores
+_NUMBERED = 8  # up to so many cores have their percentages next to them
+_PART = 8  # cells of a core with its percentage
+_GROUP = 8  # cores without percentages that are written together
 _LABEL = 9
-_WITH_BAR = 60  # columns of a line about a GPU that has a bar
-_WAITING = (
-    "   time with a process waiting ",
-    "   process waiting ",
-    "  waiting ",
-)  # the longest that there is room for
+_MAX_BAR = 40
+_GPU_BAR = 12
+_WIDE = 60  # columns of the line of a GPU that has a bar
+# Words before the share of time with a waiting process; the longest that fit are used.
+_WAITING = ("   time with a process waiting ", "   process waiting ", "  waiting ")
 _LAST_MINUTE = "  last 60 s"
-_TENANTS = 20  # processes on a GPU that are listed
+_MAX_TENANTS = 20  # processes on a GPU that are listed
+_GPU_VALUES = (("power_w", "W"), ("temperature_c", "°C"), ("sm_mhz", "MHz"))
 
 
 @dataclass(frozen=True)
 class GaugeReading:
-    """What was read; a share that is unknown is None."""
+    """A reading of cores and memory. None is a share that is unknown."""
 
     cores: Sequence[float]  # percent of each
     memory_used_bytes: int
@@ -49,12 +50,12 @@ class GpuGauge:
 
     name: str
     bytes_total: int | None = None
-    index: int = 0  # a slice has that of its GPU
+    index: int = 0  # of the GPU; a slice has the index of its GPU
     slice: str = ""
     values: Mapping[str, float] = field(default_factory=dict)
-    tenants: Sequence[Mapping[str, Any]] = ()  # who uses it, as `probes.gpu.own_process` reports it
-    trouble: str = ""
-    unseen: str = ""  # why it is not known who uses it
+    tenants: Sequence[Mapping[str, Any]] = ()  # its users, as `probes.gpu.own_process` reports them
+    trouble: str = ""  # the reason why it has no reading
+    unseen: str = ""  # the reason why its users are not known
 
 
 class Gauges(Lines):
@@ -66,19 +67,19 @@ class Gauges(Lines):
 
     def __init__(self) -> None:
         super().__init__(id="gauges")
-        self._moment: GaugeReading | None = None
-        self._busy: deque[float] = deque(maxlen=_HISTORY)
+        self._reading: GaugeReading | None = None
+        self._busy_percents: deque[float] = deque(maxlen=_HISTORY)  # sums over all cores
         self._gpus: dict[str, GpuGauge] = {}
         self._why_no_gpus = "no answer yet"
 
-    def show(self, moment: GaugeReading) -> None:
-        """Show what was read now."""
-        self._moment = moment
-        self._busy.append(sum(moment.cores))
+    def show(self, reading: GaugeReading) -> None:
+        """Show a reading of cores and memory."""
+        self._reading = reading
+        self._busy_percents.append(sum(reading.cores))
         self.renew()
 
     def show_gpus(self, answer: Mapping[str, Any]) -> None:
-        """Show the GPUs that the process found which asks them, or why it found none."""
+        """Show the GPUs that the process which asks them has found, or why it found none."""
         self._gpus = gauges_of(answer)
         self._why_no_gpus = str(answer.get("refusal", "none found"))
         self.renew()
@@ -90,77 +91,75 @@ class Gauges(Lines):
             gpu.values = reading.get("values", {})
             gpu.tenants = reading.get("tenants", gpu.tenants)
             gpu.unseen = reading.get("unseen", gpu.unseen)
-            if gpu.values:
-                gpu.trouble = reading.get("lost", "")
-            else:
-                gpu.trouble = reading.get("lost", gpu.trouble or "the GPU no longer answers")
+            trouble = ""
+            if not gpu.values:
+                trouble = gpu.trouble or "the GPU no longer answers"
+            gpu.trouble = reading.get("lost", trouble)
         self.renew()
 
     def show_silence(self, why: str) -> None:
-        """Show why the GPUs do not answer any more; their names stay."""
+        """Show why the GPUs no longer answer. Their names stay."""
         self._why_no_gpus = why
         for gpu in self._gpus.values():
             gpu.trouble = gpu.trouble or why
         self.renew()
 
+    # ---- lines
+
     def lay_out(self, width: int) -> list[Content]:
-        now = self._moment
-        if now is None:
+        reading = self._reading
+        if reading is None:
             return [Content.styled("measuring …", "dim")]
         room = max(width - _LABEL, 8)
-        lines = [_labelled("busy", self._busy_line(now, room))]
-        swap = _swap(now)
-        memory = self._bar_line(
-            now.memory_used_bytes, now.memory_total_bytes, room - swap.cell_length
-        )
-        lines.append(_labelled("memory", Content.assemble(memory, swap)))
-        lines.append(_labelled("load", _load_line(now, room)))
+        lines = [
+            _labelled("busy", self._busy_line(reading, room)),
+            _labelled("memory", self._memory_line(reading, room)),
+            _labelled("load", _load_line(reading, room)),
+        ]
         for gpu in self._gpus.values():
             lines.append(_labelled(f"GPU {gpu.index}", self._gpu_line(gpu, room)))
             lines += [_labelled("", line) for line in _user_lines(gpu, room)]
         if not self._gpus:
-            lines.append(
-                _labelled(
-                    "GPUs", Content.assemble("n/a: ", to_content(self._why_no_gpus, 200, "dim"))
-                )
-            )
+            why = to_content(self._why_no_gpus, 200, "dim")
+            lines.append(_labelled("GPUs", Content.assemble("n/a: ", why)))
         label = "cores"
-        for line in self._core_lines(now, room):
+        for line in self._core_lines(reading, room):
             lines.append(_labelled(label, line))
             label = ""
         return lines
 
-    def _busy_line(self, now: GaugeReading, room: int) -> Content:
-        """Return how many cores are busy now, and the share of them over the last minute."""
-        words = f"{sum(now.cores) / 100:.1f} of {len(now.cores)} cores  "
+    def _busy_line(self, reading: GaugeReading, room: int) -> Content:
+        """Return how many cores are busy now, and their share over the last minute."""
+        core_count = len(reading.cores)
+        words = f"{sum(reading.cores) / 100:.1f} of {core_count} cores  "
         count = min(room - len(words) - len(_LAST_MINUTE), _HISTORY)
-        shares = [value / max(len(now.cores), 1) for value in self._busy]
-        strip = "".join(map(self._column, shares[-count:])) if count > 0 else ""
-        return Content.assemble(
-            words, (strip, "$text-primary"), (_LAST_MINUTE if strip else "", "dim")
-        )
+        if count <= 0:
+            return Content(words)
+        shares = [percent / max(core_count, 1) for percent in self._busy_percents]
+        strip = "".join(map(self._column, shares[-count:]))
+        return Content.assemble(words, (strip, "$text-primary"), (_LAST_MINUTE, "dim"))
 
-    def _core_lines(self, now: GaugeReading, room: int) -> list[Content]:
-        if len(now.cores) <= _NUMBERED:
-            parts = [
-                Content.assemble((self._column(share), "$text-primary"), f" {share:3.0f} %  ")
-                for share in now.cores
-            ]
-            per_line = max(room // 8, 1)
-            return [
-                Content("").join(parts[at : at + per_line]) for at in range(0, len(parts), per_line)
-            ]
-        columns = "".join(map(self._column, now.cores))
-        groups = [columns[at : at + _GROUP] for at in range(0, len(columns), _GROUP)]
-        per_line = max((room + 1) // (_GROUP + 1), 1)
-        rows = [" ".join(groups[at : at + per_line]) for at in range(0, len(groups), per_line)]
-        return [Content.styled(row, "$text-primary") for row in rows]
-
-    def _bar_line(self, used: float, total: float, room: int) -> Content:
+    def _memory_line(self, reading: GaugeReading, room: int) -> Content:
+        swap = _swap(reading)
+        used = reading.memory_used_bytes
+        total = reading.memory_total_bytes
         words = f" {size(used)} of {size(total)}"
-        return Content.assemble(
-            self._bar(used / total if total else 0.0, min(room - len(words), 40)), words
-        )
+        share = used / total if total else 0.0
+        bar = self._bar(share, min(room - swap.cell_length - len(words), _MAX_BAR))
+        return Content.assemble(bar, words, swap)
+
+    def _core_lines(self, reading: GaugeReading, room: int) -> list[Content]:
+        """Return a column for each core: a few with their percentages, many in groups."""
+        if len(reading.cores) <= _NUMBERED:
+            parts = []
+            for percent in reading.cores:
+                column = self._column(percent), "$text-primary"
+                parts.append(Content.assemble(column, f" {percent:3.0f} %  "))
+            rows = _split(parts, max(room // _PART, 1))
+            return [Content("").join(row) for row in rows]
+        columns = "".join(map(self._column, reading.cores))
+        group_rows = _split(_split(columns, _GROUP), max((room + 1) // (_GROUP + 1), 1))
+        return [Content.styled(" ".join(row), "$text-primary") for row in group_rows]
 
     def _gpu_line(self, gpu: GpuGauge, room: int) -> Content:
         parts = []
@@ -168,56 +167,62 @@ class Gauges(Lines):
             parts.append(to_content(gpu.slice, 40))
         name = to_content(gpu.name, 60, "dim")
         if gpu.trouble or not gpu.values:
-            parts.append(Content.assemble("n/a: ", to_content(gpu.trouble or "no answer yet", 200)))
-            return Content("  ").join([*parts, name])
+            trouble = to_content(gpu.trouble or "no answer yet", 200)
+            return Content("  ").join([*parts, Content.assemble("n/a: ", trouble), name])
         values = gpu.values
-        throttled = [
-            word for word in throttle_names(int(values.get("throttle_mask", 0))) if word != "idle"
-        ]
-        if throttled:  # before what may be cut
+        # The end of the line may be cut: throttling comes first.
+        reasons = throttle_names(int(values.get("throttle_mask", 0)))
+        throttled = [reason for reason in reasons if reason != "idle"]
+        if throttled:
             parts.append(Content.styled(f"throttled: {', '.join(throttled)}", "$text-warning"))
         busy = values.get("busy_percent")
         if busy is not None:
-            bar = self._bar(busy / 100, 12) if room >= _WITH_BAR else Content("")
-            parts.append(Content.assemble(bar, f" {busy:3.0f} %" if bar else f"{busy:.0f} %"))
+            if room >= _WIDE:
+                bar = self._bar(busy / 100, _GPU_BAR)
+                parts.append(Content.assemble(bar, f" {busy:3.0f} %"))
+            else:
+                parts.append(Content(f"{busy:.0f} %"))
         used = values.get("memory_used_bytes")
         if used is not None:
-            parts.append(
-                Content(f"{size(used)} of {size(gpu.bytes_total) if gpu.bytes_total else 'n/a'}")
-            )
-        for key, spelled in (
-            ("power_w", "{:.0f} W"),
-            ("temperature_c", "{:.0f} °C"),
-            ("sm_mhz", "{:.0f} MHz"),
-        ):
+            total = size(gpu.bytes_total) if gpu.bytes_total else "n/a"
+            parts.append(Content(f"{size(used)} of {total}"))
+        for key, unit in _GPU_VALUES:
             if key in values:
-                parts.append(Content(spelled.format(values[key])))
+                parts.append(Content(f"{values[key]:.0f} {unit}"))
         return Content("  ").join([*parts, name]).truncate(room, ellipsis=True)
 
     @property
     def _symbols(self) -> Symbols:
-        chosen: Symbols | None = getattr(self.app, "symbols", None)
-        return chosen or (BRAILLE if is_utf8_terminal() else ASCII)
+        symbols: Symbols | None = getattr(self.app, "symbols", None)
+        return symbols or (BRAILLE if is_utf8_terminal() else ASCII)
 
     def _bar(self, share: float, width: int) -> Content:
+        """Return a bar of a width. From a share of 0.8 on it warns, from 0.95 on it is red."""
         width = max(width, 0)
         filled = bar_of(min(max(share, 0.0), 1.0) * width, self._symbols)
-        style = (
-            "$text-error" if share > 0.95 else "$text-warning" if share > 0.8 else "$text-primary"
-        )
-        return Content.assemble(
-            (filled, style), (self._symbols.horizontal * (width - len(filled)), "dim")
-        )
+        rest = self._symbols.horizontal * (width - len(filled))
+        if share > 0.95:
+            style = "$text-error"
+        elif share > 0.8:
+            style = "$text-warning"
+        else:
+            style = "$text-primary"
+        return Content.assemble((filled, style), (rest, "dim"))
 
     def _column(self, percent: float) -> str:
         columns = self._symbols.columns
         return columns[min(int(percent / 100 * len(columns)), len(columns) - 1)]
 
 
-def _load_line(now: GaugeReading, room: int) -> Content:
+def _split(items: Sequence[Any], count: int) -> list[Any]:
+    """Return a sequence in slices of `count` items."""
+    return [items[start : start + count] for start in range(0, len(items), count)]
+
+
+def _load_line(reading: GaugeReading, room: int) -> Content:
     """Return the load, and the share of time in which a process waited for a core."""
-    load = "  ".join(f"{value:.2f}" for value in now.load) or "n/a"
-    waiting = "n/a" if now.waiting_percent is None else f"{now.waiting_percent:.0f} %"
+    load = "  ".join(f"{value:.2f}" for value in reading.load) or "n/a"
+    waiting = "n/a" if reading.waiting_percent is None else f"{reading.waiting_percent:.0f} %"
     words = _WAITING[-1]
     for longer in _WAITING:
         if len(load) + len(longer) + len(waiting) <= room:
@@ -227,48 +232,48 @@ def _load_line(now: GaugeReading, room: int) -> Content:
 
 
 def _user_lines(gpu: GpuGauge, room: int) -> list[Content]:
-    """Return who uses a GPU: user, pid, memory; or why that is not known."""
+    """Return the users of a GPU with pid and memory, or why they are not known."""
+    lead = "used by ", "dim"
     if gpu.unseen:
-        return wrap_lines(
-            Content.assemble(("used by ", "dim"), "n/a: ", to_content(gpu.unseen, 200)), room
-        )
+        return wrap_lines(Content.assemble(lead, "n/a: ", to_content(gpu.unseen, 200)), room)
     users = []
-    for tenant in gpu.tenants[:_TENANTS]:
+    for tenant in gpu.tenants[:_MAX_TENANTS]:
         used = tenant.get("bytes_used")
         memory = "n/a" if used is None else size(used)
         users.append(f"{tenant.get('user') or 'n/a'} (pid {tenant.get('pid')}, {memory})")
-    more = len(gpu.tenants) - len(users)
-    if more:
-        users.append(f"+{more}")
+    hidden = len(gpu.tenants) - len(users)
+    if hidden:
+        users.append(f"+{hidden}")
     if not users:
         return []
-    return wrap_lines(
-        Content.assemble(("used by ", "dim"), to_content(", ".join(users), 2000, "$text-warning")),
-        room,
-    )
+    words = to_content(", ".join(users), 2000, "$text-warning")
+    return wrap_lines(Content.assemble(lead, words), room)
 
 
-def _swap(now: GaugeReading) -> Content:
-    """Return how much of the memory is on a disk; a run that is there is not worth timing."""
-    if not now.swap_total_bytes:
+def _swap(reading: GaugeReading) -> Content:
+    """Return how much of the memory is on a disk. A run that was swapped out is slow."""
+    used = reading.swap_used_bytes
+    total = reading.swap_total_bytes
+    if not total:
         return Content.styled("   no swap", "dim")
-    style = "$text-warning" if now.swap_used_bytes > now.swap_total_bytes / 10 else "dim"
-    return Content.styled(
-        f"   swap {size(now.swap_used_bytes)} of {size(now.swap_total_bytes)}", style
-    )
+    style = "$text-warning" if used > total / 10 else "dim"
+    return Content.styled(f"   swap {size(used)} of {size(total)}", style)
 
 
 def _labelled(label: str, line: Content) -> Content:
     return Content.assemble((label.ljust(_LABEL), "dim"), line)
 
 
-def gauges_of(known: Mapping[str, Any]) -> dict[str, GpuGauge]:
-    """Return a gauge for each GPU that `probes.apart` has found, by UUID, and for each that answers nothing, by its index."""
-    gauges = {gpu["uuid"]: _gauge(gpu) for gpu in known.get("gpus", [])}
-    for index, why in known.get("unusable", {}).items():
+def gauges_of(answer: Mapping[str, Any]) -> dict[str, GpuGauge]:
+    """Return a gauge for each GPU that `probes.apart` has found, by UUID, sorted by index.
+
+    A GPU that does not answer has its index in the place of a UUID.
+    """
+    gauges = {}
+    for gpu in answer.get("gpus", []):
+        gauges[gpu["uuid"]] = GpuGauge(
+            gpu["name"], gpu.get("bytes_total"), gpu.get("index", 0), gpu.get("slice", "")
+        )
+    for index, why in answer.get("unusable", {}).items():
         gauges[index] = GpuGauge("", None, int(index), trouble=why)
     return dict(sorted(gauges.items(), key=lambda item: item[1].index))
-
-
-def _gauge(gpu: Mapping[str, Any]) -> GpuGauge:
-    return GpuGauge(gpu["name"], gpu.get("bytes_total"), gpu.get("index", 0), gpu.get("slice", ""))

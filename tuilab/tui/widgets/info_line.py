@@ -1,17 +1,16 @@
-"""The lines above and between the parts of a screen: the heading, and lines that are hidden while they have nothing to say."""
+"""The heading of a screen, and lines that are hidden while they are empty."""
 
 from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-_LEAST = (
-    12  # cells for the left text of a heading; where there are fewer, it has the line for itself
-)
+_GAP = 2  # cells between the texts of a heading
+_MIN_LEFT = 12  # cells for its left text; with fewer, the right text is left out
 
 
 class InfoLine(Static):
-    """Words that are shown while there are any; a short line is cut at the end, another one takes the lines that it needs."""
+    """Words that are hidden while they are empty. They wrap; a short line is cut instead."""
 
     DEFAULT_CSS = """
     InfoLine { height: auto; display: none; background: $surface; padding: 0 1; }
@@ -25,7 +24,7 @@ class InfoLine(Static):
         self.set_class(is_short, "is-short")
 
     def show(self, words: Content) -> None:
-        """Show these words, or nothing."""
+        """Show these words. Empty words hide the line."""
         if words != self._words:
             self._words = words
             self.set_class(bool(words), "has-words")
@@ -33,7 +32,10 @@ class InfoLine(Static):
 
 
 class Heading(Widget):
-    """Two texts on the first line of a screen; the left one gives way, and has the line for itself where it is very short."""
+    """Two texts on the first line of a screen, and a badge at the right end.
+
+    The texts are cut so that they fit. In a very short line, the right text is left out.
+    """
 
     DEFAULT_CSS = """
     Heading { height: 1; width: 100%; background: $panel; padding: 0 1; }
@@ -47,32 +49,32 @@ class Heading(Widget):
         badge: Content | None = None,
     ) -> None:
         super().__init__()
-        self._badge = badge or Content("")  # at the right, and never left out
+        self._badge = badge or Content("")  # never cut or left out
         self._left = left or Content("")
         self._right = right or Content("")
 
     def show(self, left: Content, right: Content | None = None) -> None:
-        """Show these texts."""
-        right = self._right if right is None else right
-        if (left, right) != (self._left, self._right):
-            self._left, self._right = left, right
+        """Show these texts. Without a right text, the old one stays."""
+        if right is None:
+            right = self._right
+        if left != self._left or right != self._right:
+            self._left = left
+            self._right = right
             self.refresh()
 
     def render(self) -> RenderResult:
         if not self._badge:
             return self._texts(self.content_size.width)
-        width = max(self.content_size.width - self._badge.cell_length - 2, 0)
+        width = max(self.content_size.width - self._badge.cell_length - _GAP, 0)
         texts = self._texts(width)
-        return Content("").join(
-            [texts, Content(" " * (width + 2 - texts.cell_length)), self._badge]
-        )
+        space = Content(" " * (width + _GAP - texts.cell_length))
+        return Content("").join([texts, space, self._badge])
 
     def _texts(self, width: int) -> Content:
         right = self._right.truncate(max(width * 2 // 3, 0), ellipsis=True)
-        room = width - right.cell_length - 2
-        if room < _LEAST:
+        room = width - right.cell_length - _GAP
+        if room < _MIN_LEFT:
             return self._left.truncate(width, ellipsis=True)
         left = self._left.truncate(room, ellipsis=True)
-        return Content("").join(
-            [left, Content(" " * (width - left.cell_length - right.cell_length)), right]
-        )
+        space = Content(" " * (width - left.cell_length - right.cell_length))
+        return Content("").join([left, space, right])

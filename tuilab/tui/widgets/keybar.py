@@ -1,4 +1,4 @@
-"""The last line of every screen: which key comes next, and how the screens themselves are doing."""
+"""The last line of every screen: the keys that matter now, and a short note."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,13 @@ from tuilab.tui.shown_keys import shown
 
 _EVERYWHERE = [key.key for key in KEYS["everywhere"] if key.word]
 _HELP = ("question_mark", "f1")
-_MOST_NEEDED = 2  # keys of a place
+_PALETTE = "ctrl+p"
+_MOST_NEEDED = 2  # keys of a place that are kept longest
+_GAP = 2  # cells behind a key
 
 
 class KeyBar(Widget):
-    """The keys that matter here, as many as there is room for; on the right a short note."""
+    """As many keys as fit, and a note at the right end."""
 
     DEFAULT_CSS = """
     KeyBar { height: 1; width: 100%; dock: bottom; background: $panel; padding: 0 1; }
@@ -24,66 +26,74 @@ class KeyBar(Widget):
 
     def __init__(self, keys: Sequence[Key]) -> None:
         super().__init__()
-        self._keys = _told(keys)
+        self._keys = _footer_keys(keys)
         self._note = Content("")
         self._asides: tuple[Content, ...] = ()
 
     def show_keys(self, keys: Sequence[Key]) -> None:
-        """Show the keys of what has the focus."""
-        if _told(keys) != self._keys:
-            self._keys = _told(keys)
+        """Show the keys of the focused widget and its screen."""
+        footer_keys = _footer_keys(keys)
+        if footer_keys != self._keys:
+            self._keys = footer_keys
             self.refresh()
 
     def note(self, text: Content, *asides: Content) -> None:
-        """Show a note on the right, and beside it the first of some words for which no key gives way."""
-        if (text, asides) != (self._note, self._asides):
-            self._note, self._asides = text, asides
+        """Show a note, and behind it the first of some asides for which no key has to go."""
+        if text != self._note or asides != self._asides:
+            self._note = text
+            self._asides = asides
             self.refresh()
 
     def render(self) -> RenderResult:
         width = self.content_size.width
-        note = self._note_at(width)
-        parts = [_part(key) for key in self._shown(width, note)]
+        note = self._fit_note(width)
+        parts = [_draw_key(key) for key in self._fit_keys(width, note)]
         used = sum(part.cell_length for part in parts)
-        return Content("").join(
-            [*parts, Content(" " * max(width - used - note.cell_length, 0)), note]
-        )
+        space = Content(" " * max(width - used - note.cell_length, 0))
+        return Content("").join([*parts, space, note])
 
-    def _shown(self, width: int, note: Content) -> list[Key]:
-        """Return the keys that there is room for: those at the end give way, but for the way out and to the others."""
-        room = width - note.cell_length - (2 if note.cell_length else 0)
+    def _fit_keys(self, width: int, note: Content) -> list[Key]:
+        """Return the keys that fit next to a note. If some do not, the help key is for more."""
+        room = width
+        if note.cell_length:
+            room -= note.cell_length + _GAP
         keys = list(self._keys)
-        while len(keys) > 1 and sum(_part(key).cell_length for key in keys) - 2 > room:
-            keys.remove(_least(keys))
+        while len(keys) > 1 and _width_of(keys) > room:
+            keys.remove(_least_needed(keys))
             keys = [key._replace(word="more") if key.key in _HELP else key for key in keys]
         return keys
 
-    def _note_at(self, width: int) -> Content:
-        keys = len(self._shown(width, self._note))
-        wholes = (self._note + aside for aside in self._asides)
-        fitting = (whole for whole in wholes if len(self._shown(width, whole)) == keys)
-        return next(fitting, self._note).truncate(width, ellipsis=True)
+    def _fit_note(self, width: int) -> Content:
+        """Return the note with the first aside that costs no key."""
+        note = self._note
+        key_count = len(self._fit_keys(width, note))
+        for aside in self._asides:
+            if len(self._fit_keys(width, self._note + aside)) == key_count:
+                note = self._note + aside
+                break
+        return note.truncate(width, ellipsis=True)
 
     def on_click(self, event: events.Click) -> None:
-        """Do what the key does whose word was clicked."""
-        end = 1  # the padding
+        """Simulate the key whose word was clicked."""
         width = self.content_size.width
-        for key in self._shown(width, self._note_at(width)):
-            start, end = end, end + _part(key).cell_length
-            if start <= event.x < end - 2:
+        end = 1  # the padding
+        for key in self._fit_keys(width, self._fit_note(width)):
+            start = end
+            end = start + _draw_key(key).cell_length
+            if start <= event.x < end - _GAP:
                 self.app.simulate_key(key.key)
 
 
 def answers(place: str) -> Content:
-    """Return the keys that answer a question, all of them, for a line of its own."""
-    return Content("").join(
-        Content.assemble((shown(key), "bold $text-accent"), f" {key.word}   ")
-        for key in KEYS[place]
-    )
+    """Return all keys of a place in one line, for the question that they answer."""
+    parts = []
+    for key in KEYS[place]:
+        parts.append(Content.assemble((shown(key), "bold $text-accent"), f" {key.word}   "))
+    return Content("").join(parts)
 
 
-def _told(keys: Sequence[Key]) -> list[Key]:
-    """Return the keys of the footer: enter first, those that work everywhere last."""
+def _footer_keys(keys: Sequence[Key]) -> list[Key]:
+    """Return the keys of the last line: enter first, those that work everywhere last."""
     return sorted((key for key in keys if key.is_in_footer and key.word), key=_place)
 
 
@@ -93,13 +103,24 @@ def _place(key: Key) -> int:
     return _EVERYWHERE.index(key.key) if key.key in _EVERYWHERE else -1
 
 
-def _least(keys: Sequence[Key]) -> Key:
-    """Return the key that gives way first: the last one of the place, of which two stay longest, then the palette."""
-    of_place = [key for key in keys if key.key not in _EVERYWHERE]
-    if len(of_place) > _MOST_NEEDED:
-        return of_place[-1]
-    return next((key for key in keys if key.key == "ctrl+p"), (of_place or keys)[-1])
+def _least_needed(keys: Sequence[Key]) -> Key:
+    """Return the key that has to go first.
+
+    These are the keys of the place from the last on, but for two of them; then the palette; then
+    these two.
+    """
+    place_keys = [key for key in keys if key.key not in _EVERYWHERE]
+    if len(place_keys) > _MOST_NEEDED:
+        return place_keys[-1]
+    for key in keys:
+        if key.key == _PALETTE:
+            return key
+    return place_keys[-1] if place_keys else keys[-1]
 
 
-def _part(key: Key) -> Content:
+def _width_of(keys: Sequence[Key]) -> int:
+    return sum(_draw_key(key).cell_length for key in keys) - _GAP
+
+
+def _draw_key(key: Key) -> Content:
     return Content.assemble((shown(key), "bold $text-accent"), " ", (key.word, "dim"), "  ")

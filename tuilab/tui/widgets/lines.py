@@ -1,4 +1,4 @@
-"""Lines that scroll, and lines that one chooses from: what catalogue, lesson, source and past runs are shown by."""
+"""Lines that scroll, and lists with a cursor: the base of lessons, sources and catalogues."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -16,12 +16,16 @@ from textual.widget import Widget
 
 
 def strip_of(widget: Widget, line: Content, width: int, style: Style) -> Strip:
-    """Return a line as it is drawn; a terminal may be narrower than what stands around it, and then there is nothing."""
-    return next(iter(Visual.to_strips(widget, line, width, 1, style, pad=True)), Strip.blank(0))
+    """Return a line as it is drawn.
+
+    If the terminal is so narrow that the line has no cells, the strip is empty.
+    """
+    strips = Visual.to_strips(widget, line, width, 1, style, pad=True)
+    return strips[0] if strips else Strip.blank(0)
 
 
 class Lines(ScrollView, can_focus=True, inherit_bindings=False):
-    """Draws only the lines that can be seen; a subclass says what they are at a width."""
+    """Draws only the visible lines. A subclass returns all lines at a width in `lay_out`."""
 
     ALLOW_SELECT = False
 
@@ -51,24 +55,24 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._lines: Sequence[Content] = ()
-        self._width_laid = 0
-        self._will_renew = self._will_be_at_top = False
+        self._laid_out_width = 0
+        self._will_renew = False
+        self._will_be_at_top = False
 
     def lay_out(self, width: int) -> Sequence[Content]:
         """Return the lines at a width."""
         raise NotImplementedError
 
     def renew(self, *, from_top: bool = False) -> None:
-        """Lay out again: the content is another."""
+        """Lay out the lines again: the content has changed."""
         width = self.scrollable_content_region.width
         self._will_renew = False
         self._will_be_at_top |= from_top
         if not width:
-            self._width_laid = (
-                0  # not on the screen: it is laid out once it is, though its width may be as before
-            )
+            # Hidden: the lines are laid out when it is shown, even at the same width as before.
+            self._laid_out_width = 0
             return
-        self._width_laid = width
+        self._laid_out_width = width
         self._lines = self.lay_out(width)
         self.virtual_size = Size(width, len(self._lines))
         if self._will_be_at_top:
@@ -77,21 +81,21 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def on_resize(self) -> None:
-        if self.scrollable_content_region.width != self._width_laid:
+        if self.scrollable_content_region.width != self._laid_out_width:
             self.renew()
 
     def render_line(self, y: int) -> Strip:
         number = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
-        if width != self._width_laid and not self._will_renew:
-            self._will_renew = True  # Textual does not always tell a new widget its first size
+        if width != self._laid_out_width and not self._will_renew:
+            self._will_renew = True  # Textual does not always send a new widget its first size
             self.call_later(self.renew)
         if not 0 <= number < len(self._lines):
             return Strip.blank(width, self.rich_style)
         return self.draw(self._lines[number], width, number)
 
     def draw(self, line: Content, width: int, number: int) -> Strip:
-        """Return one line as it is shown."""
+        """Return one line as it is drawn."""
         return strip_of(self, line, width, self.visual_style)
 
     def action_scroll_by(self, count: int) -> None:
@@ -102,42 +106,47 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
 
 
 class Cursored(ScrollView):
-    """Lines with a cursor, which is shown wherever it goes, and whatever becomes of the room."""
+    """Lines with a cursor that stays visible when it moves and when the size changes."""
 
-    _left_at = 0.0  # where it is scrolled to, but for what a small terminal made of that
+    _user_scroll_y = 0.0  # the position to which the user scrolled
 
     @property
     def cursor_region(self) -> Region:
-        """What is to be seen of the line of the cursor."""
+        """The region that has to be visible: the line of the cursor, or more."""
         raise NotImplementedError
 
     def scroll_to_cursor(self, *, immediate: bool = False) -> None:
-        """Show the line of the cursor."""
+        """Scroll until the cursor is visible."""
         self.scroll_to_region(self.cursor_region, animate=False, force=True, immediate=immediate)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        self._left_at = new_value
+        self._user_scroll_y = new_value
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._show_cursor_again)
 
     def _show_cursor_again(self) -> None:
-        """Scroll to the cursor from where the user left: that there was little room for a moment leaves no trace."""
-        left_at = self._left_at
-        self.scroll_to(y=left_at, animate=False, force=True, immediate=True)
+        """Scroll to where the user was, then as little as needed to show the cursor.
+
+        The user's position is kept, so that a terminal that was small for a moment changes nothing.
+        """
+        user_scroll_y = self._user_scroll_y
+        self.scroll_to(y=user_scroll_y, animate=False, force=True, immediate=True)
         self.scroll_to_cursor(immediate=True)
-        self._left_at = left_at
+        self._user_scroll_y = user_scroll_y  # scrolling has changed it
 
 
 class PickList(Lines, Cursored):
-    """Lines with a cursor; it tells when the cursor moves and when its line is chosen with the mouse."""
+    """A list with a cursor. It sends messages when the cursor moves and when a line is chosen."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"lines--cursor", "lines--cursor-blurred"}
     DEFAULT_CSS = """
     PickList > .lines--cursor { background: $primary 35%; text-style: bold; }
     PickList > .lines--cursor-blurred { background: $foreground 12%; }
-    PickList:ansi > .lines--cursor { background: $block-cursor-background; color: $block-cursor-foreground; }
+    PickList:ansi > .lines--cursor {
+        background: $block-cursor-background; color: $block-cursor-foreground;
+    }
     PickList:nocolor > .lines--cursor { text-style: bold underline; }
     PickList:ansi > .lines--cursor-blurred { background: ansi_default; text-style: bold underline; }
     PickList:nocolor > .lines--cursor-blurred { text-style: bold; }
@@ -159,7 +168,7 @@ class PickList(Lines, Cursored):
             self.picker = picker
 
     class Chosen(Moved):
-        """The line under the cursor was clicked twice."""
+        """The line at the cursor was double-clicked."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -171,11 +180,11 @@ class PickList(Lines, Cursored):
 
     @property
     def count(self) -> int:
-        """How many lines the cursor can be on."""
+        """The number of lines that can have the cursor."""
         raise NotImplementedError
 
     def move_to(self, number: int) -> None:
-        """Put the cursor on a line, or on the nearest that there is, and show it."""
+        """Put the cursor on a line, at most on the last one, and scroll to it."""
         number = max(min(number, self.count - 1), 0)
         if number != self.cursor:
             self.cursor = number
@@ -184,18 +193,15 @@ class PickList(Lines, Cursored):
         self.scroll_to_cursor()
 
     def draw(self, line: Content, width: int, number: int) -> Strip:
-        if (
-            number != self.cursor or number >= self.count
-        ):  # what is said in the place of an empty list is no line of it
+        # A sentence in the place of an empty list has no cursor, so that `count` matters.
+        if number != self.cursor or number >= self.count:
             return super().draw(line, width, number)
-        if self.has_focus and self.app.current_theme.ansi:
-            line = Content(
-                line.plain
-            )  # nobody knows which of the terminal's own colours can be read on the cursor's
-        style = self.get_visual_style(
-            "lines--cursor" if self.has_focus else "lines--cursor-blurred"
-        )
-        return strip_of(self, line, width, style)
+        if not self.has_focus:
+            return strip_of(self, line, width, self.get_visual_style("lines--cursor-blurred"))
+        if self.app.current_theme.ansi:
+            # Which of the terminal's own colours are readable on that of the cursor is unknown.
+            line = Content(line.plain)
+        return strip_of(self, line, width, self.get_visual_style("lines--cursor"))
 
     def action_move(self, count: int) -> None:
         self.move_to(self.cursor + count)

@@ -1,4 +1,4 @@
-"""A menu in the middle of the screen: lines of which one is chosen."""
+"""A menu in the middle of the screen."""
 
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
@@ -15,7 +15,7 @@ from tuilab.tui.widgets.lines import PickList
 
 
 class Item(NamedTuple):
-    """A line of a menu, and what is chosen with it."""
+    """A line of a menu: its kind, its words, and the text that is the answer."""
 
     kind: str
     words: str
@@ -23,7 +23,7 @@ class Item(NamedTuple):
 
 
 class Menu(Dialog[str]):
-    """Answers with the text of the line that was chosen; with nothing where the user has thought better of it."""
+    """Answers with the text of the chosen line; with an empty text if the user cancels."""
 
     PLACE: ClassVar[str] = "menu"
     BINDINGS = bindings("menu")
@@ -70,8 +70,9 @@ class _Items(PickList):
 
     def lay_out(self, width: int) -> Sequence[Content]:
         column = max((len(item.kind) for item in self._items), default=0) + 2
-        lines = (
-            to_content(item.kind.ljust(column), 40, "$text-muted") + to_content(item.words, 400)
-            for item in self._items
-        )
-        return [line.truncate(width, ellipsis=True) for line in lines]
+        lines = []
+        for item in self._items:
+            kind = to_content(item.kind.ljust(column), 40, "$text-muted")
+            line = kind + to_content(item.words, 400)
+            lines.append(line.truncate(width, ellipsis=True))
+        return lines

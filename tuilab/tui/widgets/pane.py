@@ -1,4 +1,4 @@
-"""A part of the Run screen: a frame with a title, that can be focused, scrolled and maximised."""
+"""A part of the Run screen: a frame with a title that can be focused, scrolled and maximised."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 
 class Pane(VerticalScroll):
-    """A pane; those with lines of text give them in `lines`."""
+    """A pane. Its frame has a title, and at the bottom a note."""
 
     DEFAULT_CSS = """
     Pane {
-        border: round $border-blurred; padding: 0 1; height: 1fr; scrollbar-size: 1 1; background: $background;
+        border: round $border-blurred; padding: 0 1; height: 1fr; scrollbar-size: 1 1;
+        background: $background;
         border-title-color: $foreground 70%; border-subtitle-color: $foreground 70%;
     }
     Pane:focus, Pane:focus-within { border: round $primary; }
@@ -37,35 +38,38 @@ class Pane(VerticalScroll):
         self._title: Content | None = Content(title)
         self.border_title = self._title
         self._note = Content("")
-        self._found = ""  # what there is to say of a search
-        self._said: object = None
+        self._match_words = ""  # of a search
+        self._subtitle_key: object = None  # the text and the styles of the frame's bottom
 
     def show(self, run: "RunSource", view: "View") -> None:
-        """Show the run as it is now."""
+        """Show the current state of the run."""
 
     def entitle(self, title: Content | None) -> None:
-        """Have another title in the frame above: to have the same again would paint the pane again."""
+        """Set the title, unless it is the same: setting it would draw the pane again."""
         if title != self._title:
-            self.border_title = self._title = title
+            self._title = title
+            self.border_title = title
 
     def note(self, words: Content) -> None:
-        """Say something in the frame below, behind how many lines there are that have no room."""
+        """Show words at the bottom of the frame, behind the matches and the number of hidden lines.
+
+        Setting the same again would draw the pane again.
+        """
         self._note = words
-        below = round(
-            self.virtual_size.height - self.scrollable_content_region.height - self.scroll_y
-        )
-        more = (
-            Content.styled(f"+{below} ↓", "$text-accent")
-            if below > 0 and self.allow_vertical_scroll
-            else Content("")
-        )
-        found = Content.styled(self._found, "$text-accent")
-        said = Content("  ").join([part for part in (found, more, words) if part])
-        if (
-            key := (said.plain, *said.spans)
-        ) != self._said:  # to say the same again would paint the pane again
-            self._said = key
-            self.border_subtitle = said
+        parts = [Content.styled(self._match_words, "$text-accent"), self._hidden_lines(), words]
+        subtitle = Content("  ").join([part for part in parts if part])
+        key = (subtitle.plain, *subtitle.spans)
+        if key != self._subtitle_key:
+            self._subtitle_key = key
+            self.border_subtitle = subtitle
+
+    def _hidden_lines(self) -> Content:
+        """Return how many lines are below the visible ones."""
+        region_height = self.scrollable_content_region.height
+        hidden = round(self.virtual_size.height - region_height - self.scroll_y)
+        if hidden <= 0 or not self.allow_vertical_scroll:
+            return Content("")
+        return Content.styled(f"+{hidden} ↓", "$text-accent")
 
     def watch_virtual_size(self) -> None:
         self.note(self._note)
@@ -78,12 +82,12 @@ class Pane(VerticalScroll):
         self.note(self._note)
 
     def as_text(self) -> str:
-        """Return what it shows, to be copied."""
+        """Return the content of the pane as text, to be copied."""
         return "\n".join(drawing.as_text() for drawing in self.query(Drawing))
 
 
 class DrawingPane(Pane):
-    """A pane with one drawing in it, scrolled where it has no room for the rows that the drawing needs."""
+    """A pane with one drawing. It scrolls if it is smaller than the drawing needs."""
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
@@ -93,7 +97,7 @@ class DrawingPane(Pane):
         yield self.drawing
 
     def need(self, rows: int) -> None:
-        """Have at least so many rows to draw in."""
+        """Make the drawing at least so many rows high."""
         self.drawing.styles.min_height = rows
 
 
@@ -102,33 +106,33 @@ class TextPane(Pane, Searched):
 
     BINDINGS = SEARCHES
     PLACE: ClassVar[str] = "text"
-    is_followed: ClassVar[bool] = (
-        False  # stay at the end while it grows, unless the user has scrolled away
-    )
+    # Whether the end stays visible while the text grows, unless the user has scrolled away.
+    is_followed: ClassVar[bool] = False
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
         self.called = f"the pane {title}"
         self._text = Static()
-        self._width = 0  # for which its lines are broken
+        self._width = 0  # for which the text was laid out
         self._shown: list[Content] = []
-        self._heights: dict[int, int] = {}  # by width, of what is shown
-        self._is_left = False  # by the user, who has scrolled away from its end
+        self._heights: dict[int, int] = {}  # of the text, by width
+        self._is_scrolled_away = False  # from the end, by the user
 
     def compose(self) -> ComposeResult:
         yield self._text
 
     def put(self, lines: list[Content]) -> None:
-        """Show these lines, if they are others than before."""
+        """Show these lines, unless they are shown already."""
         if lines != self._shown:
             self._shown = lines
             self._heights.clear()
-            self.show_found()
+            self.redraw_matches()
 
     def lines_at(self, width: int) -> int:
-        """Return how many lines there are at a width."""
+        """Return the number of lines at a width."""
         width = max(width, 1)  # a terminal may be narrower than a frame
-        if width not in self._heights:  # asked for with each picture
+        # Kept, because it is asked for with each picture.
+        if width not in self._heights:
             self._heights[width] = laid_out(self._shown, width).get_height({}, width)
         return self._heights[width]
 
@@ -138,47 +142,52 @@ class TextPane(Pane, Searched):
     def as_text(self) -> str:
         return "\n".join(line.plain for line in self.lines_to_search())
 
-    def tell_found(self, said: str) -> None:
-        self._found = said
+    def show_match(self, words: str) -> None:
+        self._match_words = words
         self.note(self._note)
 
-    def show_found(self) -> None:
+    def redraw_matches(self) -> None:
         self._width = self.scrollable_content_region.width
-        self._text.update(laid_out(map(self.marked, self.lines_to_search()), self._width))
+        lines = [self.mark_matches(line) for line in self.lines_to_search()]
+        self._text.update(laid_out(lines, self._width))
 
     def go_to_line(self, number: int) -> None:
         width = max(self._text.size.width, 1)
-        above = (
-            laid_out(self.lines_to_search()[:number], width).get_height({}, width) if number else 0
-        )
-        self.scroll_to(y=max(above - 1, 0), animate=False, force=True)
+        rows_above = 0
+        if number:
+            rows_above = laid_out(self.lines_to_search()[:number], width).get_height({}, width)
+        self.scroll_to(y=max(rows_above - 1, 0), animate=False, force=True)
 
     def watch_virtual_size(self) -> None:
-        """Follow when the lines have been laid out, not when they are given: which comes first is not certain."""
+        """Follow the end once the lines are laid out, which may be before or after `put`."""
         super().watch_virtual_size()
         self._follow()
 
     def on_resize(self) -> None:
         if self.scrollable_content_region.width != self._width:
-            self.show_found()
+            self.redraw_matches()
         self._follow()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Note whether the end is shown; that there are more lines since does not mean that the user has left it."""
+        """Note whether the user has scrolled away. New lines below do not count as that."""
         super().watch_scroll_y(old_value, new_value)
-        self._is_left = new_value < self.max_scroll_y
+        self._is_scrolled_away = new_value < self.max_scroll_y
 
     def _follow(self) -> None:
-        if self.is_followed and not self._is_left:
+        if self.is_followed and not self._is_scrolled_away:
             self.call_next(self.scroll_end, animate=False, immediate=True)
 
 
 def laid_out(lines: Iterable[Content], width: int) -> Content:
-    """Return lines as a text; a long one with units is broken here, where none ends before one, the others by Textual."""
-    broken = (
-        wrap_lines(line, width)
-        if line.cell_length > width > 0 and has_units(line.plain)
-        else [line]
-        for line in lines
-    )
-    return Content("\n").join(part for parts in broken for part in parts)
+    """Return lines as one text.
+
+    A long line with units is wrapped here, so that no row ends before a unit. Textual wraps the
+    other lines.
+    """
+    rows = []
+    for line in lines:
+        if line.cell_length > width > 0 and has_units(line.plain):
+            rows += wrap_lines(line, width)
+        else:
+            rows.append(line)
+    return Content("\n").join(rows)

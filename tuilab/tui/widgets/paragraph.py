@@ -1,4 +1,4 @@
-"""A paragraph that is broken into lines as its language is read: Chinese behind any character."""
+"""A paragraph that is wrapped as its language requires: Chinese after any character."""
 
 from textual.app import RenderResult
 from textual.content import Content

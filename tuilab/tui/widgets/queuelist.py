@@ -1,4 +1,4 @@
-"""The list of the Queue screen: what times something now, what waits for that, and what was lost while it waited."""
+"""The list of the Queue screen: the run that is being timed, the queued runs, and lost ones."""
 
 import time
 from collections.abc import Sequence
@@ -12,16 +12,19 @@ from tuilab.tui.looks.lesson_layout import wrap_lines
 from tuilab.tui.looks.marks import state_words, to_content
 from tuilab.tui.widgets.lines import PickList
 
+_NAME_WIDTH = 34
+_STATE_WIDTH = 11
+
 
 class QueueList(PickList):
-    """A line a run; the cursor stays with its run when the order changes."""
+    """One line for each run. The cursor stays with its run when the order changes."""
 
     DEFAULT_CSS = "QueueList { padding: 0 1; }"
 
     def __init__(self) -> None:
         super().__init__()
         self.standing = queue.QueueState()
-        self._others: Sequence[RunEntry] = ()
+        self._unqueued: Sequence[RunEntry] = ()
 
     @property
     def count(self) -> int:
@@ -29,49 +32,54 @@ class QueueList(PickList):
 
     @property
     def chosen(self) -> tuple[str, queue.Ticket] | None:
-        """The run under the cursor, and its state."""
+        """The state and the ticket of the run at the cursor; None in an empty list."""
         rows = self.standing.rows
         if not rows:
             return None
-        state, _, one = rows[min(self.cursor, len(rows) - 1)]
-        return state, one
+        state, _, ticket = rows[min(self.cursor, len(rows) - 1)]
+        return state, ticket
 
-    def show(self, standing: queue.QueueState, others: Sequence[RunEntry] = ()) -> None:
-        """Show the queue, and below it the other runs that go on."""
-        before = self.chosen
-        self.standing, self._others = standing, others
+    def show(self, standing: queue.QueueState, unqueued: Sequence[RunEntry] = ()) -> None:
+        """Show the queue, and below it the running runs that time nothing."""
+        old_choice = self.chosen
+        self.standing = standing
+        self._unqueued = unqueued
         self.renew()
-        runs = [one.run for _, _, one in standing.rows]
-        self.move_to(runs.index(before[1].run) if before and before[1].run in runs else self.cursor)
+        place = self.cursor
+        runs = [ticket.run for _, _, ticket in standing.rows]
+        if old_choice and old_choice[1].run in runs:
+            place = runs.index(old_choice[1].run)
+        self.move_to(place)
 
     def lay_out(self, width: int) -> Sequence[Content]:
-        lines = [
-            _line(state, one, f"{place}." if place else "")
-            for state, place, one in self.standing.rows
-        ]
-        if not self.count:
-            nothing = "No run is being timed" if self._others else "No run is running"
-            several = "To queue several, press enter on a topic in the Lab."
-            lines = wrap_lines(Content(f"{nothing}, and no run is queued. {several}"), width)
-        if self._others:
-            names = ", ".join(f"{one.name} {store.short_id(one.run)}" for one in self._others)
-            lines += wrap_lines(
-                to_content(
-                    f"Running outside the queue, because they time nothing: {names}",
-                    600,
-                    "$text-muted",
-                ),
-                width,
-            )
+        lines = []
+        for state, place, ticket in self.standing.rows:
+            lines.append(_line(state, ticket, f"{place}." if place else ""))
+        if not lines:
+            running = "No run is being timed" if self._unqueued else "No run is running"
+            hint = "To queue several, press enter on a topic in the Lab."
+            lines = wrap_lines(Content(f"{running}, and no run is queued. {hint}"), width)
+        if self._unqueued:
+            names = [f"{entry.name} {store.short_id(entry.run)}" for entry in self._unqueued]
+            words = f"Running outside the queue, because they time nothing: {', '.join(names)}"
+            lines += wrap_lines(to_content(words, 600, "$text-muted"), width)
         return lines
 
 
-def _line(state: str, one: queue.Ticket, place: str) -> Content:
-    since = clock(max(time.time_ns() - one.since_ns, 0) // 1e9) if one.since_ns else "n/a"
-    name, words = to_content(one.name, 34), state_words(state)
-    name, words = name.pad_right(34 - name.cell_length), words.pad_right(11 - words.cell_length)
-    told = Content.assemble(f"{place:>4} ", words, name)
-    devices = to_content(", ".join(one.devices), 20, "$text-muted")
+def _line(state: str, ticket: queue.Ticket, place: str) -> Content:
+    """Return the line of a run: place, state, name, id, time since it was queued, devices."""
+    age = "n/a"
+    if ticket.since_ns:
+        age = clock(max(time.time_ns() - ticket.since_ns, 0) // 1e9)
     return Content.assemble(
-        told, (f" {store.short_id(one.run)} ", "$text-muted"), f"{since:>9}  ", devices
+        f"{place:>4} ",
+        _pad(state_words(state), _STATE_WIDTH),
+        _pad(to_content(ticket.name, _NAME_WIDTH), _NAME_WIDTH),
+        (f" {store.short_id(ticket.run)} ", "$text-muted"),
+        f"{age:>9}  ",
+        to_content(", ".join(ticket.devices), 20, "$text-muted"),
     )
+
+
+def _pad(text: Content, width: int) -> Content:
+    return text.pad_right(width - text.cell_length)

@@ -1,4 +1,4 @@
-"""Looking for words in a text that scrolls: the line that they are typed in, and what a text does to be searched."""
+"""Search in a text that scrolls: the search line, and the text that marks and shows the matches."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -18,6 +18,7 @@ from textual.widgets import Input, Static
 from tuilab.text.display import show
 from tuilab.tui.widgets.lines import Lines
 
+_MAX_PASTED = 200  # characters
 SEARCHES: list[BindingType] = [
     Binding("slash", "search", show=False),
     Binding("n", "next_match(1)", show=False),
@@ -27,71 +28,88 @@ SEARCHES: list[BindingType] = [
 
 
 class Searched(Widget):
-    """A text that can be searched; a subclass has the keys `SEARCHES` and says which lines it has."""
+    """A text that can be searched. A subclass has the keys `SEARCHES` and returns its lines."""
 
     class Asked(Message):
-        """Words are looked for, or none any more."""
+        """A search began or ended."""
 
-    words = ""
-    line_found = -1
-    called = "the text"  # where words to look for are asked for
-    beyond = ""  # said where no line has the words and there is more than its lines
+    words = ""  # of the search, in lower case; empty without a search
+    match_line = -1  # the line of the match that is shown
+    called = "the text"  # its name in the search line
+    beyond = ""  # added to the sentence that there is no match, if not all lines were searched
 
     def lines_to_search(self) -> Sequence[Content]:
         """Return the lines."""
         raise NotImplementedError
 
     def go_to_line(self, number: int) -> None:
-        """Show a line."""
+        """Scroll to a line."""
         raise NotImplementedError
 
-    def show_found(self) -> None:
-        """Draw again: other words are marked."""
+    def redraw_matches(self) -> None:
+        """Draw the lines again: other words are marked."""
         raise NotImplementedError
 
-    def marked(self, line: Content) -> Content:
-        """Return a line with the words marked that are looked for."""
-        text, at = line.plain.lower(), -1
-        while self.words and (at := text.find(self.words, at + 1)) >= 0:
-            line = line.stylize("reverse", at, at + len(self.words))
+    def show_match(self, words: str) -> None:
+        """Show in the frame which match is shown; nothing without a search."""
+        raise NotImplementedError
+
+    def mark_matches(self, line: Content) -> Content:
+        """Return a line with its matches marked."""
+        if not self.words:
+            return line
+        text = line.plain.lower()
+        start = text.find(self.words)
+        while start >= 0:
+            line = line.stylize("reverse", start, start + len(self.words))
+            start = text.find(self.words, start + 1)
         return line
 
-    def tell_found(self, said: str) -> None:
-        """Say in the frame which of the lines that have the words is shown; nothing where none are looked for."""
-        raise NotImplementedError
+    def search_for(self, words: str) -> None:
+        """Mark words and go to the first match at or below the visible lines.
 
-    def look_for(self, words: str) -> None:
-        """Mark words, go to the first of them from what is shown on, and say how many lines have them."""
-        self.words, self.line_found = words.lower(), int(self.scroll_offset.y) - 1
-        self.show_found()
-        self.tell_found(self._go(1) if words else "")
+        Empty words end the search.
+        """
+        self.words = words.lower()
+        self.match_line = int(self.scroll_offset.y) - 1
+        self.redraw_matches()
+        self.show_match(self._go_to_match(1) if words else "")
         self.post_message(self.Asked())
 
-    def _go(self, step: int) -> str:
-        found = [
-            at for at, line in enumerate(self.lines_to_search()) if self.words in line.plain.lower()
-        ]
-        if not found:
-            return f"no match for {show(self.words, 40)}{self.beyond}"
-        after = [at for at in found if (at - self.line_found) * step > 0]
-        self.line_found = (after or found)[0] if step > 0 else (after or found)[-1]
-        self.go_to_line(self.line_found)
-        return (
-            f"match {found.index(self.line_found) + 1} of {len(found)} for {show(self.words, 40)}"
-        )
+    def _go_to_match(self, step: int) -> str:
+        """Go to the next match, or the previous one for a negative step. Matches go round.
+
+        Return a sentence about it.
+        """
+        shown_words = show(self.words, 40)
+        matches = []
+        for number, line in enumerate(self.lines_to_search()):
+            if self.words in line.plain.lower():
+                matches.append(number)
+        if not matches:
+            return f"no match for {shown_words}{self.beyond}"
+        if step > 0:
+            below = [number for number in matches if number > self.match_line]
+            self.match_line = below[0] if below else matches[0]
+        else:
+            above = [number for number in matches if number < self.match_line]
+            self.match_line = above[-1] if above else matches[-1]
+        self.go_to_line(self.match_line)
+        return f"match {matches.index(self.match_line) + 1} of {len(matches)} for {shown_words}"
 
     async def action_search(self) -> None:
-        await self.screen.mount(SearchLine(self))  # what is typed next is typed into it
+        # Awaited, so that the next key that is typed goes into the line.
+        await self.screen.mount(SearchLine(self))
 
     def action_next_match(self, step: int) -> None:
         if not self.words:
-            raise SkipAction  # the key is the screen's
-        self.tell_found(self._go(step))
+            raise SkipAction  # the screen has a meaning for the key
+        self.show_match(self._go_to_match(step))
 
     def action_end_search(self) -> None:
         if not self.words:
             raise SkipAction
-        self.look_for("")
+        self.search_for("")
 
 
 class SearchedLines(Lines, Searched):
@@ -100,52 +118,56 @@ class SearchedLines(Lines, Searched):
     BINDINGS = SEARCHES
     ALLOW_SELECT = True
 
+    class Found(Message):
+        """Another match is shown. The widget with the frame shows these words."""
+
+        def __init__(self, words: str) -> None:
+            super().__init__()
+            self.words = words
+
     def lines_to_search(self) -> Sequence[Content]:
         return self._lines
 
     def go_to_line(self, number: int) -> None:
         self.scroll_to(y=max(number - 1, 0), animate=False, force=True)
 
-    def show_found(self) -> None:
+    def redraw_matches(self) -> None:
         self.refresh()
 
-    class Found(Message):
-        """What there is to say of the search, for whoever has the frame."""
-
-        def __init__(self, said: str) -> None:
-            super().__init__()
-            self.said = said
-
-    def tell_found(self, said: str) -> None:
-        self.post_message(self.Found(said))
+    def show_match(self, words: str) -> None:
+        self.post_message(self.Found(words))
 
     def draw(self, line: Content, width: int, number: int) -> Strip:
-        line = self._with_selection(self.marked(line), number)
-        return super().draw(line, width, number).apply_offsets(0, number)  # where a mouse finds it
+        line = self._mark_selection(self.mark_matches(line), number)
+        # With the offsets, Textual finds the text under the mouse.
+        return super().draw(line, width, number).apply_offsets(0, number)
 
-    def _with_selection(self, line: Content, number: int) -> Content:
-        """Return a line with what the mouse has selected of it marked."""
-        if self.text_selection is None or (span := self.text_selection.get_span(number)) is None:
+    def _mark_selection(self, line: Content, number: int) -> Content:
+        """Return a line with the part marked that the mouse has selected."""
+        if self.text_selection is None:
             return line
-        first, after = span
-        return line.stylize(
-            self.screen.get_visual_style("screen--selection"),
-            first,
-            len(line) if after < 0 else after,
-        )
+        span = self.text_selection.get_span(number)
+        if span is None:
+            return line
+        start, end = span
+        if end < 0:
+            end = len(line)
+        return line.stylize(self.screen.get_visual_style("screen--selection"), start, end)
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
-        """Return the text that the mouse has selected, and what goes between it and that of another part of the screen."""
+        """Return the selected text, and the separator to the text of another widget."""
         return selection.extract("\n".join(line.plain for line in self._lines)), "\n"
 
 
 class SearchLine(Horizontal):
-    """There while words are typed; `enter` looks for them, `esc` for none."""
+    """Exists while words are typed; `enter` searches for them, `esc` ends the search."""
 
     DEFAULT_CSS = """
     SearchLine { height: 1; dock: bottom; margin: 0 0 1 0; background: $surface; padding: 0 1; }
     SearchLine Static { width: 2; color: $text-accent; text-style: bold; }
-    SearchLine Input, SearchLine Input:focus { width: 1fr; background: $surface; border: none; height: 1; padding: 0; }
+    SearchLine Input, SearchLine Input:focus {
+        width: 1fr; background: $surface; border: none; height: 1; padding: 0;
+    }
     """
 
     def __init__(self, text: Searched) -> None:
@@ -154,9 +176,8 @@ class SearchLine(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static("/")
-        line = _SearchInput(
-            self._text.words, placeholder=f"search {self._text.called}", compact=True
-        )
+        placeholder = f"search {self._text.called}"
+        line = _SearchInput(self._text.words, placeholder=placeholder, compact=True)
         line.cursor_blink = False
         yield line
 
@@ -168,9 +189,9 @@ class SearchLine(Horizontal):
         self.leave(event.value)
 
     def leave(self, words: str) -> None:
-        """Look for words, and go back to the text."""
+        """Search for words and return to the text."""
         self._text.focus()
-        self._text.look_for(words)
+        self._text.search_for(words)
         self.remove()
 
 
@@ -183,7 +204,11 @@ class _SearchInput(Input):
         self.parent.leave("")
 
     def on_paste(self, event: events.Paste) -> None:
-        """Take what can be shown of the first line."""
-        event.text = "".join(char for char in event.text.partition("\n")[0] if char.isprintable())[
-            :200
-        ]
+        # The handler of Input, which inserts the text, runs after this one.
+        event.text = first_printable_line(event.text)
+
+
+def first_printable_line(text: str) -> str:
+    """Return the printable characters of the first line of a pasted text, at most 200."""
+    first_line = text.partition("\n")[0]
+    return "".join(char for char in first_line if char.isprintable())[:_MAX_PASTED]

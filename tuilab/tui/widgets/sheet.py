@@ -1,9 +1,10 @@
-"""Sections of rows in columns, laid out for whatever width there is: facts of the box, keys, what differs between runs."""
+"""Sections of rows in columns, for any width: facts of the machine, keys, differences of runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from textual.app import RenderResult
+from textual.containers import Vertical
 from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
@@ -12,12 +13,16 @@ from tuilab.tui.looks.lesson_layout import wrap_lines
 
 _GAP = 2
 _INDENT = 2
-_LEAST = 11  # cells of a column; where there is less, the cells of a row stand below each other
+_MIN_COLUMN = 11  # cells; if a column has fewer, the cells of a row are below each other
+_MIN_CAP = 3  # cells to which a column is narrowed at most
 
 
 @dataclass(frozen=True)
 class Section:
-    """A title and its rows; `heads` stand above the columns, and before a cell where there is no room for columns."""
+    """A title and its rows.
+
+    `heads` are above the columns, or before each cell if there is no room for columns.
+    """
 
     title: Content
     rows: Sequence[tuple[Content, ...]]
@@ -25,7 +30,7 @@ class Section:
 
 
 class Sheet(Widget):
-    """Shows sections; it is as high as they are, and stands in something that scrolls."""
+    """Shows sections. It is as high as they are, so its container has to scroll."""
 
     DEFAULT_CSS = """
     Sheet { width: 100%; height: auto; text-wrap: nowrap; }
@@ -35,7 +40,7 @@ class Sheet(Widget):
         super().__init__(id=id)
         self._sections = tuple(sections)
         self._lines: list[Content] = []
-        self._width = -1
+        self._width = -1  # of the lines; -1: they have to be laid out again
 
     def show(self, sections: Sequence[Section]) -> None:
         """Show other sections."""
@@ -52,8 +57,29 @@ class Sheet(Widget):
 
     def _laid_out(self, width: int) -> list[Content]:
         if width != self._width:
-            self._lines, self._width = lay_out(self._sections, width), width
+            self._lines = lay_out(self._sections, width)
+            self._width = width
         return self._lines
+
+
+class SheetPane(Vertical, can_focus=True):
+    """A sheet in a frame with a title. It scrolls with its container, and can be zoomed."""
+
+    DEFAULT_CSS = """
+    SheetPane {
+        height: auto; border: round $border-blurred; padding: 0 1;
+        border-title-color: $foreground; border-title-style: bold;
+        &:focus { border: round $primary; border-title-color: $text-primary; }
+    }
+    """
+
+    def __init__(self, title: str, *, id: str | None = None) -> None:
+        super().__init__(Sheet(), id=id)
+        self.border_title = Content(title)
+
+    @property
+    def sheet(self) -> Sheet:
+        return self.query_one(Sheet)
 
 
 def lay_out(sections: Sequence[Section], width: int) -> list[Content]:
@@ -62,72 +88,92 @@ def lay_out(sections: Sequence[Section], width: int) -> list[Content]:
     for section in sections:
         if lines:
             lines.append(Content(" "))  # an empty Content would be left out when lines are joined
-        if section.title:
-            lines += wrap_lines(section.title, width) if width > 0 else []
+        if section.title and width > 0:
+            lines += wrap_lines(section.title, width)
         lines += _lay_out_rows(section, max(width - _INDENT, 1))
     return lines
 
 
 def _lay_out_rows(section: Section, width: int) -> list[Content]:
-    rows = [section.heads, *section.rows] if any(section.heads) else list(section.rows)
-    wanted = [
-        max(row[at].cell_length for row in rows if at < len(row))
-        for at in range(max(map(len, rows), default=0))
-    ]
-    widths = _fit(wanted, width)
-    if len(widths) > 2 and any(
-        given < min(_LEAST, want) for given, want in zip(widths[1:], wanted[1:], strict=True)
-    ):
-        return [line for row in section.rows for line in _stacked(row, section.heads, width)]
-    return [line for row in rows for line in _beside(row, widths)]
-
-
-def _fit(wanted: list[int], width: int) -> list[int]:
-    """Return column widths that fit: the widest columns give way, all to the same width."""
-    room = width - _GAP * (len(wanted) - 1)
-    if sum(wanted) <= room:
-        return wanted
-    cap = next(
-        (cap for cap in range(max(wanted), 3, -1) if sum(min(one, cap) for one in wanted) <= room),
-        3,
-    )
-    widths = [min(one, cap) for one in wanted]
-    spare = room - sum(widths)
-    return [
-        one + spare if one == cap and at == widths.index(cap) and spare > 0 else one
-        for at, one in enumerate(widths)
-    ]
-
-
-def _beside(row: tuple[Content, ...], widths: list[int]) -> list[Content]:
-    """Return the lines of a row whose cells stand beside each other, each wrapped in its column."""
-    columns = [
-        wrap_lines(cell, max(width, 1)) or [Content("")]
-        for cell, width in zip(row, widths, strict=False)
-    ]
+    rows = list(section.rows)
+    if any(section.heads):
+        rows.insert(0, section.heads)
+    natural_widths = _natural_widths(rows)
+    widths = _fit(natural_widths, width)
     lines = []
-    for at in range(max(map(len, columns), default=0)):
+    if _are_too_narrow(widths, natural_widths):
+        for row in section.rows:
+            lines += _stacked(row, section.heads, width)
+    else:
+        for row in rows:
+            lines += _side_by_side(row, widths)
+    return lines
+
+
+def _natural_widths(rows: Sequence[tuple[Content, ...]]) -> list[int]:
+    """Return for each column the width of its widest cell. Rows may have fewer cells."""
+    widths: list[int] = []
+    for row in rows:
+        for column, cell in enumerate(row):
+            if column == len(widths):
+                widths.append(0)
+            widths[column] = max(widths[column], cell.cell_length)
+    return widths
+
+
+def _are_too_narrow(widths: Sequence[int], natural_widths: Sequence[int]) -> bool:
+    """Return whether a column but the first is too narrow to read, if there are more than two."""
+    if len(widths) <= 2:
+        return False
+    for width, natural_width in zip(widths[1:], natural_widths[1:], strict=True):
+        if width < min(_MIN_COLUMN, natural_width):
+            return True
+    return False
+
+
+def _fit(natural_widths: list[int], width: int) -> list[int]:
+    """Return column widths that fit. The widest columns are narrowed, all to the same width."""
+    room = width - _GAP * (len(natural_widths) - 1)
+    if sum(natural_widths) <= room:
+        return natural_widths
+    cap = max(natural_widths)
+    while cap > _MIN_CAP and sum(min(natural, cap) for natural in natural_widths) > room:
+        cap -= 1
+    cap = max(cap, _MIN_CAP)
+    widths = [min(natural, cap) for natural in natural_widths]
+    spare = room - sum(widths)
+    if spare > 0 and cap in widths:
+        widths[widths.index(cap)] += spare
+    return widths
+
+
+def _side_by_side(row: tuple[Content, ...], widths: list[int]) -> list[Content]:
+    """Return the lines of a row, with each cell wrapped in its column."""
+    columns = []
+    for cell, width in zip(row, widths, strict=False):
+        columns.append(wrap_lines(cell, max(width, 1)) or [Content("")])
+    lines = []
+    for number in range(max(map(len, columns), default=0)):
         parts = [Content(" " * _INDENT)]
         for column, width in zip(columns, widths, strict=False):
-            part = column[at] if at < len(column) else Content("")
+            part = column[number] if number < len(column) else Content("")
             parts += [part, Content(" " * (width + _GAP - part.cell_length))]
         lines.append(Content("").join(parts).rstrip())
     return lines
 
 
 def _stacked(row: tuple[Content, ...], heads: tuple[Content, ...], width: int) -> list[Content]:
-    """Return the lines of a row whose cells stand below each other, each after its column's head."""
-    lines = [Content("").join([Content(" " * _INDENT), line]) for line in wrap_lines(row[0], width)]
-    for at, cell in enumerate(row[1:], 1):
+    """Return the lines of a row with its cells below each other, each behind its column's head."""
+    indent = Content(" " * _INDENT)
+    lines = [indent + line for line in wrap_lines(row[0], width)]
+    for column, cell in enumerate(row[1:], 1):
         if not cell:
             continue
-        head = heads[at] if at < len(heads) else Content("")
-        lead = head.cell_length + 1 if head else 0
-        for number, line in enumerate(wrap_lines(cell, max(width - _INDENT - lead, 4))):
-            before = head if number == 0 else Content(" " * head.cell_length)
-            lines.append(
-                Content("").join(
-                    [Content(" " * 2 * _INDENT), before, Content(" " if head else ""), line]
-                )
-            )
+        head = heads[column] if column < len(heads) else Content("")
+        space = Content(" " if head else "")
+        lead_width = head.cell_length + space.cell_length
+        lead = head
+        for line in wrap_lines(cell, max(width - _INDENT - lead_width, 4)):
+            lines.append(Content("").join([indent, indent, lead, space, line]))
+            lead = Content(" " * head.cell_length)
     return lines

@@ -1,4 +1,4 @@
-"""What the screens know of other runs beside the one that is shown: which go on, and whose curves lie behind.
+"""The other runs next to the shown run: which are running, and whose curves are overlaid.
 
 Imports the packages before `tui`, and the modules of `state`; no widget and no screen.
 """

@@ -1,4 +1,4 @@
-"""The runs whose curves lie behind those of another: one that is over is read once, one that goes on is followed."""
+"""The runs whose curves are overlaid. A finished run is read once, a running one is followed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from tuilab.record.series import Series
 from tuilab.runs.run_name import RunName
 from tuilab.tui.state.run_source import LiveRun
 
-MOST = 4  # runs behind one: more are not told apart
+MOST = 4  # more dimmed curves cannot be told apart
 
 
 @dataclass
-class _Read:
-    """A run that is read, in portions, as the one is that is shown."""
+class _OverlaidRun:
+    """A run that is read in portions, like the shown run."""
 
     run: LiveRun
     label: str
@@ -25,24 +25,24 @@ class _Read:
 class OverlaidCurve:
     """A curve of another run, whose seconds are counted from `start_t`."""
 
-    label: str  # which run it is of
+    label: str  # names its run
     series: Series
     start_t: int
 
 
 @dataclass
 class Overlays:
-    """One for a screen; empty while the user wants none."""
+    """The overlaid runs of a screen. Empty while the user has switched them off."""
 
-    problem: str = ""  # why one of them is not read any further
-    _runs: dict[Path, _Read] = field(default_factory=dict)
+    problem: str = ""  # the reason why a run cannot be read
+    _runs: dict[Path, _OverlaidRun] = field(default_factory=dict)
 
-    def put(self, wanted: Sequence[tuple[Path, str]]) -> None:
-        """Have these runs behind, each with a word that says which it is; those that are here stay as they were read."""
-        kept = dict(wanted[:MOST])
-        for gone in self._runs.keys() - kept.keys():
-            self._runs.pop(gone).run.close()
-        for run_dir, word in kept.items():
+    def put(self, runs: Sequence[tuple[Path, str]]) -> None:
+        """Overlay these runs, each with a word for its label. Runs that are there stay."""
+        words = dict(runs[:MOST])
+        for run_dir in self._runs.keys() - words.keys():
+            self._runs.pop(run_dir).run.close()
+        for run_dir, word in words.items():
             label = f"{word} {RunName(run_dir.name).id}".strip()
             if run_dir in self._runs:
                 self._runs[run_dir].label = label
@@ -50,54 +50,58 @@ class Overlays:
                 self._add(run_dir, label)
 
     def read(self) -> bool:
-        """Take in what is new, for a moment at most; say whether anything was."""
+        """Read what is new, for a moment at most. Return whether anything was."""
         has_news = False
-        for one in self._runs.values():
-            if not one.is_done:
-                has_news |= self._read(one)
+        for overlay in self._runs.values():
+            if not overlay.is_done:
+                has_news |= self._read(overlay)
         return has_news
 
     def close(self) -> None:
-        """Have none behind."""
+        """Remove all runs."""
         self.put([])
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether all that there is for now was read."""
-        return all(one.is_done or one.run.is_caught_up for one in self._runs.values())
+        """Whether all runs were read to their ends."""
+        return all(overlay.is_done or overlay.run.is_caught_up for overlay in self._runs.values())
 
     @property
     def labels(self) -> list[str]:
-        """Which runs they are."""
-        return [one.label for one in self._runs.values()]
+        """The labels of the runs."""
+        return [overlay.label for overlay in self._runs.values()]
 
     def curves(self, name: str) -> list[OverlaidCurve]:
-        """Return their curves of a name, one an arm: of the first process that logged it, or the last of a run that goes on."""
-        found: list[OverlaidCurve] = []
-        for one in self._runs.values():
+        """Return the curves of a metric, one for each run and arm.
+
+        It is the curve of the first process that logged the metric; for a running run, of the last.
+        """
+        curves: list[OverlaidCurve] = []
+        for overlay in self._runs.values():
+            summary = overlay.run.summary
             by_arm: dict[str, Series] = {}
-            for series in one.run.summary.series.values():
-                if series.name == name and not (one.is_done and series.arm in by_arm):
+            for series in summary.series.values():
+                is_known = overlay.is_done and series.arm in by_arm
+                if series.name == name and not is_known:
                     by_arm[series.arm] = series
-            found += [
-                OverlaidCurve(one.label, series, one.run.summary.first_t)
-                for series in by_arm.values()
-            ]
-        return found
+            for series in by_arm.values():
+                curves.append(OverlaidCurve(overlay.label, series, summary.first_t))
+        return curves
 
     def _add(self, run_dir: Path, label: str) -> None:
         try:
-            self._runs[run_dir] = _Read(LiveRun(run_dir), label)
+            self._runs[run_dir] = _OverlaidRun(LiveRun(run_dir), label)
         except TuilabError as problem:
             self.problem = str(problem)
 
-    def _read(self, one: _Read) -> bool:
+    def _read(self, overlay: _OverlaidRun) -> bool:
         try:
-            has_news = one.run.read()
+            has_news = overlay.run.read()
         except TuilabError as problem:
-            self.problem, one.is_done = str(problem), True
+            self.problem = str(problem)
+            overlay.is_done = True
             return False
-        if one.run.is_over:
-            one.run.close()
-            one.is_done = True
+        if overlay.run.is_over:
+            overlay.run.close()
+            overlay.is_done = True
         return has_news

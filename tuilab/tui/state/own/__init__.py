@@ -1,1 +1,1 @@
-"""The user's own commands, as the Lab has them."""
+"""The user's own commands and their forms, as the Lab lists them."""

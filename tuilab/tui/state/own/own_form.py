@@ -1,10 +1,10 @@
-"""What the form of a command of the user's says: the run as it would be ordered now, and what is wrong with it."""
+"""The content of the form of a user's command: the next run, and what is wrong with it."""
 
 import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tuilab.catalogue.params import parse_duration
 from tuilab.errors import UsageError
@@ -14,50 +14,44 @@ from tuilab.text.display import GONE
 if TYPE_CHECKING:
     from tuilab.engine.messages import CommandArm, RunOrder
 
-Text = Callable[[str], str]  # what stands in a field
-_RACING = ("arm", "claim", "measure", "repeat", "budget")
-_SEVERAL = ("metric", "arm", "claim")
+T = TypeVar("T")
+Text = Callable[[str], str]
+"""A function that returns the text of a field."""
+_OPTIONS = ("name", "watch", "metric", "step-of", "timeout")
+_RACE_OPTIONS = ("arm", "claim", "measure", "repeat", "budget")
+_LISTS = ("metric", "arm", "claim")  # fields of several values
 
 
 def run_words(text: Text, root: Path) -> list[str]:
-    """Return the words of the command that runs a form; UsageError when it cannot be run as it is."""
-    _order(text, root, [])
-    options = []
-    for name in (
-        "name",
-        "watch",
-        "metric",
-        "step-of",
-        "timeout",
-        *(_RACING if _arms(text) else ()),
-    ):
-        values = _several(text, name) if name in _SEVERAL else [text(name).strip()]
-        options += [
-            word
-            for value in values
-            if value and (name, value) != ("watch", "all")
-            for word in (f"--{name}", value)
-        ]
-    options += ["--different-learning"] if _arms(text) and not _has_guard(text) else []
-    return [
-        "tuilab",
-        "ab" if _arms(text) else "exec",
-        *options,
-        *root_option(root),
-        "--",
-        *_command(text),
-    ]
+    """Return the words of the command that runs a form.
+
+    Raise UsageError if the form has a wrong value.
+    """
+    _order(text, root, [])  # raises the error
+    is_race = bool(_arms(text))
+    words = ["tuilab", "ab" if is_race else "exec"]
+    for name in _OPTIONS + _RACE_OPTIONS if is_race else _OPTIONS:
+        values = _values(text, name) if name in _LISTS else [text(name).strip()]
+        for value in values:
+            is_default = name == "watch" and value == "all"
+            if value and not is_default:
+                words += [f"--{name}", value]
+    if is_race and not _has_guard(text):
+        words.append("--different-learning")
+    return [*words, *root_option(root), "--", *_command(text)]
 
 
 def run_line(text: Text, root: Path) -> str:
-    """Return the line that does what a form says, in its folder."""
+    """Return the command line that runs a form in its folder."""
+    command = line(run_words(text, root))
     folder = text("folder").strip()
-    words = line(run_words(text, root))
-    return f"cd {line([folder])} && {words}" if folder and folder != os.getcwd() else words
+    if not folder or folder == os.getcwd():
+        return command
+    return f"cd {line([folder])} && {command}"
 
 
 def order(text: Text, root: Path) -> "RunOrder":
-    """Return what is run of a form."""
+    """Return the order to run a form."""
     return _order(text, root, run_words(text, root)[1:])
 
 
@@ -65,40 +59,53 @@ def _order(text: Text, root: Path, argv: list[str]) -> "RunOrder":
     from tuilab.commands import arms, make_order
     from tuilab.engine.messages import CommandOrder
 
-    raced = _arms(text)
-    budget = text("budget").strip()
-    repeat = text("repeat").strip()
+    race_arms = _arms(text)
+    words = _command(text)
+    claims = []
+    measure = ""
+    if race_arms:
+        measure = text("measure").strip()
+        claims = arms.parse_claims(_values(text, "claim"), race_arms, measure)
     command = CommandOrder(
-        words=_command(text),
+        words=words,
         folder=os.path.expanduser(text("folder").strip()),
-        arms=raced,
-        claims=arms.parse_claims(_several(text, "claim"), raced, text("measure").strip())
-        if raced
-        else [],
+        arms=race_arms,
+        claims=claims,
         has_guard=_has_guard(text),
-        measure=text("measure").strip() if raced else "",
+        measure=measure,
         watch=text("watch"),
-        metrics=_several(text, "metric"),
+        metrics=_values(text, "metric"),
         step_of=text("step-of").strip(),
     )
-    timeout = text("timeout").strip()
+    timeout_s = _parse(text, "timeout", parse_duration)
+    repeats = None
+    budget_s = None
+    if race_arms:
+        repeats = _parse(text, "repeat", int)
+        budget_s = _parse(text, "budget", parse_duration)
     return make_order.order(
         command,
         root=root,
         name=text("name").strip(),
-        timeout_s=parse_duration(timeout) if timeout else None,
-        repeats=int(repeat) if repeat and raced else None,
-        budget_s=parse_duration(budget) if budget and raced else None,
+        timeout_s=timeout_s,
+        repeats=repeats,
+        budget_s=budget_s,
         argv=argv,
     )
 
 
+def _parse(text: Text, key: str, parse: Callable[[str], T]) -> T | None:
+    """Return the parsed text of a field; None if it is empty."""
+    typed = text(key).strip()
+    return parse(typed) if typed else None
+
+
 def problem(text: Text, key: str) -> str:
-    """Return what is wrong in a field of a command's form; nothing when it can be used."""
+    """Return what is wrong with a field, or nothing."""
     try:
         _check(text, key, text(key).strip())
-    except UsageError as found:
-        return str(found)
+    except UsageError as error:
+        return str(error)
     return ""
 
 
@@ -114,7 +121,7 @@ def _check(text: Text, key: str, typed: str) -> None:
     elif key == "metric":
         from tuilab.commands.output.patterns import split
 
-        for metric in _several(text, key):
+        for metric in _values(text, key):
             split(metric)
     elif key in ("timeout", "budget") and typed:
         parse_duration(typed)
@@ -125,17 +132,21 @@ def _check(text: Text, key: str, typed: str) -> None:
     elif key == "claim" and typed and not problem(text, "arm"):
         from tuilab.commands.arms import parse_claims
 
-        if not (raced := _arms(text)):
+        race_arms = _arms(text)
+        if not race_arms:
             raise UsageError("a claim needs arms; fill in arm")
-        parse_claims(_several(text, key), raced)
+        parse_claims(_values(text, key), race_arms)
 
 
 def _command(text: Text) -> list[str]:
-    """Return the words of a command; UsageError where there are none, or a secret is missing among them."""
+    """Return the words of the command.
+
+    Raise UsageError if there are none, or if a secret was removed from them.
+    """
     try:
         words = shlex.split(text("command"))
-    except ValueError as found:
-        raise UsageError(f"{str(found).lower()}: close the quote") from found
+    except ValueError as error:
+        raise UsageError(f"{str(error).lower()}: close the quote") from error
     if not words:
         raise UsageError("type a command, for example python train.py")
     if any(GONE in word for word in words):
@@ -144,18 +155,22 @@ def _command(text: Text) -> list[str]:
 
 
 def _arms(text: Text) -> "list[CommandArm]":
-    """Return the arms; the command as it is comes first where none of them is that."""
+    """Return the arms. If none of them is the unchanged command, it is added as the first."""
     from tuilab.commands import arms
 
-    texts = _several(text, "arm")
-    if texts and all(one.partition(":")[2].strip() for one in texts):
-        texts = [arms.BASE, *texts]
-    return arms.parse(texts) if texts else []
+    texts = _values(text, "arm")
+    if not texts:
+        return []
+    are_all_changed = all(arm.partition(":")[2].strip() for arm in texts)
+    if are_all_changed:
+        texts.insert(0, arms.BASE)
+    return arms.parse(texts)
 
 
 def _has_guard(text: Text) -> bool:
     return text("learning") != "different"
 
 
-def _several(text: Text, key: str) -> list[str]:
+def _values(text: Text, key: str) -> list[str]:
+    """Return the values of a field that are separated by semicolons."""
     return [part.strip() for part in text(key).split(";") if part.strip()]

@@ -1,4 +1,4 @@
-"""A comparison of runs as sections of a sheet: each run is a number, and what differs comes first."""
+"""A comparison of runs as sections of a sheet: each run is a number, and differences come first."""
 
 from collections.abc import Container, Sequence
 
@@ -27,129 +27,154 @@ from tuilab.tui.looks.times import ago, lasting
 from tuilab.tui.widgets.sheet import Section
 
 _TITLES = {
-    "run": "How it was run",
     "parameter": "Parameters",
     "source": "Source",
+    "run": "How it was run",
     "environment": "Environment",
     "conditions": "How busy the machine was",
 }
-_VALUE = 120  # characters
+_MAX_VALUE = 120  # characters
+_DIFF_STYLES = {"+": "$text-success", "-": "$text-error", "@": "dim"}
 
 
-def numbers(count: int, boxes: Sequence[str] = ()) -> list[Content]:
-    """Return the names of so many runs, and their boxes where these differ; letters are what a chart calls its lines."""
-    names = [Content.styled(f"run {number(at)}", "bold $text-primary") for at in range(count)]
-    return (
-        [
-            Content.assemble(name, ", ", to_content(box, 30))
-            for name, box in zip(names, boxes, strict=True)
-        ]
-        if boxes
-        else names
-    )
+def number(place: int) -> str:
+    """Return the name of a run: charts use letters for their lines, so that runs are numbers."""
+    return str(place + 1)
 
 
-def number(at: int) -> str:
-    return str(at + 1)
+def run_names(count: int, machines: Sequence[str] = ()) -> list[Content]:
+    """Return the names of so many runs, with their machines if these differ."""
+    names = []
+    for place in range(count):
+        name = Content.styled(f"run {number(place)}", "bold $text-primary")
+        if machines:
+            name = Content.assemble(name, ", ", to_content(machines[place], 30))
+        names.append(name)
+    return names
+
+
+# ---- the runs and their differences
 
 
 def run_rows(entries: Sequence[RunEntry], baselines: Container[str], now_s: float) -> Section:
-    """Return which runs these are, and which of them are the baselines of their scenarios."""
+    """Return the runs, and which of them are the baselines of their scenarios."""
     rows = []
-    has_names = len({entry.name for entry in entries}) > 1  # else the heading has the one
-    for name, entry in zip(numbers(len(entries)), entries, strict=True):
-        past, at = ago(entry.started_s, now_s), format_time(entry.started_s)
-        when = at if at.startswith(past) else f"{past}, {at}"
-        counts = tally(verdict for _, verdict in entry.claims)
-        told = Content.styled(TAG if entry.run in baselines else "", "$text-accent")
+    has_names = len({entry.name for entry in entries}) > 1  # else the heading has the only name
+    for name, entry in zip(run_names(len(entries)), entries, strict=True):
+        age = ago(entry.started_s, now_s)
+        time = format_time(entry.started_s)
         facts = [
             to_content(entry.name if has_names else "", 60),
-            told,
+            Content.styled(TAG if entry.run in baselines else "", "$text-accent"),
             state_words(entry.state),
-            counts,
+            tally(verdict for _, verdict in entry.claims),
             Content(for_how_long(lasting(entry.elapsed_at(now_s)), entry.state)),
         ]
-        rows.append(
-            (
-                name,
-                to_content(short_id(entry.run), 20),
-                Content("  ").join(map(together, filter(None, facts))),
-                Content.styled(when, "dim"),
-            )
+        cells = (
+            name,
+            to_content(short_id(entry.run), 20),
+            Content("  ").join([together(fact) for fact in facts if fact]),
+            Content.styled(time if time.startswith(age) else f"{age}, {time}", "dim"),
         )
+        rows.append(cells)
     return Section(Content(""), rows)
 
 
-def difference_sections(found: Comparison, changes: Sequence[str]) -> list[Section]:
-    """Return what differs in what was asked and where it ran; the conditions last."""
-    count = len(found.names)
+def difference_sections(comparison: Comparison, changes: Sequence[str]) -> list[Section]:
+    """Return the differences of parameters, source, environment and conditions.
+
+    `changes` are the lines of a diff of the sources.
+    """
+    heads = (Content(""), *run_names(len(comparison.names), comparison.boxes))
     sections = []
-    for part in ("parameter", "source", "run", "environment", "conditions"):
-        rows = [_difference(row) for row in found.differences if row.part == part]
-        if rows:
-            heads = (Content(""), *numbers(count, found.boxes)) if part != "source" else ()
-            sections.append(Section(Content.styled(_TITLES[part], "bold"), rows, heads))
-        if part == "source" and rows and changes:
-            sections.append(Section(Content(""), [(_changed(line),) for line in changes]))
-    real = [row for row in found.differences if row.part != "conditions"]
-    same = f"{plural(found.same, 'fact')} about parameters, source and environment {'is' if found.same == 1 else 'are'} the same"
-    summary = same if real else f"Only the measurements differ: {same}"
-    return [*sections, Section(Content.styled(summary, "dim"), [])]
+    for part, title in _TITLES.items():
+        rows = [_difference(row) for row in comparison.differences if row.part == part]
+        if not rows:
+            continue
+        part_heads = heads if part != "source" else ()
+        sections.append(Section(Content.styled(title, "bold"), rows, part_heads))
+        if part == "source" and changes:
+            sections.append(Section(Content(""), [(_diff_line(line),) for line in changes]))
+    sections.append(Section(Content.styled(_describe_same(comparison), "dim"), []))
+    return sections
 
 
-def claim_sections(found: Comparison) -> list[Section]:
-    """Return the claims side by side, those that differ first, those that not every run makes last."""
-    heads = (Content(""), *numbers(len(found.names), found.boxes), Content(""))
+def _describe_same(comparison: Comparison) -> str:
+    """Return how many facts are the same. Conditions are measured, so they are not counted."""
+    verb = "is" if comparison.same == 1 else "are"
+    facts = plural(comparison.same, "fact")
+    words = f"{facts} about parameters, source and environment {verb} the same"
+    if all(row.part == "conditions" for row in comparison.differences):
+        return f"Only the measurements differ: {words}"
+    return words
+
+
+def _difference(row: Difference) -> tuple[Content, ...]:
+    return (
+        to_content(row.name, 60, "dim"),
+        *(to_content(value, _MAX_VALUE) for value in row.values),
+    )
+
+
+def _diff_line(line: str) -> Content:
+    return to_content(line, 200, _DIFF_STYLES.get(line[:1], ""))
+
+
+# ---- the claims
+
+
+def claim_sections(comparison: Comparison) -> list[Section]:
+    """Return the claims next to each other.
+
+    Those with different verdicts come first, those that not every run makes come last.
+    """
+    names = run_names(len(comparison.names), comparison.boxes)
+    heads = (Content(""), *names, Content(""))
     sections = []
-    for title, pairs in claim_groups(found).items():
-        named = Content.styled(f"{title}: {plural(len(pairs), 'claim')}", "bold")
-        sections.append(Section(named, [_claim(pair) for pair in pairs], heads))
-    return sections or [Section(Content.styled(no_claims(found), "dim"), [])]
+    for title, pairs in claim_groups(comparison).items():
+        heading = Content.styled(f"{title}: {plural(len(pairs), 'claim')}", "bold")
+        sections.append(Section(heading, [_claim(pair) for pair in pairs], heads))
+    if not sections:
+        sections.append(Section(Content.styled(no_claims(comparison), "dim"), []))
+    return sections
 
 
-def number_sections(found: Comparison) -> list[Section]:
-    """Return the times of a call and the measured sizes, each beside the first run's."""
-    heads = (Content(""), *numbers(len(found.names), found.boxes))
+def _claim(pair: ClaimPair) -> tuple[Content, ...]:
+    """Return the row of a claim: its text, its verdict in each run, and what has changed."""
+    changes = []
+    for words in (verdict_words(pair), key_words(pair)):
+        if words:
+            changes.append(to_content(words, None, "$text-warning"))
+    for run_number, shift in enumerate(pair.shifts, 2):
+        if shift:
+            style = "$text-warning" if shift.is_apart else "dim"
+            changes.append(Content.styled(shift_words(run_number, shift), style))
+    return (to_content(pair.text, 300), *map(_side, pair.sides), Content("\n").join(changes))
+
+
+def _side(side: Side | None) -> Content:
+    """Return the verdict of a run on a claim; a dash if the run does not make the claim."""
+    if side is None:
+        return Content.styled("–", "dim")
+    words = side.ratio_words or side.measured or side.why or side.verdict.lower()
+    if not words:
+        words = NOT_DECIDED if side.is_open else NOT_JUDGED
+    return Content.assemble(mark(side.verdict or "pending"), " ", to_content(words, _MAX_VALUE))
+
+
+# ---- the numbers
+
+
+def number_sections(comparison: Comparison) -> list[Section]:
+    """Return the times of a call and the measured sizes, each next to that of the first run."""
+    heads = (Content(""), *run_names(len(comparison.names), comparison.boxes))
     sections = []
-    for table in number_tables(found):
-        rows = [
-            (to_content(name, 60, "dim"), *(to_content(cell, _VALUE) for cell in cells))
-            for name, *cells in table.rows
-        ]
+    for table in number_tables(comparison):
+        rows = []
+        for name, *cells in table.rows:
+            values = [to_content(cell, _MAX_VALUE) for cell in cells]
+            rows.append((to_content(name, 60, "dim"), *values))
         sections.append(Section(Content.styled(table.title, "bold"), rows, heads))
         if table.note:
             sections.append(Section(Content.styled(table.note, "dim"), []))
     return sections
-
-
-def _difference(row: Difference) -> tuple[Content, ...]:
-    return (to_content(row.name, 60, "dim"), *(to_content(value, _VALUE) for value in row.values))
-
-
-def _changed(line: str) -> Content:
-    style = {"+": "$text-success", "-": "$text-error", "@": "dim"}.get(line[:1], "")
-    return to_content(line, 200, style)
-
-
-def _claim(pair: ClaimPair) -> tuple[Content, ...]:
-    words = [
-        to_content(told, None, "$text-warning")
-        for told in (verdict_words(pair), key_words(pair))
-        if told
-    ]
-    for number, shift in enumerate(pair.shifts, 2):
-        if shift:
-            words.append(
-                Content.styled(
-                    shift_words(number, shift), "$text-warning" if shift.is_apart else "dim"
-                )
-            )
-    return (to_content(pair.text, 300), *map(_side, pair.sides), Content("\n").join(words))
-
-
-def _side(side: Side | None) -> Content:
-    if side is None:
-        return Content.styled("–", "dim")
-    unjudged = NOT_DECIDED if side.is_open else NOT_JUDGED
-    told = side.ratio_words or side.measured or side.why or (side.verdict.lower() or unjudged)
-    return Content.assemble(mark(side.verdict or "pending"), " ", to_content(told, _VALUE))

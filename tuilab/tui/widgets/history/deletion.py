@@ -1,4 +1,4 @@
-"""Deleting runs from a screen: what is asked before, and what is said of it."""
+"""Delete runs from a screen: the question before it and the report after it."""
 
 import os
 from collections.abc import Sequence
@@ -9,42 +9,55 @@ from tuilab.runs import deleting
 from tuilab.runs.entry import RunEntry
 from tuilab.text.display import plural
 from tuilab.text.words import size
-from tuilab.tui.widgets.history.runline import named
+from tuilab.tui.widgets.history.runline import describe_runs
 from tuilab.tui.widgets.question import ConfirmDialog
 
 
 def why_not(root: Path, entries: Sequence[RunEntry]) -> str:
-    """Return why one of some runs must not be deleted, or nothing; processes are looked for, which takes a moment."""
-    return next(filter(None, (deleting.why_not(root / entry.run, entry) for entry in entries)), "")
+    """Return why one of the runs must not be deleted, or nothing.
+
+    This looks for their processes, which takes a moment.
+    """
+    for entry in entries:
+        reason = deleting.why_not(root / entry.run, entry)
+        if reason:
+            return reason
+    return ""
 
 
 def question_about(entries: Sequence[RunEntry]) -> ConfirmDialog:
-    """Return the question whether runs are to be deleted."""
+    """Return the question whether to delete the runs."""
     title = f"Delete {plural(len(entries), 'run')}?"
-    return ConfirmDialog(
-        title, named(entries), f"{_freed(entries)} on disk. This cannot be undone."
-    )
+    note = f"{_describe_size(entries)} on disk. This cannot be undone."
+    return ConfirmDialog(title, describe_runs(entries), note)
 
 
 def delete(root: Path, runs: Sequence[str]) -> str:
-    """Delete those of some runs that are still there, and say so.
+    """Delete the runs that still exist, and return a sentence that counts them.
 
-    TuilabError where one must not be deleted by now, or cannot be, says how many were.
+    Raise TuilabError if a run cannot or must not be deleted. The error says how many were deleted
+    before it.
     """
-    there, done = [run for run in runs if os.path.lexists(root / run)], 0
+    existing = [run for run in runs if os.path.lexists(root / run)]
+    deleted = 0
     try:
-        for run in there:
+        for run in existing:
             deleting.delete(root / run)
-            done += 1
+            deleted += 1
     except TuilabError as problem:
-        raise TuilabError(f"deleted {done} of {plural(len(runs), 'run')}: {problem}") from problem
-    had_gone = f"; {len(runs) - done} already gone" if done < len(runs) else ""
-    return f"deleted {plural(done, 'run')}{had_gone}"
+        raise TuilabError(
+            f"deleted {deleted} of {plural(len(runs), 'run')}: {problem}"
+        ) from problem
+    sentence = f"deleted {plural(deleted, 'run')}"
+    if deleted < len(runs):
+        sentence += f"; {len(runs) - deleted} already gone"
+    return sentence
 
 
-def _freed(entries: Sequence[RunEntry]) -> str:
-    """Return the bytes of some runs in words, as far as they are known."""
-    known = [entry.bytes_total for entry in entries if entry.bytes_total is not None]
-    if not known:
+def _describe_size(entries: Sequence[RunEntry]) -> str:
+    """Return the total size of the runs in words, at least of those whose size is known."""
+    sizes = [entry.bytes_total for entry in entries if entry.bytes_total is not None]
+    if not sizes:
         return "n/a"
-    return size(sum(known)) if len(known) == len(entries) else f"more than {size(sum(known))}"
+    total = size(sum(sizes))
+    return total if len(sizes) == len(entries) else f"more than {total}"

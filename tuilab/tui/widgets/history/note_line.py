@@ -1,4 +1,4 @@
-"""Notes and tags from the screens: a line to type, and the same file that `tuilab note` writes."""
+"""Write notes and tags from a screen, into the same file as `tuilab note`."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,16 +15,16 @@ from tuilab.text.display import join, plural
 from tuilab.tui.keys import bindings
 from tuilab.tui.looks.marks import to_content
 from tuilab.tui.state.history_reader import HistoryReader
-from tuilab.tui.widgets.dialog import Dialog, first_of
-from tuilab.tui.widgets.filterline import Completion, last_word_completed
-from tuilab.tui.widgets.history.runline import named
+from tuilab.tui.widgets.dialog import Dialog, shorten_list
+from tuilab.tui.widgets.filterline import Completion, complete_last_word
+from tuilab.tui.widgets.history.runline import describe_runs
 from tuilab.tui.widgets.keybar import answers
 
-_NAMED = 3  # notes of a run
+_SHOWN_NOTES = 3  # of a run, the newest
 
 
 class WrittenLine(Dialog[str]):
-    """A line to be typed; nothing where the user has thought better of it."""
+    """Asks for a line of text. Answers with an empty text if the user cancels."""
 
     PLACE: ClassVar[str] = "written line"
     BINDINGS = bindings("written line")
@@ -35,20 +35,21 @@ class WrittenLine(Dialog[str]):
         about: Sequence[str],
         hint: str,
         check: Callable[[str], None],
-        known: Sequence[str] = (),
+        completions: Sequence[str] = (),
     ) -> None:
         super().__init__(title)
-        self._about, self._hint, self._check = about, hint, check
-        self._known = known  # words that may be meant
+        self._about = about
+        self._hint = hint
+        self._check = check
+        self._completions = completions
 
     def compose_box(self) -> ComposeResult:
-        yield Static(
-            Content("\n").join(to_content(line, 200, "$text-muted") for line in self._about)
-        )
-        completion = Completion(lambda typed: last_word_completed(typed, self._known))
-        line = Input(
-            placeholder=self._hint, compact=True, suggester=completion if self._known else None
-        )
+        about = [to_content(line, 200, "$text-muted") for line in self._about]
+        yield Static(Content("\n").join(about))
+        suggester = None
+        if self._completions:
+            suggester = Completion(lambda text: complete_last_word(text, self._completions))
+        line = Input(placeholder=self._hint, compact=True, suggester=suggester)
         line.cursor_blink = False
         yield line
         yield Static(id="problem")
@@ -58,11 +59,12 @@ class WrittenLine(Dialog[str]):
         self.query_one(Input).focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Take the line; one that cannot be written stays, with the reason below it."""
+        """Answer with the line. A line that cannot be written stays, with the reason below it."""
+        line = event.value.strip()
         try:
-            self._check(line := event.value.strip())
+            self._check(line)
         except UsageError as problem:
-            self.tell_problem(problem)
+            self.show_problem(problem)
         else:
             self.dismiss(line)
 
@@ -70,30 +72,46 @@ class WrittenLine(Dialog[str]):
         self.dismiss("")
 
 
-def line_for(what: str, entries: Sequence[RunEntry], known: HistoryReader) -> WrittenLine:
-    """Return the line for a note, or for tags, of some runs; above it stands what was written before, or which they are."""
-    if len(entries) > 1:
-        name, written, before = plural(len(entries), "run"), notes.Notes(), first_of(named(entries))
+def line_for(what: str, entries: Sequence[RunEntry], reader: HistoryReader) -> WrittenLine:
+    """Return the question for a note or for tags of some runs; `what` is "tags" or "note".
+
+    Above the line stands what was written about the run before. For several runs, their names
+    stand there.
+    """
+    if len(entries) == 1:
+        name = store.short_id(entries[0].run)
+        written = reader.notes_of(entries[0].run)
+        about = []
     else:
-        name, written, before = store.short_id(entries[0].run), known.notes_of(entries[0].run), []
+        name = plural(len(entries), "run")
+        written = notes.Notes()
+        about = shorten_list(describe_runs(entries))
     if what == "tags":
-        before += [f"now: {' '.join('#' + tag for tag in written.tags)}"] if written.tags else []
+        if written.tags:
+            tags = " ".join(f"#{tag}" for tag in written.tags)
+            about.append(f"now: {tags}")
         hint = "tags to add; !tag removes a tag"
-        return WrittenLine(f"Tags of {name}", before, hint, _check_tags, known.tags)
-    before += [f"{notes.day(when)}  {text}" for when, text in written.texts[-_NAMED:]]
-    return WrittenLine(f"Note on {name}", before, "text of the note", _check_note)
+        return WrittenLine(f"Tags of {name}", about, hint, _check_tags, reader.tags)
+    about += [f"{notes.day(when)}  {text}" for when, text in written.texts[-_SHOWN_NOTES:]]
+    return WrittenLine(f"Note on {name}", about, "text of the note", _check_note)
 
 
-def _tags(line: str) -> tuple[list[str], list[str]]:
-    """Return the tags of a line that are put on, and those that are taken off."""
-    words = [word.lstrip("#") for word in line.split()]
-    return [word for word in words if word[:1] != "!"], [
-        word[1:].lstrip("#") for word in words if word[:1] == "!"
-    ]
+def _split_tags(line: str) -> tuple[list[str], list[str]]:
+    """Return the tags of a line that are added, and those that are removed."""
+    added = []
+    removed = []
+    for word in line.split():
+        tag = word.lstrip("#")
+        if tag.startswith("!"):
+            removed.append(tag[1:].lstrip("#"))
+        else:
+            added.append(tag)
+    return added, removed
 
 
 def _check_tags(line: str) -> None:
-    notes.check("", *_tags(line))
+    added, removed = _split_tags(line)
+    notes.check("", added, removed)
 
 
 def _check_note(line: str) -> None:
@@ -101,16 +119,18 @@ def _check_note(line: str) -> None:
 
 
 def write(what: str, root: Path, runs: Sequence[str], line: str) -> str:
-    """Write a line onto runs and say so; UsageError where a word cannot be a tag."""
-    put, off = _tags(line)
+    """Write a line onto runs and return a sentence that says so; `what` is "tags" or "note".
+
+    Raise UsageError if a word cannot be a tag.
+    """
+    added, removed = _split_tags(line)
     for run in runs:
         if what == "tags":
-            notes.add(root / run, tags=put, untags=off)
+            notes.add(root / run, tags=added, untags=removed)
         else:
             notes.add(root / run, line)
-    of = store.short_id(runs[0]) if len(runs) == 1 else plural(len(runs), "run")
-    return (
-        f"tagged {of}: {join([*put, *(f'!{tag}' for tag in off)])}"
-        if what == "tags"
-        else f"added the note to {of}"
-    )
+    name = store.short_id(runs[0]) if len(runs) == 1 else plural(len(runs), "run")
+    if what != "tags":
+        return f"added the note to {name}"
+    changes = added + [f"!{tag}" for tag in removed]
+    return f"tagged {name}: {join(changes)}"

@@ -1,4 +1,4 @@
-"""How many runs the History screen has, told above its list, and why it has none."""
+"""The heading of the History screen, and the text in the place of an empty list."""
 
 from textual.content import Content
 
@@ -9,26 +9,43 @@ from tuilab.tui.state.history_reader import HistoryReader
 from tuilab.tui.widgets.history.ordering import ORDERS
 
 
-def words_of(reader: HistoryReader, matching: int, marked: int, hidden: int, order: str) -> Content:
-    """Return how many runs there are, how many of them match the filter or are marked, and what they take on disk."""
-    total, unread, sizes = len(reader.entries), len(reader.unread), reader.sizes
-    every = f"{total:,} run{'s' * (total != 1)}"
-    count = f"{matching:,} of {every}" if matching != total else every
-    parts = [count] if reader.is_listed else []
-    if unread:
-        parts.append(f"{unread:,} not read yet")
-    elif sizes:
-        parts.append(f"{size(sum(sizes))} on disk")
-        if len(sizes) < total:
-            parts[-1] += f" (size of {len(sizes):,} known)"
-    parts += [order] if order != ORDERS[0] else []
+def heading_of(
+    reader: HistoryReader, matching: int, marked: int, hidden: int, order: str
+) -> Content:
+    """Return the heading: how many runs exist, match the filter and are marked, and their size.
+
+    `hidden` counts the marked runs that the filter hides.
+    """
+    total = len(reader.entries)
+    parts = []
+    if reader.is_listed:
+        every = f"{total:,} run" if total == 1 else f"{total:,} runs"
+        parts.append(every if matching == total else f"{matching:,} of {every}")
+    parts += _describe_sizes(reader)
+    if order != ORDERS[0]:
+        parts.append(order)
     if marked:
-        parts.append(f"{marked} marked" + (f", {hidden} hidden" if hidden else ""))
+        words = f"{marked} marked"
+        if hidden:
+            words += f", {hidden} hidden"
+        parts.append(words)
     return Content.assemble(("tuilab", "bold"), "  history  ", ("  ".join(parts), "dim"))
 
 
+def _describe_sizes(reader: HistoryReader) -> list[str]:
+    """Return how many runs are not read yet. If all are read, return their size on disk."""
+    if reader.unread:
+        return [f"{len(reader.unread):,} not read yet"]
+    if not reader.sizes:
+        return []
+    words = f"{size(sum(reader.sizes))} on disk"
+    if len(reader.sizes) < len(reader.entries):
+        words += f" (size of {len(reader.sizes):,} known)"
+    return [words]
+
+
 def why_empty(reader: HistoryReader) -> str:
-    """Return why no run is listed."""
+    """Return why the list has no run."""
     if reader.problem:
         return reader.problem
     if not reader.is_listed:

@@ -1,4 +1,4 @@
-"""More about one run than its line in a list has room for."""
+"""Details of the run at the cursor, below the table of runs."""
 
 from collections import Counter
 
@@ -12,50 +12,54 @@ from tuilab.text.display import show
 from tuilab.text.words import format_time, size
 from tuilab.tui.looks.lesson_layout import wrap_lines
 from tuilab.tui.looks.marks import mark, to_content, verdict_words
-from tuilab.tui.widgets.history.runline import noted
+from tuilab.tui.widgets.history.runline import tags_and_note
+
+_SHOWN_NOTES = 3
+_LOST = "lost: its supervisor is gone; nothing is known after its last record"
 
 
 def details(entry: RunEntry, notes: Notes, width: int, *, is_long: bool) -> list[Content]:
-    """Return more about the run that the cursor is on: its title, its facts, how it ended, and what was noted, whole."""
-    facts = [format_time(entry.started_s), short_id(entry.run)]
-    facts += [size(entry.bytes_total)] if entry.bytes_total is not None else []
-    facts += [f"on {show(gpu, 120)}" for gpu in entry.gpus]
-    params, written = (
-        to_content(changed_words(entry), 600, "$text-secondary"),
-        noted(Notes(tags=notes.tags)),
-    )
-    about = Content("  ").join(
-        [part for part in (Content.styled("  ".join(facts), "dim"), params, written) if part]
-    )
-    lines = [to_content(entry.title or entry.scenario, 200, "bold"), about]
+    """Return the title of a run, its facts, how it ended, and its newest notes.
+
+    With `is_long`, each claim follows. Without, the verdicts are counted, unless the line says
+    why the run ended.
+    """
+    lines = [to_content(entry.title or entry.scenario, 200, "bold"), _facts(entry, notes)]
     if entry.state == RunState.LOST:
-        lines.append(
-            to_content(
-                "lost: its supervisor is gone; nothing is known after its last record",
-                None,
-                "$text-error",
-            )
-        )
+        lines.append(to_content(_LOST, None, "$text-error"))
     elif entry.reason:
         lines.append(to_content(f"{entry.state}: {entry.reason}", 400, "$text-warning"))
     elif not is_long:
-        counts = Counter(verdict for _, verdict in entry.claims if verdict)
-        lines.append(
-            Content("   ").join(
-                [Content.assemble(verdict_words(v), f" {count}") for v, count in counts.items()]
-            )
+        lines.append(_verdict_counts(entry))
+    for when, text in reversed(notes.texts[-_SHOWN_NOTES:]):
+        note = Content.assemble(
+            (f"{format_time(when)}  ", "dim"), to_content(f"“{text}”", None, "italic")
         )
-    claims = [
-        Content.assemble(mark(verdict or "pending"), " ", to_content(text, 300))
-        for text, verdict in entry.claims
-    ]
-    told = [row for note in _written(notes) for row in wrap_lines(note, max(width, 8))]
-    return [*lines, *told, *claims] if is_long else [*lines, *told]
+        lines += wrap_lines(note, max(width, 8))
+    if is_long:
+        for text, verdict in entry.claims:
+            claim = Content.assemble(mark(verdict or "pending"), " ", to_content(text, 300))
+            lines.append(claim)
+    return lines
 
 
-def _written(notes: Notes) -> list[Content]:
-    """Return the newest notes, each with the time when it was written."""
-    return [
-        Content.assemble((f"{format_time(when)}  ", "dim"), to_content(f"“{text}”", None, "italic"))
-        for when, text in notes.texts[:-4:-1]
+def _facts(entry: RunEntry, notes: Notes) -> Content:
+    """Return when and where the run ran, its size, its parameters and its tags, in one line."""
+    facts = [format_time(entry.started_s), short_id(entry.run)]
+    if entry.bytes_total is not None:
+        facts.append(size(entry.bytes_total))
+    facts += [f"on {show(gpu, 120)}" for gpu in entry.gpus]
+    parts = [
+        Content.styled("  ".join(facts), "dim"),
+        to_content(changed_words(entry), 600, "$text-secondary"),
+        tags_and_note(Notes(tags=notes.tags)),
     ]
+    return Content("  ").join([part for part in parts if part])
+
+
+def _verdict_counts(entry: RunEntry) -> Content:
+    counts = Counter(verdict for _, verdict in entry.claims if verdict)
+    words = [
+        Content.assemble(verdict_words(verdict), f" {count}") for verdict, count in counts.items()
+    ]
+    return Content("   ").join(words)

@@ -1,4 +1,4 @@
-"""One run in one line of so many cells: which columns there is room for, and what stands in them."""
+"""One line of the table of runs: which columns fit into a width, and their cells."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,9 +14,13 @@ from tuilab.text.words import format_time, size
 from tuilab.tui.looks.marks import mark, state_words, tally, to_content
 from tuilab.tui.looks.times import ago, lasting
 
-_LEAST_PARAMS = 12
-_WITH_ALL = 128  # cells of a table that has every column
-_WITH_TOPIC = 24  # cells that hold topic/scenario
+_MIN_PARAMS_WIDTH = 12  # cells of `changed`, before `name` is widened
+_MAX_NAME_GAIN = 14  # cells by which `name` is widened
+_MIN_NAME_WIDTH = 6
+_AMPLE_PARAMS_WIDTH = 40  # cells of `changed`; of more, `verdicts` gets a third
+_MAX_VERDICTS_GAIN = 8
+_WIDTH_WITH_ALL = 128  # cells of a table that has every column
+_WIDTH_WITH_TOPIC = 24  # cells that hold topic/scenario
 
 
 class Column(NamedTuple):
@@ -30,103 +34,126 @@ class Column(NamedTuple):
 
 _COLUMNS = (
     Column("when", 10),
-    Column("exactly", 16, 112),
+    Column("format_time", 16, 112),
     Column("name", 16),
     Column("changed", 0, 66),
     Column("state", 12),
     Column("verdicts", 9),
     Column("took", 7, 66, is_right=True),
-    Column("size", 9, _WITH_ALL, is_right=True),
+    Column("size", 9, _WIDTH_WITH_ALL, is_right=True),
     Column("id", 6, 112),
 )
 
 
-def columns(width: int, wanted: str = "") -> list[Column]:
-    """Return the columns of a table of so many cells, one that is wanted in the place of the other to the right.
+def columns(width: int, sort_column: str = "") -> list[Column]:
+    """Return the columns of a table of so many cells.
 
-    What is left over is shared by name and params.
+    The column by which the table is sorted is always there. In a narrow table it replaces the
+    other right-aligned column. The cells that are left go to `name`, `changed` and `verdicts`.
     """
-    chosen = [column for column in _COLUMNS if width >= column.from_width or column.name == wanted]
-    if wanted and width < _WITH_ALL:
-        chosen = [column for column in chosen if column.name == wanted or not column.is_right]
+    chosen = []
+    for column in _COLUMNS:
+        is_sorted_by = column.name == sort_column
+        is_replaced = bool(sort_column) and width < _WIDTH_WITH_ALL and column.is_right
+        if is_sorted_by or (width >= column.from_width and not is_replaced):
+            chosen.append(column)
     spare = width - 2 - sum(column.width + 1 for column in chosen)
-    if not any(column.name == "changed" for column in chosen):
-        return [
-            column._replace(width=max(column.width + spare, 6)) if column.name == "name" else column
-            for column in chosen
-        ]
-    wider = min(max(spare - _LEAST_PARAMS, 0) // 2, 14)
-    more = {"name": wider, "changed": max(spare - wider, 1)}
-    verdicts = min(max(more["changed"] - 40, 0) // 3, 8)
-    more |= {"changed": more["changed"] - verdicts, "verdicts": verdicts}
-    return [column._replace(width=column.width + more.get(column.name, 0)) for column in chosen]
+    if all(column.name != "changed" for column in chosen):
+        return [_widen_name_only(column, spare) for column in chosen]
+    name_gain = min(max(spare - _MIN_PARAMS_WIDTH, 0) // 2, _MAX_NAME_GAIN)
+    changed_gain = max(spare - name_gain, 1)
+    verdicts_gain = min(max(changed_gain - _AMPLE_PARAMS_WIDTH, 0) // 3, _MAX_VERDICTS_GAIN)
+    gains = {
+        "name": name_gain,
+        "changed": changed_gain - verdicts_gain,
+        "verdicts": verdicts_gain,
+    }
+    return [column._replace(width=column.width + gains.get(column.name, 0)) for column in chosen]
 
 
-def head(width: int, wanted: str = "") -> Content:
+def _widen_name_only(column: Column, spare: int) -> Column:
+    if column.name != "name":
+        return column
+    return column._replace(width=max(column.width + spare, _MIN_NAME_WIDTH))
+
+
+def head(width: int, sort_column: str = "") -> Content:
     """Return the line above the runs."""
-    cells = [
-        _fit(Content.styled(column.name, "dim bold"), column) for column in columns(width, wanted)
-    ]
-    return Content(" ").join([Content(" "), *cells])
+    cells = [Content(" ")]
+    for column in columns(width, sort_column):
+        cells.append(_fit(Content.styled(column.name, "dim bold"), column))
+    return Content(" ").join(cells)
 
 
 def line(
-    entry: RunEntry, notes: Notes, width: int, now_s: float, *, is_marked: bool, wanted: str = ""
+    entry: RunEntry,
+    notes: Notes,
+    width: int,
+    now_s: float,
+    *,
+    is_marked: bool,
+    sort_column: str = "",
 ) -> Content:
-    """Return the line of a run."""
-    cells = [_fit(_cell(entry, notes, column, now_s), column) for column in columns(width, wanted)]
-    mark = (
-        "*" if is_marked else "b" if TAG in notes.tags else " "
-    )  # of the baseline the key that makes it one
-    return Content(" ").join([Content.styled(mark, "$text-accent bold"), *cells])
+    """Return the line of a run. It begins with `*` if the run is marked, `b` for a baseline."""
+    if is_marked:
+        sign = "*"
+    elif TAG in notes.tags:
+        sign = "b"  # the key that makes a run the baseline
+    else:
+        sign = " "
+    cells = [Content.styled(sign, "$text-accent bold")]
+    for column in columns(width, sort_column):
+        cells.append(_fit(_cell(entry, notes, column, now_s), column))
+    return Content(" ").join(cells)
 
 
-def named(entries: Sequence[RunEntry]) -> list[str]:
-    """Return a line for each run that something is about to be done to."""
-    return [f"{short_id(e.run)}  {format_time(e.started_s)}  {e.name}  {e.state}" for e in entries]
-
-
-def on_gpus(entry: RunEntry) -> Content:
-    """Return on which GPUs its claims were measured; nothing where on none."""
-    return (
-        to_content(f"on {', '.join(entry.gpus)}".replace("on NVIDIA ", "on "), 240, "dim")
-        if entry.gpus
-        else Content("")
-    )
+def describe_runs(entries: Sequence[RunEntry]) -> list[str]:
+    """Return a line for each run, to be shown in a question about them."""
+    lines = []
+    for entry in entries:
+        started = format_time(entry.started_s)
+        lines.append(f"{short_id(entry.run)}  {started}  {entry.name}  {entry.state}")
+    return lines
 
 
 def verdict_marks(entry: RunEntry, width: int) -> Content:
-    """Return how many verdicts there are of each mark, and how many claims have none; without spaces where there is no room."""
-    counts = [_counts(entry, between) for between in (" ", "")]
-    return next((one for one in counts if one.cell_length <= width), counts[-1])
+    """Return how often a run has each verdict mark, and how many claims have no verdict.
+
+    The spaces between count and mark are left out if the width is too small for them.
+    """
+    counts = _count_marks(entry, " ")
+    if counts.cell_length > width:
+        counts = _count_marks(entry, "")
+    return counts
 
 
-def _counts(entry: RunEntry, between: str) -> Content:
+def _count_marks(entry: RunEntry, separator: str) -> Content:
     verdicts = [verdict for _, verdict in entry.claims]
-    waiting = verdicts.count("")
-    parts = [tally(verdicts, between)] if waiting < len(verdicts) else []
-    parts += [Content.assemble(f"{waiting}{between}", mark("pending"))] if waiting else []
+    pending = verdicts.count("")
+    parts = []
+    if pending < len(verdicts):
+        parts.append(tally(verdicts, separator))
+    if pending:
+        parts.append(Content.assemble(f"{pending}{separator}", mark("pending")))
     return Content(" ").join(parts)
 
 
-def noted(notes: Notes) -> Content:
-    """Return the tags of a run, and the newest of its notes."""
-    tags = [Content.styled(f"#{show(tag, 40)}", "$text-accent") for tag in notes.tags]
-    return Content("  ").join(
-        [*tags, *(to_content(f"“{text}”", 400, "italic") for _, text in notes.texts[-1:])]
-    )
+def tags_and_note(notes: Notes) -> Content:
+    """Return the tags of a run and its newest note."""
+    parts = [Content.styled(f"#{show(tag, 40)}", "$text-accent") for tag in notes.tags]
+    parts += [to_content(f"“{text}”", 400, "italic") for _, text in notes.texts[-1:]]
+    return Content("  ").join(parts)
 
 
 def _cell(entry: RunEntry, notes: Notes, column: Column, now_s: float) -> Content:
     match column.name:
         case "when":
             return Content(ago(entry.started_s, now_s))
-        case "exactly":
+        case "format_time":
             return Content.styled(format_time(entry.started_s), "dim")
         case "name":
-            has_topic = column.width >= _WITH_TOPIC or own_words(
-                entry
-            )  # a command is raced, or watched alone
+            # The topic of a user's command says whether it was compared or watched alone.
+            has_topic = column.width >= _WIDTH_WITH_TOPIC or own_words(entry)
             return to_content(entry.name if has_topic else entry.scenario, 100)
         case "id":
             return to_content(short_id(entry.run), 20, "dim")
@@ -134,21 +161,7 @@ def _cell(entry: RunEntry, notes: Notes, column: Column, now_s: float) -> Conten
         return Content.styled("…" if column.name == "state" else "", "dim")
     match column.name:
         case "changed":
-            changed = changed_words(entry)
-            own = shorten(
-                own_words(entry), max(column.width - (len(changed) + 2 if changed else 0), 1)
-            )
-            words = "  ".join(filter(None, (changed, own)))
-            parts = [
-                part
-                for part in (
-                    to_content(words, 400, "$text-secondary"),
-                    on_gpus(entry),
-                    noted(notes),
-                )
-                if part
-            ]
-            return Content("  ").join(parts)
+            return _changed_cell(entry, notes, column.width)
         case "state":
             return state_words(entry.state)
         case "verdicts":
@@ -158,7 +171,26 @@ def _cell(entry: RunEntry, notes: Notes, column: Column, now_s: float) -> Conten
     return Content.styled("n/a" if entry.bytes_total is None else size(entry.bytes_total), "dim")
 
 
+def _changed_cell(entry: RunEntry, notes: Notes, width: int) -> Content:
+    """Return the changed parameters or the user's command, then the GPUs, the tags and a note."""
+    changed = changed_words(entry)
+    room = width - len(changed) - 2 if changed else width
+    command = shorten(own_words(entry), max(room, 1))
+    words = "  ".join(part for part in (changed, command) if part)
+    parts = [to_content(words, 400, "$text-secondary"), _gpus(entry), tags_and_note(notes)]
+    return Content("  ").join([part for part in parts if part])
+
+
+def _gpus(entry: RunEntry) -> Content:
+    """Return the GPUs on which the claims were measured; nothing without a GPU."""
+    if not entry.gpus:
+        return Content("")
+    words = f"on {', '.join(entry.gpus)}"
+    return to_content(words.replace("on NVIDIA ", "on "), 240, "dim")
+
+
 def _fit(cell: Content, column: Column) -> Content:
+    """Return a cell in format_time the width of its column."""
     cell = cell.truncate(column.width, ellipsis=True)
-    room = Content(" " * (column.width - cell.cell_length))
-    return Content("").join([room, cell] if column.is_right else [cell, room])
+    padding = Content(" " * (column.width - cell.cell_length))
+    return Content("").join([padding, cell] if column.is_right else [cell, padding])

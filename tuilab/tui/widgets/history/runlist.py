@@ -1,4 +1,4 @@
-"""The table of runs: thousands of them, of which only the visible ones are ever drawn."""
+"""The table of runs. There may be thousands; only the visible ones are drawn."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import ClassVar
@@ -18,7 +18,7 @@ _NO_NOTES = Notes()
 
 
 class RunList(Cursored, can_focus=True, inherit_bindings=False):
-    """Lines of runs below a head that stays; the screen has the keys and calls `move`."""
+    """Lines of runs below a head that does not scroll. The screen has the keys and calls `move`."""
 
     DEFAULT_CSS = """
     RunList {
@@ -41,7 +41,7 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
         """The cursor is on another run."""
 
     class Opened(Message):
-        """A run was clicked that the cursor was on."""
+        """The run at the cursor was double-clicked."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,10 +50,11 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
         self._notes: Mapping[str, Notes] = {}
         self._cursor = 0
         self._now_s = 0.0
-        self._empty = self._wanted = ""
+        self._empty_words = ""  # shown in the place of an empty list
+        self._sort_column = ""
         self.marked: dict[str, None] = {}  # runs, in the order in which they were marked
 
-    # ---- what is shown
+    # ---- the runs in the table
 
     def show(
         self,
@@ -61,58 +62,60 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
         entries: Mapping[str, RunEntry],
         notes: Mapping[str, Notes],
         now_s: float,
-        empty: str = "",
-        wanted: str = "",
+        empty_words: str = "",
+        sort_column: str = "",
     ) -> None:
-        """Show these runs, of which `entries` and `notes` tell, with a column that is wanted whatever room there is.
+        """Show these runs, with the column by which they are sorted even if the table is narrow.
 
-        The cursor stays on its run, if that is still there.
+        The cursor stays on its run if that run is still in the list.
         """
-        old = self._chosen_run
-        self._runs, self._entries, self._notes, self._now_s, self._empty = (
-            runs,
-            entries,
-            notes,
-            now_s,
-            empty,
-        )
-        self._wanted = wanted
+        old_run = self._chosen_run
+        self._runs = runs
+        self._entries = entries
+        self._notes = notes
+        self._now_s = now_s
+        self._empty_words = empty_words
+        self._sort_column = sort_column
         self.virtual_size = Size(0, len(runs) + 1)
-        if self._chosen_run != old and old in entries and old in runs:
-            self._cursor = runs.index(old)
+        if self._chosen_run != old_run and old_run in entries and old_run in runs:
+            self._cursor = runs.index(old_run)
         self._cursor = min(self._cursor, max(len(runs) - 1, 0))
         self.scroll_to_cursor()
         self.refresh()
-        if self._chosen_run != old:
+        if self._chosen_run != old_run:
             self.post_message(self.Moved())
 
     def refresh_changed(self, runs: Container[str], now_s: float) -> None:
-        """Draw again what is known better by now of these runs."""
+        """Draw the visible lines of these runs again: more of them was read."""
         self._now_s = now_s
         first = self.scroll_offset.y
-        for at, run in enumerate(self.in_view):
+        for place, run in enumerate(self.in_view):
             if run in runs:
-                self.refresh_line(first + at + 1)
+                self.refresh_line(first + place + 1)
 
     @property
     def chosen(self) -> RunEntry | None:
-        """The run that the cursor is on."""
+        """The run at the cursor; None in an empty list."""
         return self._entries.get(self._chosen_run)
 
     @property
     def acted_on(self) -> list[RunEntry]:
-        """The marked runs, else the one that the cursor is on."""
+        """The marked runs; without marks, the run at the cursor."""
         marked = [self._entries[run] for run in self.marked if run in self._entries]
-        return marked or ([self.chosen] if self.chosen else [])
+        if marked:
+            return marked
+        return [self.chosen] if self.chosen else []
 
     @property
     def marks_hidden(self) -> int:
-        """How many marked runs are not in the list, which a filter has narrowed."""
-        return len(self.marked.keys() - set(self._runs)) if self.marked else 0
+        """The number of marked runs that the filter hides."""
+        if not self.marked:
+            return 0
+        return len(self.marked.keys() - set(self._runs))
 
     @property
     def in_view(self) -> Sequence[str]:
-        """The runs that can be seen now."""
+        """The runs that are visible now."""
         first = self.scroll_offset.y
         return self._runs[first : first + max(self.size.height - 1, 0)]
 
@@ -124,74 +127,87 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
 
     @property
     def cursor_region(self) -> Region:
-        return Region(0, self._cursor, 1, 2)  # and the head, which covers a line
+        return Region(0, self._cursor, 1, 2)  # one line more: the head covers a line
 
     def move(self, rows: int) -> None:
-        """Move the cursor, at most to the first or the last run."""
+        """Move the cursor by some rows, at most to the first or the last run."""
         self._put_cursor(self._cursor + rows)
 
     @property
     def page(self) -> int:
-        """How many runs a page has."""
+        """The number of runs by which a page key moves the cursor."""
         return max(self.size.height - 2, 1)
 
     def toggle_mark(self) -> None:
-        """Mark the run or take its mark away, and go on to the next."""
-        if self.chosen is not None:
-            if self.chosen.run in self.marked:
-                del self.marked[self.chosen.run]
-            else:
-                self.marked[self.chosen.run] = None
-            self.refresh()
-            self.move(1)
+        """Mark or unmark the run at the cursor, and move to the next run."""
+        if self.chosen is None:
+            return
+        run = self.chosen.run
+        if run in self.marked:
+            del self.marked[run]
+        else:
+            self.marked[run] = None
+        self.refresh()
+        self.move(1)
 
     def unmark(self, runs: Iterable[str]) -> None:
-        """Take the marks of runs away."""
+        """Remove the marks of these runs."""
         for run in runs:
             self.marked.pop(run, None)
         self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        place = event.get_content_offset(self)
-        if place is None or place.y < 1:
+        offset = event.get_content_offset(self)
+        if offset is None or offset.y < 1:
             return
-        at = self.scroll_offset.y + place.y - 1
-        if at == self._cursor and event.chain == 2:
+        place = self.scroll_offset.y + offset.y - 1
+        if place == self._cursor and event.chain == 2:
             self.post_message(self.Opened())
-        elif at < len(self._runs):
-            self._put_cursor(at)
+        elif place < len(self._runs):
+            self._put_cursor(place)
 
-    def _put_cursor(self, at: int) -> None:
-        at = min(max(at, 0), max(len(self._runs) - 1, 0))
-        if at != self._cursor:
-            self.refresh_line(self._cursor + 1)
-            self.refresh_line(at + 1)
-            self._cursor = at
-            self.scroll_to_cursor()
-            self.post_message(self.Moved())
+    def _put_cursor(self, place: int) -> None:
+        place = min(max(place, 0), max(len(self._runs) - 1, 0))
+        if place == self._cursor:
+            return
+        self.refresh_line(self._cursor + 1)
+        self.refresh_line(place + 1)
+        self._cursor = place
+        self.scroll_to_cursor()
+        self.post_message(self.Moved())
 
-    # ---- how it is drawn
+    # ---- drawing
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
         if y == 0:
-            return self._strip(runline.head(width, self._wanted), "runlist--head", width)
-        at = self.scroll_offset.y + y - 1
-        if at >= len(self._runs):
-            note = (
-                [] if self._runs else [Content(""), *Content(self._empty).wrap(max(width - 4, 8))]
-            )
-            return self._strip(
-                Content.assemble("  ", note[y - 1]) if y <= len(note) else Content(""), "", width
-            )
-        entry = self._entries[self._runs[at]]
-        notes = self._notes.get(entry.run, _NO_NOTES)
-        is_marked = entry.run in self.marked
-        told = runline.line(
-            entry, notes, width, self._now_s, is_marked=is_marked, wanted=self._wanted
+            head = runline.head(width, self._sort_column)
+            return self._strip(head, "runlist--head", width)
+        place = self.scroll_offset.y + y - 1
+        if place >= len(self._runs):
+            return self._strip(self._blank_line(y, width), "", width)
+        entry = self._entries[self._runs[place]]
+        line = runline.line(
+            entry,
+            self._notes.get(entry.run, _NO_NOTES),
+            width,
+            self._now_s,
+            is_marked=entry.run in self.marked,
+            sort_column=self._sort_column,
         )
-        return self._strip(told, "runlist--cursor" if at == self._cursor else "", width)
+        return self._strip(line, "runlist--cursor" if place == self._cursor else "", width)
 
-    def _strip(self, content: Content, look: str, width: int) -> Strip:
-        style = self.visual_style + self.get_visual_style(look) if look else self.visual_style
+    def _blank_line(self, y: int, width: int) -> Content:
+        """Return a line below the runs. In an empty list, the lines say why it is empty."""
+        if self._runs:
+            return Content("")
+        lines = [Content(""), *Content(self._empty_words).wrap(max(width - 4, 8))]
+        if y > len(lines):
+            return Content("")
+        return Content.assemble("  ", lines[y - 1])
+
+    def _strip(self, content: Content, component: str, width: int) -> Strip:
+        style = self.visual_style
+        if component:
+            style += self.get_visual_style(component)
         return strip_of(self, content, width, style).crop(0, width)

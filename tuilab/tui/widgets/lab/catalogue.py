@@ -1,4 +1,4 @@
-"""The scenarios by topic, each with the mark of its last verdict on this box."""
+"""The list of scenarios by topic, each with the mark of its last verdict on this machine."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
@@ -27,9 +27,11 @@ _WORDS = {
     RUNNING: "running",
     QUEUED: "queued",
 }
-_SHORT = 10  # characters
-_MARKED = 4  # columns before the words of a command
-_GENEROUS = 56  # columns from which on titles stand beside names
+_MAX_CHANGE = 10  # characters of what was changed in a run
+_COMMAND_INDENT = 4  # columns before the words of a command
+_WIDE = 56  # columns from which on titles are next to names
+_MAX_NAME = 30  # columns that are reserved for names next to titles
+_MIN_LEFT = 12  # columns for the left text of a line; with fewer, there is no right text
 
 
 class CatalogueRow(NamedTuple):
@@ -40,7 +42,7 @@ class CatalogueRow(NamedTuple):
 
 
 class Catalogue(PickList):
-    """Topics that open and close, scenarios below them; what is typed into the filter narrows it."""
+    """Topics that open and close, with scenarios below them. A filter leaves some of them out."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "toggle_topic", show=False)]
 
@@ -48,10 +50,12 @@ class Catalogue(PickList):
         super().__init__(id="catalogue")
         self._scenarios = scenarios
         self.statuses: Mapping[str, ScenarioStatus] = {}
-        self._folded: set[str] = set()
+        self._closed_topics: set[str] = set()
         self._filter = ""
-        self._matching = scenarios  # in the order of the course, or what the filter means first
+        self._matching = scenarios  # in the order of the course, with a filter the best match first
         self._rows = list(self._make_rows())
+
+    # ---- what the list has
 
     @property
     def count(self) -> int:
@@ -59,60 +63,39 @@ class Catalogue(PickList):
 
     @property
     def row(self) -> CatalogueRow | None:
-        """Where the cursor is; None when there is nothing."""
+        """The row at the cursor; None if the list is empty."""
         return self._rows[self.cursor] if self.cursor < len(self._rows) else None
 
     @property
     def matching(self) -> Sequence[Scenario]:
-        """The scenarios that the filter leaves."""
+        """The scenarios that match the filter."""
         return self._matching
 
     @property
     def words(self) -> str:
-        """What was typed into the filter."""
+        """The words of the filter."""
         return self._filter
 
     @property
     def topics(self) -> list[str]:
-        """The topics of all scenarios, whatever the filter leaves."""
-        return [*dict.fromkeys(scenario.topic for scenario in self._scenarios)]
+        """The topics of all scenarios, with or without a match."""
+        return list(dict.fromkeys(scenario.topic for scenario in self._scenarios))
 
     @property
     def names(self) -> list[str]:
-        """What topics and scenarios are called, as it can be shown."""
-        return [
-            show(name, 100)
-            for name in [*self.topics, *(scenario.id for scenario in self._scenarios)]
-        ]
+        """The names of all topics and scenarios, safe to show."""
+        names = self.topics
+        names += [scenario.id for scenario in self._scenarios]
+        return [show(name, 100) for name in names]
 
     def of_topic(self, topic: str) -> list[Scenario]:
-        """Return the scenarios of a topic that the filter leaves."""
+        """Return the scenarios of a topic that match the filter."""
         return [scenario for scenario in self._matching if scenario.topic == topic]
 
     def is_whole(self, topic: str) -> bool:
-        """Whether the filter leaves all scenarios of a topic."""
-        return len(self.of_topic(topic)) == sum(
-            scenario.topic == topic for scenario in self._scenarios
-        )
-
-    def take(self, scenarios: Sequence[Scenario]) -> None:
-        """Show these scenarios; the cursor stays on its own, whatever its file says now."""
-        here, at = self.row, self.cursor
-        self._scenarios = scenarios
-        self._narrow(self._filter)
-        same = (
-            one for one in scenarios if here and here.scenario and one.path == here.scenario.path
-        )
-        scenario = next(same, None)
-        self._rebuild(CatalogueRow(scenario.topic, scenario) if scenario else here)
-        if self.row != here and scenario is None:
-            self.move_to(at)
-
-    def show_statuses(self, statuses: Mapping[str, ScenarioStatus]) -> None:
-        """Show the status of each scenario."""
-        if statuses != self.statuses:
-            self.statuses = dict(statuses)
-            self.renew()
+        """Return whether all scenarios of a topic match the filter."""
+        every = [scenario for scenario in self._scenarios if scenario.topic == topic]
+        return len(self.of_topic(topic)) == len(every)
 
     def verdict(self, scenario: Scenario) -> str:
         """Return the verdict on a scenario; empty if it never ran."""
@@ -121,158 +104,197 @@ class Catalogue(PickList):
     def _status(self, scenario: Scenario) -> ScenarioStatus:
         return self.statuses.get(scenario.id, ScenarioStatus())
 
-    def filter(self, text: str) -> None:
-        """Show only the scenarios that contain every word of a text, and go to what it names best."""
-        here = self.row
-        self._narrow(text.strip())
-        self._rebuild(None if self._filter else here)
+    # ---- changes
 
-    def _narrow(self, text: str) -> None:
+    def replace_scenarios(self, scenarios: Sequence[Scenario]) -> None:
+        """Show these scenarios. The cursor stays on its file, even if its content has changed."""
+        old_row = self.row
+        old_cursor = self.cursor
+        self._scenarios = scenarios
+        self._set_filter(self._filter)
+        if old_row and old_row.scenario:
+            for scenario in scenarios:
+                if scenario.path == old_row.scenario.path:
+                    self._rebuild(CatalogueRow(scenario.topic, scenario))
+                    return
+        self._rebuild(old_row)
+        if self.row != old_row:
+            self.move_to(old_cursor)
+
+    def show_statuses(self, statuses: Mapping[str, ScenarioStatus]) -> None:
+        """Show the status of each scenario."""
+        if statuses != self.statuses:
+            self.statuses = dict(statuses)
+            self.renew()
+
+    def filter(self, text: str) -> None:
+        """Show only the scenarios that contain every word of a text, and go to the best match."""
+        old_row = self.row
+        self._set_filter(text.strip())
+        self._rebuild(None if self._filter else old_row)
+
+    def _set_filter(self, text: str) -> None:
         self._filter = text
         self._matching = matching(self._scenarios, text) if text else self._scenarios
 
     def go_to(self, name: str) -> bool:
-        """Put the cursor on a scenario, named by its id or its path; False when there is none of that name."""
-        found = next(
-            (scenario for scenario in self._scenarios if name in (scenario.id, scenario.path)), None
-        )
-        if found is None:
-            return False
-        self._folded.discard(found.topic)
-        self._rebuild(CatalogueRow(found.topic, found))
-        return self.row == CatalogueRow(found.topic, found)
+        """Put the cursor on the scenario of an id or a path. Return False if it is not listed."""
+        for scenario in self._scenarios:
+            if name in (scenario.id, scenario.path):
+                row = CatalogueRow(scenario.topic, scenario)
+                self._closed_topics.discard(scenario.topic)
+                self._rebuild(row)
+                return self.row == row
+        return False
 
     def go_to_topic(self, topic: str) -> None:
         """Put the cursor on a topic."""
         self.move_to(self._rows.index(CatalogueRow(topic)))
 
-    def set_open(self, topic: str, is_open: bool) -> None:
-        """Open or close a topic; the cursor stays, or goes to the topic."""
-        if is_open == (topic in self._folded):
-            (self._folded.discard if is_open else self._folded.add)(topic)
-            self._rebuild(CatalogueRow(topic) if not is_open else self.row)
+    def open_topic(self, topic: str) -> None:
+        """Show the scenarios of a topic."""
+        if topic in self._closed_topics:
+            self._closed_topics.remove(topic)
+            self._rebuild(self.row)
+
+    def close_topic(self, topic: str) -> None:
+        """Hide the scenarios of a topic, and put the cursor on the topic."""
+        if topic not in self._closed_topics:
+            self._closed_topics.add(topic)
+            self._rebuild(CatalogueRow(topic))
 
     def is_open(self, topic: str) -> bool:
-        """Whether the scenarios of a topic are shown; a filter shows all that it leaves."""
-        return topic not in self._folded or bool(self._filter)
+        """Return whether the scenarios of a topic are shown. With a filter, all topics are open."""
+        return topic not in self._closed_topics or bool(self._filter)
 
     def action_toggle_topic(self) -> None:
-        if self.row:
-            self.set_open(self.row.topic, not self.is_open(self.row.topic))
+        if self.row is None:
+            return
+        if self.is_open(self.row.topic):
+            self.close_topic(self.row.topic)
+        else:
+            self.open_topic(self.row.topic)
 
     def on_click(self, event: events.Click) -> None:
-        if (
-            self.row
-            and self.row.scenario is None
-            and event.chain == 1
-            and event.y + self.scroll_offset.y < self.count
-        ):
+        is_on_topic = self.row is not None and self.row.scenario is None
+        is_on_row = event.y + self.scroll_offset.y < self.count
+        if is_on_topic and is_on_row and event.chain == 1:
             self.action_toggle_topic()
 
-    def _rebuild(self, wanted: CatalogueRow | None) -> None:
+    def _rebuild(self, target: CatalogueRow | None) -> None:
+        """Make the rows again and put the cursor on a row, else on the first scenario."""
         self._rows = list(self._make_rows())
-        same = [number for number, row in enumerate(self._rows) if row == wanted]
-        scenarios = [number for number, row in enumerate(self._rows) if row.scenario]
-        self.cursor = (same or scenarios or [0])[0]
+        self.cursor = self._place_of(target)
         self.renew()
         self.scroll_to_cursor()
         self.post_message(self.Moved(self))
 
+    def _place_of(self, target: CatalogueRow | None) -> int:
+        """Return the place of a row, else of the first scenario."""
+        if target is not None and target in self._rows:
+            return self._rows.index(target)
+        for place, row in enumerate(self._rows):
+            if row.scenario:
+                return place
+        return 0
+
     def _make_rows(self) -> Iterator[CatalogueRow]:
         for topic in dict.fromkeys(scenario.topic for scenario in self._matching):
-            scenarios = self.of_topic(topic)
             yield CatalogueRow(topic)
             if self.is_open(topic):
-                yield from (CatalogueRow(topic, scenario) for scenario in scenarios)
+                for scenario in self.of_topic(topic):
+                    yield CatalogueRow(topic, scenario)
+
+    # ---- drawing
 
     def lay_out(self, width: int) -> Sequence[Content]:
         if not self._rows:
-            none = (
-                "no scenario has all these words; esc clears"
-                if self._filter
-                else "no scenarios; write one: tuilab new NAME"
-            )
-            return Content.styled(none, "$text-muted").wrap(max(width, 8))
-        lessons = (
-            row.scenario
-            for row in self._rows
-            if row.scenario and not isinstance(row.scenario, OwnCommand)
-        )
-        longest = max((len(scenario.id) for scenario in lessons), default=0)
-        commands = (row.scenario for row in self._rows if isinstance(row.scenario, OwnCommand))
-        told = distinct_labels(map(_words_of, commands), max(width - _MARKED, 1))
-        return [self._draw_row(row, width, min(longest, 30), told) for row in self._rows]
-
-    def _draw_row(
-        self, row: CatalogueRow, width: int, longest: int, told: Mapping[str, str]
-    ) -> Content:
-        if isinstance(row.scenario, OwnCommand):
-            return _draw_command(row.scenario, width, told)
-        return (
-            self._draw_scenario(row.scenario, width, longest)
-            if row.scenario
-            else self._draw_topic(row.topic, width)
-        )
+            words = "no scenarios; write one: tuilab new NAME"
+            if self._filter:
+                words = "no scenario has all these words; esc clears"
+            return Content.styled(words, "$text-muted").wrap(max(width, 8))
+        commands = []
+        longest = 0
+        for row in self._rows:
+            if isinstance(row.scenario, OwnCommand):
+                commands.append(_command_words(row.scenario))
+            elif row.scenario:
+                longest = max(longest, len(row.scenario.id))
+        name_width = min(longest, _MAX_NAME)
+        # Commands that would look alike once they are cut are cut elsewhere.
+        shown_commands = distinct_labels(commands, max(width - _COMMAND_INDENT, 1))
+        lines = []
+        for row in self._rows:
+            if isinstance(row.scenario, OwnCommand):
+                words = shown_commands[_command_words(row.scenario)]
+                lines.append(_draw_command(row.scenario, words, width))
+            elif row.scenario:
+                lines.append(self._draw_scenario(row.scenario, width, name_width))
+            else:
+                lines.append(self._draw_topic(row.topic, width))
+        return lines
 
     def _draw_topic(self, topic: str, width: int) -> Content:
         scenarios = self.of_topic(topic)
+        arrow = "▾" if self.is_open(topic) else "▸"
         if isinstance(scenarios[0], OwnCommand):
-            return Content.styled(f"{'▾' if self.is_open(topic) else '▸'} {topic}", "bold")
-        left = Content.styled(f"{'▾' if self.is_open(topic) else '▸'} {show(topic, 100)}", "bold")
+            return Content.styled(f"{arrow} {topic}", "bold")
+        left = Content.styled(f"{arrow} {show(topic, 100)}", "bold")
         counts = tally(map(self.verdict, scenarios)) or Content.styled("0", "$text-muted")
-        return spread(
-            left, Content.assemble(counts, (f" of {len(scenarios)}", "$text-muted")), width
-        )
-
-    def _draw_scenario(self, scenario: Scenario, width: int, longest: int) -> Content:
-        verdict, of = self._status(scenario)
-        sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
-        name = to_content(scenario.id, 100, "$text-muted" if scenario.error else "")
-        left = Content("").join([Content("  "), sign, Content(" "), name])
-        if scenario.error and width < _GENEROUS:
-            return spread(left, Content.styled("not usable", "$text-error"), width)
-        if width >= _GENEROUS:
-            title = f"cannot be used: {scenario.error}" if scenario.error else scenario.title
-            left = left.pad_right(longest + 6 - left.cell_length) + to_content(
-                title, 200, "$text-muted"
-            )
-        right = Content.styled(
-            _WORDS.get(verdict, ""), mark(verdict).spans[0].style if verdict else ""
-        )
-        if verdict and verdict not in (RUNNING, QUEUED) and of:
-            right = Content.assemble(right, ", " if right else "", (_in_short(of), "$text-muted"))
+        right = Content.assemble(counts, (f" of {len(scenarios)}", "$text-muted"))
         return spread(left, right, width)
 
+    def _draw_scenario(self, scenario: Scenario, width: int, name_width: int) -> Content:
+        """Return the line of a scenario: mark, name, title if there is room, and verdict."""
+        if scenario.error:
+            left = _mark_and_name(scenario, Content.styled("!", "$text-error"), "$text-muted")
+            if width < _WIDE:
+                return spread(left, Content.styled("not usable", "$text-error"), width)
+            title = f"cannot be used: {scenario.error}"
+        else:
+            left = _mark_and_name(scenario, mark(self.verdict(scenario)), "")
+            title = scenario.title
+        if width >= _WIDE:
+            left = left.pad_right(name_width + 6 - left.cell_length)
+            left += to_content(title, 200, "$text-muted")
+        return spread(left, self._verdict_words(scenario), width)
 
-def _draw_command(command: OwnCommand, width: int, told: Mapping[str, str]) -> Content:
-    """Return the line of a command of the user's: its words, cut where others have the same, and how its last run ended."""
-    sign = (
-        state_words(command.state).truncate(1)
-        if command.state
-        else Content.styled("+", "$text-muted")
-    )
-    return spread(
-        Content.assemble("  ", sign, " ", to_content(told[_words_of(command)], 200)),
-        Content(""),
-        width,
-    )
+    def _verdict_words(self, scenario: Scenario) -> Content:
+        """Return the verdict in words, and what was changed in the run that has it."""
+        verdict, change = self._status(scenario)
+        if not verdict:
+            return Content("")
+        words = Content.styled(_WORDS.get(verdict, ""), mark(verdict).spans[0].style)
+        if not change or verdict in (RUNNING, QUEUED):
+            return words
+        # The lesson has a longer change in full.
+        short_change = change if len(change) <= _MAX_CHANGE else "changed"
+        return Content.assemble(words, ", " if words else "", (short_change, "$text-muted"))
 
 
-def _words_of(command: OwnCommand) -> str:
-    return "  ".join(filter(None, (command.point, command.id)))
+def _mark_and_name(scenario: Scenario, sign: Content, name_style: str) -> Content:
+    name = to_content(scenario.id, 100, name_style)
+    return Content("").join([Content("  "), sign, Content(" "), name])
 
 
-def _in_short(of: str) -> str:
-    """Return what was otherwise in a run than usual, in as many cells as there are; the lesson tells it all."""
-    return of if len(of) <= _SHORT else "changed"
+def _draw_command(command: OwnCommand, words: str, width: int) -> Content:
+    """Return the line of a user's command, with the mark of its last run."""
+    sign = Content.styled("+", "$text-muted")
+    if command.state:
+        sign = state_words(command.state).truncate(1)
+    line = Content.assemble("  ", sign, " ", to_content(words, 200))
+    return spread(line, Content(""), width)
+
+
+def _command_words(command: OwnCommand) -> str:
+    return "  ".join(part for part in (command.point, command.id) if part)
 
 
 def spread(left: Content, right: Content, width: int) -> Content:
-    """Return two texts at the ends of a line; when there is no room for both, the left one is cut."""
+    """Return two texts at the ends of a line. If both do not fit, the left one is cut."""
     room = width - right.cell_length - (1 if right else 0)
-    if room < 12:
+    if room < _MIN_LEFT:
         return left.truncate(width, ellipsis=True)
     left = left.truncate(room, ellipsis=True)
-    return Content("").join(
-        [left, Content(" " * (width - left.cell_length - right.cell_length)), right]
-    )
+    space = Content(" " * (width - left.cell_length - right.cell_length))
+    return Content("").join([left, space, right])

@@ -1,4 +1,4 @@
-"""A few words of which one is chosen: side by side, or one at a time where there is no room."""
+"""A few words of which one is chosen: next to each other, or one at a time without room."""
 
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
@@ -12,11 +12,11 @@ from textual.widget import Widget
 
 from tuilab.text.display import show
 
-_LONGEST = 40
+_MAX_WORD = 40
 
 
 class Choice(Widget, can_focus=True):
-    """Left, right and space choose; a click, too."""
+    """A word is chosen with the left and right keys, the space bar, or a click."""
 
     PLACE: ClassVar[str] = "choice"
     DEFAULT_CSS = "Choice { height: 1; width: 1fr; }"
@@ -26,7 +26,7 @@ class Choice(Widget, can_focus=True):
     ]
 
     class Changed(Message):
-        """Another word was chosen by the user."""
+        """The user chose another word."""
 
         def __init__(self, choice: "Choice") -> None:
             super().__init__()
@@ -49,13 +49,14 @@ class Choice(Widget, can_focus=True):
         return self.words[self.chosen]
 
     def put(self, value: str) -> None:
-        """Show a value; nobody is told."""
+        """Show a value without a message."""
         self.chosen = self.words.index(value) if value in self.words else 0
         self.refresh()
 
     def offer(self, words: Sequence[str]) -> None:
-        """Offer other words; the chosen one stays if it is among them."""
-        value, self.words = self.value, words
+        """Offer other words. The chosen word stays if it is among them."""
+        value = self.value
+        self.words = words
         self.put(value)
 
     def action_choose(self, count: int) -> None:
@@ -68,34 +69,37 @@ class Choice(Widget, can_focus=True):
             self.post_message(self.Changed(self))
 
     def on_click(self, event: events.Click) -> None:
-        if self._width > self.size.width:
+        if not self._has_room:
             self.action_choose(1)
             return
-        for number, start, end in self._places():
+        for number, (start, end) in enumerate(self._spans()):
             if start <= event.x < end:
                 self._choose(number)
 
-    def _places(self) -> Iterator[tuple[int, int, int]]:
-        at = 0
-        for number, word in enumerate(self.words):
-            width = Content(show(word, _LONGEST)).cell_length + 2
-            yield number, at, at + width
-            at += width + 1
+    def _spans(self) -> Iterator[tuple[int, int]]:
+        """Yield the first column of each word, and the one after it."""
+        start = 0
+        for word in self.words:
+            end = start + Content(show(word, _MAX_WORD)).cell_length + 2
+            yield start, end
+            start = end + 1
 
     @property
-    def _width(self) -> int:
-        return max((end for _, _, end in self._places()), default=0)
+    def _has_room(self) -> bool:
+        """Whether all words fit next to each other."""
+        width = max((end for _, end in self._spans()), default=0)
+        return width <= self.size.width
 
     def render(self) -> RenderResult:
-        on = "bold $text-accent" if self.has_focus else "bold"
-        if self._width > self.size.width:
-            word = Content.styled(f"‹{show(self.value, _LONGEST)}›", on)
-            return word + Content.styled(f" {self.chosen + 1}/{len(self.words)}", "$text-muted")
-        words = [
-            (show(word, _LONGEST), number == self.chosen) for number, word in enumerate(self.words)
-        ]
-        parts = [
-            Content.styled(f"‹{word}›", on) if is_on else Content.styled(f" {word} ", "$text-muted")
-            for word, is_on in words
-        ]
+        style = "bold $text-accent" if self.has_focus else "bold"
+        if not self._has_room:
+            chosen = Content.styled(f"‹{show(self.value, _MAX_WORD)}›", style)
+            return chosen + Content.styled(f" {self.chosen + 1}/{len(self.words)}", "$text-muted")
+        parts = []
+        for number, word in enumerate(self.words):
+            shown_word = show(word, _MAX_WORD)
+            if number == self.chosen:
+                parts.append(Content.styled(f"‹{shown_word}›", style))
+            else:
+                parts.append(Content.styled(f" {shown_word} ", "$text-muted"))
         return Content(" ").join(parts)

@@ -1,4 +1,4 @@
-"""The two columns of the Lab, the catalogue and the workbench, and how one goes from one to the other."""
+"""The two columns of the Lab: the catalogue with its filter, and the workbench."""
 
 from collections.abc import Sequence
 from typing import ClassVar, cast
@@ -21,20 +21,22 @@ from tuilab.tui.widgets.lab.workbench import Workbench
 
 
 class FilterInput(Input):
-    """Where the words are typed that a scenario must have."""
+    """The line for the words that a scenario must contain."""
 
     PLACE: ClassVar[str] = "filter"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("down,up", "app.focus_next", show=False)]
 
 
 class CataloguePane(Vertical):
-    """Its title says how many scenarios there are, and how many the filter leaves."""
+    """The catalogue in a frame. Its title counts the scenarios that match the filter."""
 
     DEFAULT_CSS = """
     CataloguePane { border: round $border-blurred; border-title-color: $text-muted; }
     CataloguePane:ansi { border: round ansi_bright_black; }
     CataloguePane:focus-within, CataloguePane:ansi:focus-within { border: round $primary; }
-    CataloguePane Filter, CataloguePane Filter:focus { height: 1; border: none; padding: 0 1; background: $panel; }
+    CataloguePane FilterInput, CataloguePane FilterInput:focus {
+        height: 1; border: none; padding: 0 1; background: $panel;
+    }
     """
 
     def __init__(self, scenarios: Sequence[Scenario]) -> None:
@@ -47,29 +49,27 @@ class CataloguePane(Vertical):
         yield self.catalogue
 
     def on_mount(self) -> None:
-        self._name_itself()
+        self._show_title()
 
-    def take(self, scenarios: Sequence[Scenario]) -> None:
+    def replace_scenarios(self, scenarios: Sequence[Scenario]) -> None:
         """Show these scenarios."""
         self._count = _count(scenarios)
-        self.catalogue.take(scenarios)
-        self._name_itself()
+        self.catalogue.replace_scenarios(scenarios)
+        self._show_title()
 
     @property
     def is_filtered(self) -> bool:
-        """Whether there is a filter, though it may be empty yet."""
+        """Whether the filter is open. It may still be empty."""
         return self._filter is not None
 
     def open_filter(self) -> None:
-        """Have words typed that narrow the catalogue."""
+        """Focus the filter."""
         if self._filter is None:
-            from tuilab.tui.widgets.filterline import (
-                Completion,
-                last_word_completed,
-            )  # the first picture has no filter
+            # imported here: the first picture has no filter
+            from tuilab.tui.widgets.filterline import Completion, complete_last_word
 
-            completion = Completion(lambda typed: last_word_completed(typed, self.catalogue.names))
-            # no id: the last one may be leaving yet
+            completion = Completion(lambda text: complete_last_word(text, self.catalogue.names))
+            # no id: the previous filter may still be there, about to be removed
             self._filter = FilterInput(
                 placeholder="words to filter by", compact=True, suggester=completion
             )
@@ -83,43 +83,48 @@ class CataloguePane(Vertical):
             self._filter.remove()
             self._filter = None
             self.catalogue.filter("")
-            self._name_itself()
+            self._show_title()
         self.catalogue.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         if event.input is self._filter:
-            # by the catalogue itself: what a child says while its parent acts goes no further than the parent
-            self.catalogue.call_next(self._narrow, event.input.value)
+            # The catalogue has to act itself: while this widget handles a message, messages of
+            # its children do not get further than to this widget.
+            self.catalogue.call_next(self._apply_filter, event.input.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.catalogue.focus()
 
-    def _narrow(self, text: str) -> None:
+    def _apply_filter(self, text: str) -> None:
         self.catalogue.filter(text)
-        self._name_itself()
+        self._show_title()
 
-    def _name_itself(self) -> None:
-        shown = _count(self.catalogue.matching)
-        self.border_title = Content(
-            f"Scenarios {self._count if shown == self._count else f'{shown} of {self._count}'}"
-        )
+    def _show_title(self) -> None:
+        matching = _count(self.catalogue.matching)
+        count = str(self._count)
+        if matching != self._count:
+            count = f"{matching} of {count}"
+        self.border_title = Content(f"Scenarios {count}")
 
 
 def _count(scenarios: Sequence[Scenario]) -> int:
-    """Return how many there are, without commands of the user's."""
-    return sum(not isinstance(one, OwnCommand) for one in scenarios)
+    """Return the number of scenarios, without the user's commands."""
+    return sum(not isinstance(scenario, OwnCommand) for scenario in scenarios)
 
 
 class Columns(Horizontal):
-    """On a narrow screen one of them is shown. The action `go('show_part', 'form')` is `show_part('form')` here."""
+    """Shows both columns, on a narrow screen only one of them.
 
-    def __init__(self, desk: Session) -> None:
+    The action `go('show_part', 'form')` calls `show_part('form')`.
+    """
+
+    def __init__(self, session: Session) -> None:
         super().__init__(id="columns")
-        self._desk = desk
-        self._left = CataloguePane(desk.listed)
-        self.bench = Workbench(desk.settings.part)
+        self._session = session
+        self._left = CataloguePane(session.listed)
+        self.bench = Workbench(session.settings.part)
 
     def compose(self) -> ComposeResult:
         yield self._left
@@ -131,50 +136,57 @@ class Columns(Horizontal):
 
     @property
     def scenario(self) -> Scenario | None:
-        """The scenario under the cursor; None on a topic."""
+        """The scenario at the cursor; None on a topic."""
         row = self.catalogue.row
         return row.scenario if row else None
 
     def show(self, draft: Draft | None, past: Sequence[PastRun]) -> None:
-        """Show what is under the cursor: a scenario with its form and its past runs, or a topic; or that nothing is left."""
+        """Show the scenario of a draft with its past runs.
+
+        Without a draft, show the topic at the cursor, or that no scenario matches the filter.
+        """
+        row = self.catalogue.row
         if draft:
             self.bench.show_draft(draft, past)
-        elif row := self.catalogue.row:
-            about = self._desk.topics.get(
-                row.topic, own_commands.ABOUT if row.topic == own_commands.TOPIC else ""
-            )
-            shown, is_whole = self.catalogue.of_topic(row.topic), self.catalogue.is_whole(row.topic)
-            self.bench.show_topic(
-                row.topic, about, shown, self.catalogue.statuses, is_whole=is_whole
-            )
-        elif words := self.catalogue.words:
-            self.bench.show_none(words, self.catalogue.topics)
+        elif row:
+            self._show_topic(row.topic)
+        elif self.catalogue.words:
+            self.bench.show_none(self.catalogue.words, self.catalogue.topics)
 
-    def take(self, scenarios: Sequence[Scenario]) -> None:
-        """Show these scenarios, which are others than before; the cursor stays."""
-        self._left.take(scenarios)
+    def _show_topic(self, topic: str) -> None:
+        default = own_commands.ABOUT if topic == own_commands.TOPIC else ""
+        self.bench.show_topic(
+            topic,
+            self._session.topics.get(topic, default),
+            self.catalogue.of_topic(topic),
+            self.catalogue.statuses,
+            is_whole=self.catalogue.is_whole(topic),
+        )
+
+    def replace_scenarios(self, scenarios: Sequence[Scenario]) -> None:
+        """Show these scenarios. The cursor stays."""
+        self._left.replace_scenarios(scenarios)
 
     def filter(self) -> None:
-        """Have words typed that narrow the catalogue."""
+        """Focus the filter of the catalogue."""
         self.screen.remove_class("-reading")
         self._left.open_filter()
 
     def show_part(self, part: str, field: str = "") -> None:
-        """Open a part of the workbench and go there; of the form, to a certain field."""
+        """Open a part of the workbench and focus it, in the form a certain field."""
         if self.catalogue.row is None:
             return
         if self.scenario is None and part != "lesson":
-            cast(Navigator, self.app).tell(
-                f"a topic has no {part}; choose one of its scenarios", is_problem=False
-            )
+            navigator = cast(Navigator, self.app)
+            navigator.tell(f"a topic has no {part}; choose one of its scenarios", is_problem=False)
             return
         if self.scenario:
-            self._desk.settings.part = part
+            self._session.settings.part = part
         self.screen.add_class("-reading")
         self.bench.open(part, field)
 
     def next_claim(self) -> None:
-        """Show the code, and in it the next claim."""
+        """Show the code. If it has the focus already, go to the next claim."""
         from tuilab.tui.widgets.lab.source import Source
 
         if isinstance(self.screen.focused, Source):
@@ -183,32 +195,32 @@ class Columns(Horizontal):
             self.show_part("code")
 
     def step_in(self) -> None:
-        """Open the topic; of a scenario, go to what is open on the right."""
+        """Open the topic at the cursor; on a scenario, focus the workbench."""
         row = self.catalogue.row
         if row and row.scenario is None and not self.catalogue.is_open(row.topic):
-            self.catalogue.set_open(row.topic, True)
+            self.catalogue.open_topic(row.topic)
         elif self.catalogue.has_focus:
             self.show_part(self.bench.part)
 
     def step_aside(self) -> None:
-        """Back to the list; in the list, to the topic, and close it."""
+        """Return to the list. In the list, go to the topic; on a topic, close it."""
         row = self.catalogue.row
         if not self.catalogue.has_focus:
             self._back_to_list()
         elif row and row.scenario:
             self.catalogue.go_to_topic(row.topic)
         elif row:
-            self.catalogue.set_open(row.topic, False)
+            self.catalogue.close_topic(row.topic)
 
     def step_out(self) -> None:
-        """Clear the filter, or back to the list."""
+        """Close the filter, or return to the list."""
         if self._left.has_focus_within and self._left.is_filtered:
             self.show_all()
         else:
             self._back_to_list()
 
     def show_all(self) -> None:
-        """Take the filter away."""
+        """Close the filter."""
         self._left.close_filter()
 
     def _back_to_list(self) -> None:

@@ -1,4 +1,4 @@
-"""One field of a form: name, value, what it takes, and its label or what is wrong with it."""
+"""One field of a form: name, value, allowed values, and its label or the error of the value."""
 
 from textual.app import ComposeResult, RenderResult
 from textual.content import Content
@@ -14,17 +14,20 @@ from tuilab.text.display import show
 from tuilab.tui.looks.lesson_layout import wrap_lines
 from tuilab.tui.looks.marks import to_content
 from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft, is_option
-from tuilab.tui.state.gpus import GpuList, ListedGpu
+from tuilab.tui.state.gpus import GpuList
 from tuilab.tui.widgets.lab.choice import Choice
 
-_NARROW = 44  # columns that a GPU wants beside the names of the fields
-_INDENT = 4
-_BOX = 14  # columns for a number
+_GPU_COLUMNS = 44  # columns that a GPU wants next to the names of the fields
+_GPU_INDENT = 4  # of GPUs, if there are fewer columns
+_NUMBER_BOX = 14  # columns to type a number in
 _TEXT_BOX = 26
+_MIN_NOTE = 12  # columns of the lines below a value
+_NOTE_LINES = 3
+_OPTION_VALUES = {GUESS: "a number", REPEAT: "1..1000", BUDGET: "a time", TIMEOUT: "a time"}
 
 
 class Field(Widget):
-    """The value is edited in place; everything else is drawn around it."""
+    """Has an editor for the value, and draws everything else around it."""
 
     DEFAULT_CSS = """
     Field { height: auto; width: 100%; layout: horizontal; }
@@ -36,15 +39,15 @@ class Field(Widget):
         """The user changed the value."""
 
     class GpusWanted(Message):
-        """Somebody looks at the GPUs of the box."""
+        """The user looks at the choice of GPUs, which has to be up to date."""
 
     def __init__(self, draft: Draft, key: str, column: int, gpus: GpuList | None = None) -> None:
         super().__init__()
         self.key = key
         self.draft = draft
-        self._gpus = gpus  # None: nobody has asked, or there are none
-        self._column = column
-        self._put = show(draft.text(key))
+        self._gpus = gpus  # None until the GPUs were asked for
+        self._column = column  # in which the values of the form begin
+        self._shown_text = show(draft.text(key))
         self._editor = self._make_editor()
 
     @property
@@ -53,12 +56,14 @@ class Field(Widget):
 
     @property
     def editor(self) -> Input | Choice:
-        """What has the focus when the field has it."""
+        """The widget that has the focus when the field is edited."""
         return self._editor
 
     @property
     def _is_typed(self) -> bool:
         return self.param.type not in ("choice", "bool")
+
+    # ---- the editor
 
     def compose(self) -> ComposeResult:
         yield self._editor
@@ -66,184 +71,202 @@ class Field(Widget):
     def _make_editor(self) -> Input | Choice:
         editor: Input | Choice
         if self._is_typed:
-            editor = Input(self._put, placeholder=self._placeholder, compact=True, classes="editor")
+            editor = Input(
+                self._shown_text, placeholder=self._placeholder, compact=True, classes="editor"
+            )
             editor.cursor_blink = False
-            editor.styles.width = "1fr" if self.draft.command else self._box
+            editor.styles.width = "1fr" if self.draft.command else self._box_width
+            left = self._column
         else:
             editor = Choice(self._words, classes="editor")
             editor.put(self.draft.text(self.key))
-        editor.styles.margin = (
-            0,
-            2 * bool(self.draft.command),
-            0,
-            self._column - (not self._is_typed),
-        )
+            left = self._column - 1  # the sign around the chosen word
+        right = 2 if self.draft.command else 0
+        editor.styles.margin = (0, right, 0, left)
         return editor
 
     @property
     def _words(self) -> list[str]:
-        """What there is to choose from: of devices each GPU of the box, too, and the one that an earlier run had."""
+        """The words of a choice.
+
+        For a device they include each GPU of the machine, and the GPU of an earlier run that the
+        form was filled from.
+        """
         words = [str(choice) for choice in self.param.choices] or ["false", "true"]
-        if has_gpus(self.param):
-            known = (
-                [gpu.label for gpu in self._gpus.gpus if is_gpu(gpu.label)] if self._gpus else []
-            )
-            words += known or gpu_names()
-            words += [
-                text for text in [self.draft.text(self.key)] if is_gpu(text) and text not in words
-            ]
+        if not has_gpus(self.param):
+            return words
+        labels = []
+        if self._gpus:
+            labels = [gpu.label for gpu in self._gpus.gpus if is_gpu(gpu.label)]
+        words += labels or gpu_names()
+        text = self.draft.text(self.key)
+        if is_gpu(text) and text not in words:
+            words.append(text)
         return words
 
     @property
     def _placeholder(self) -> str:
-        return spell(self.param.default) if is_option(self.key) and self.key != GUESS else ""
+        if is_option(self.key) and self.key != GUESS:
+            return spell(self.param.default)
+        return ""
 
     @property
-    def _box(self) -> int:
-        return _TEXT_BOX if self.param.type == "str" and not is_option(self.key) else _BOX
+    def _box_width(self) -> int:
+        is_text = self.param.type == "str" and not is_option(self.key)
+        return _TEXT_BOX if is_text else _NUMBER_BOX
 
-    def look(self) -> None:
-        """Ask for the GPUs of the box where they are to choose from."""
+    # ---- changes
+
+    def ask_for_gpus(self) -> None:
+        """Ask for the GPUs of the machine, if they can be chosen here."""
         if has_gpus(self.param):
             self.post_message(self.GpusWanted())
 
     def show_gpus(self, gpus: GpuList) -> None:
-        """Show the GPUs as they are."""
+        """Show the state of the GPUs."""
         self._gpus = gpus
-        if isinstance(self.editor, Choice) and has_gpus(self.param):
-            self.editor.offer(self._words)
+        editor = self.editor
+        if isinstance(editor, Choice) and has_gpus(self.param):
+            editor.offer(self._words)
             self.refresh(layout=True)
-            if self.editor.has_focus:
-                self._come_into_sight()
+            if editor.has_focus:
+                self._scroll_into_view()
 
     def refill(self) -> None:
-        """Show what the draft has."""
-        self._put = show(self.draft.text(self.key))
+        """Show the value of the draft, which was changed elsewhere."""
+        text = self.draft.text(self.key)
+        self._shown_text = show(text)
         editor = self.editor
         if isinstance(editor, Input):
             editor.placeholder = self._placeholder
-            editor.value = self._put
+            editor.value = self._shown_text
         else:
             editor.words = self._words
-            editor.put(self.draft.text(self.key))
+            editor.put(text)
         self.refresh(layout=True)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         safe = show(event.input.value)
         if safe != event.input.value:
-            event.input.value = safe  # it was pasted: what steers a terminal stays out
-        elif (
-            safe != self._put
-        ):  # else we put it there ourselves, and what it stands for may be unsafe to show
-            self._put = safe
-            self._take(safe)
+            event.input.value = safe  # pasted control characters could steer the terminal
+        elif safe != self._shown_text:
+            # If they are equal, `refill` put the text there. The draft may then hold another
+            # text, of which this is only the part that is safe to show.
+            self._shown_text = safe
+            self._change(safe)
 
     def on_choice_changed(self, event: Choice.Changed) -> None:
         event.stop()
-        self._take(event.choice.value)
+        self._change(event.choice.value)
 
-    def _take(self, text: str) -> None:
+    def _change(self, text: str) -> None:
         self.draft.type(self.key, text)
         self.refresh(layout=True)
-        self._come_into_sight()
+        self._scroll_into_view()
         self.post_message(self.Changed())
 
     def on_mount(self) -> None:
-        self.look()
+        self.ask_for_gpus()
 
     def on_descendant_focus(self) -> None:
-        self.look()
-        self._come_into_sight()
+        self.ask_for_gpus()
+        self._scroll_into_view()
 
-    def _come_into_sight(self) -> None:
-        """Show the whole field: what is wrong stands below the value."""
+    def _scroll_into_view(self) -> None:
+        """Show the whole field: an error is below the value."""
         self.call_after_refresh(self.scroll_visible, animate=False)
 
+    # ---- drawing
+
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return 1 + len(self._below(width))
+        return 1 + len(self._lines_below(width))
 
     def render(self) -> RenderResult:
         width = self.size.width
-        return Content("\n").join([self._first_line(width), *self._below(width)])
+        return Content("\n").join([self._first_line(width), *self._lines_below(width)])
 
-    def _below(self, width: int) -> list[Content]:
+    def _lines_below(self, width: int) -> list[Content]:
+        """Return the label of the field or the error of its value, then the GPUs."""
         lines = [Content(" " * self._column) + line for line in self._note(width)]
         if self._gpus and has_gpus(self.param):
             lines += gpu_lines(self._gpus, self.draft.text(self.key), self._column, width)
         return lines
 
     def _first_line(self, width: int) -> Content:
+        """Return the name, the brackets around the editor, and the allowed values behind it."""
         is_changed = self.draft.is_changed(self.key)
         name = to_content(self.param.name, 60, "bold $text-accent" if is_changed else "bold")
-        sign = Content.styled("● " if is_changed and self.key != GUESS else "  ", "$text-accent")
+        has_sign = is_changed and self.key != GUESS
+        sign = Content.styled("● " if has_sign else "  ", "$text-accent")
         left = (sign + name).truncate(self._column - 2, ellipsis=True)
         if not self._is_typed:
             return left
-        box = Content.styled("[", "$text-muted"), Content.styled("]", "$text-muted")
-        line = left.pad_right(self._column - 1 - left.cell_length) + box[0]
+        closing = Content.styled("]", "$text-muted")
+        line = left.pad_right(self._column - 1 - left.cell_length)
+        line += Content.styled("[", "$text-muted")
         if self.draft.command:
-            return line.pad_right(width - line.cell_length - 2) + box[1]
-        line = line.pad_right(self._box) + box[1] + Content(" ")
-        return (line + Content.styled(self._takes(), "$text-muted")).truncate(width, ellipsis=True)
+            return line.pad_right(width - line.cell_length - 2) + closing
+        line = line.pad_right(self._box_width) + closing + Content(" ")
+        line += Content.styled(self._allowed_values(), "$text-muted")
+        return line.truncate(width, ellipsis=True)
 
-    def _takes(self) -> str:
+    def _allowed_values(self) -> str:
+        """Return the values that the field takes; for a changed parameter, its default."""
         if is_option(self.key):
-            return {GUESS: "a number", REPEAT: "1..1000", BUDGET: "a time", TIMEOUT: "a time"}[
-                self.key
-            ]
+            return _OPTION_VALUES[self.key]
         if self.draft.is_changed(self.key):
             return f"default {show(spell(self.param.default), 60) or 'empty'}"
-        return (
-            describe(self.param).rpartition(", ")[2]
-            if self.param.low is not None
-            else describe(self.param)
-        )
+        words = describe(self.param)
+        if self.param.low is not None:
+            return words.rpartition(", ")[2]  # the range alone
+        return words
 
     def _note(self, width: int) -> list[Content]:
-        """Return the lines below the value."""
-        room = max(width - self._column, 12)
-        if problem := self.draft.problem(self.key):
+        """Return the error of the value; without one, the label of the field."""
+        room = max(width - self._column, _MIN_NOTE)
+        problem = self.draft.problem(self.key)
+        if problem:
             return wrap_lines(to_content(f"✗ {problem}", 400, "$text-error"), room)
         label = self.param.label
-        if not self._is_typed and self.draft.is_changed(self.key):
-            label = (
-                label if self.draft.command else f"{label} (default {spell(self.param.default)})"
-            )
-        return wrap_lines(to_content(label, 300, "$text-muted"), room)[:3] if label else []
+        is_changed_choice = not self._is_typed and self.draft.is_changed(self.key)
+        if is_changed_choice and not self.draft.command:
+            label = f"{label} (default {spell(self.param.default)})"
+        if not label:
+            return []
+        return wrap_lines(to_content(label, 300, "$text-muted"), room)[:_NOTE_LINES]
 
 
-def gpu_lines(found: GpuList, chosen: str, column: int, width: int) -> list[Content]:
-    """Return a line for each GPU, or two where one is too short, then what is not known; they begin at a column if they can."""
-    indent = column if width - column >= _NARROW else _INDENT
-    labels, free, names = (
-        max((len(getattr(gpu, part)) for gpu in found.gpus), default=0)
-        for part in ("label", "free", "name")
-    )
-    rows = [
-        (gpu, f"{gpu.label:{labels}}  {gpu.free:{free}}  {gpu.name:{names}}") for gpu in found.gpus
-    ]
-    is_short = any(len(words) + 2 + len(gpu.who) > width - indent for gpu, words in rows)
-    lines = [
-        line
-        for gpu, words in rows
-        for line in _lines(gpu, words, labels if is_short else 0, gpu.label == chosen)
-    ]
-    notes = [
-        line
-        for note in found.notes
-        for line in wrap_lines(to_content(note, 400, "$text-muted"), width - indent)
-    ]
-    return [
-        Content(" " * indent) + line.truncate(width - indent, ellipsis=True)
-        for line in [*lines, *notes]
-    ]
+# ---- the GPUs below a field
 
 
-def _lines(gpu: ListedGpu, words: str, below: int, is_chosen: bool) -> list[Content]:
-    """Return what there is to say of a GPU in one line; in two, the second of which begins `below` its name."""
-    style = "bold $text-accent" if is_chosen else "$text-muted"
-    if not below:
-        return [to_content(f"{words}  {gpu.who}", None, style)]
-    who = [] if gpu.who == "nobody" else [to_content(f"{'':{below}}  {gpu.who}", None, style)]
-    return [to_content(words.rstrip(), None, style), *who]
+def gpu_lines(gpus: GpuList, chosen: str, column: int, width: int) -> list[Content]:
+    """Return a line for each GPU, then the notes on them.
+
+    If a line has no room for the users of a GPU, they are in a second line. The lines begin at a
+    column of the form if the width allows it.
+    """
+    indent = column if width - column >= _GPU_COLUMNS else _GPU_INDENT
+    room = width - indent
+    label_width = max((len(gpu.label) for gpu in gpus.gpus), default=0)
+    free_width = max((len(gpu.free) for gpu in gpus.gpus), default=0)
+    name_width = max((len(gpu.name) for gpu in gpus.gpus), default=0)
+    facts = []
+    for gpu in gpus.gpus:
+        facts.append(f"{gpu.label:{label_width}}  {gpu.free:{free_width}}  {gpu.name:{name_width}}")
+    has_room = True
+    for gpu, words in zip(gpus.gpus, facts, strict=True):
+        if len(words) + 2 + len(gpu.who) > room:
+            has_room = False
+    lines = []
+    for gpu, words in zip(gpus.gpus, facts, strict=True):
+        style = "bold $text-accent" if gpu.label == chosen else "$text-muted"
+        if has_room or not label_width:
+            lines.append(to_content(f"{words}  {gpu.who}", None, style))
+            continue
+        lines.append(to_content(words.rstrip(), None, style))
+        if gpu.who != "nobody":
+            lines.append(to_content(f"{'':{label_width}}  {gpu.who}", None, style))
+    for note in gpus.notes:
+        lines += wrap_lines(to_content(note, 400, "$text-muted"), room)
+    return [Content(" " * indent) + line.truncate(room, ellipsis=True) for line in lines]

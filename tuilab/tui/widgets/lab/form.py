@@ -1,4 +1,7 @@
-"""The form of a scenario: made from the signature of its function `run`, checked by the rules of the command line."""
+"""The form of a scenario.
+
+It is made from the signature of its function `run`, and checked by the rules of the command line.
+"""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -24,11 +27,13 @@ from tuilab.tui.widgets.lab.choice import Choice
 from tuilab.tui.widgets.lab.field import Field
 from tuilab.tui.widgets.paragraph import Paragraph
 
-_VALUES = "preset"
+_PRESET = "preset"  # the name of the choice of presets
+_MIN_COLUMN = 9  # in which the values of the form begin
+_MAX_COLUMN = 18
 
 
 class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
-    """Edits a draft in place and says when it did."""
+    """Edits a draft in place, and sends a message after each change."""
 
     PLACE: ClassVar[str] = "form"
     DEFAULT_CSS = """
@@ -49,94 +54,113 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
     def __init__(self) -> None:
         super().__init__(id="form")
         self._draft: Draft | None = None
-        self._built: Draft | None = None  # whose fields are there
-        self._goal: str | None = None  # the field that is to have the focus
+        self._built_draft: Draft | None = None  # whose fields exist
+        self._wanted_field: str | None = None  # the field to focus; an empty key is the first field
         self._presets: list[Preset] = []
         self._command = ""
         self._gpus: GpuList | None = None
 
     def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
-        """Show the fields of a draft; of one that is shown already, only the presets can be others."""
+        """Show the fields of a draft. If it is shown already, only the presets may change."""
         self._presets = presets(draft.scenario, runs)
         self._draft = draft
         self.call_later(self._build)
 
     async def _build(self) -> None:
-        """Make the fields, unless they are there; asked several times meanwhile, it makes only the newest."""
-        if self._draft is self._built:
+        """Make the fields of the newest draft, unless they exist already."""
+        if self._draft is self._built_draft:
             for choice in self.query("#values").results(Choice):
                 choice.offer([preset.name for preset in self._presets])
         elif self._draft:
-            self._built = self._draft
+            self._built_draft = self._draft
             with self.app.batch_update():
                 await self.remove_children()
-                await self.mount_all(self._make(self._draft))
+                await self.mount_all(self._make_widgets(self._draft))
             self.show_command(self._command)
-        if self._goal is not None:
-            self._go_to(self._goal)
+        if self._wanted_field is not None:
+            self._focus_field(self._wanted_field)
 
-    def _make(self, draft: Draft) -> list[Widget]:
+    def _make_widgets(self, draft: Draft) -> list[Widget]:
         if draft.scenario.error:
             return [Static(to_content("No form: the file cannot be used.", None, "$text-muted"))]
         if draft.command:
             column = max(len(name) for name in draft.fields) + 4
-            return [
-                *(Field(draft, key, column) for key in draft.fields),
-                _gap(),
-                Static(id="command"),
-            ]
-        names = [param.name for param in draft.fields.values()] + (
-            [_VALUES] if draft.scenario.params else []
-        )
-        column = max(9, min(18, max(map(len, names)) + 4))
-        widgets: list[Widget] = []
-        if GUESS in draft.fields:
-            question = Paragraph(inline(show(flow(draft.scenario.sections["Predict"]))))
-            widgets += [Static(heading("Predict")), question, Field(draft, GUESS, column), _gap()]
+            fields = [Field(draft, key, column) for key in draft.fields]
+            return [*fields, _gap(), Static(id="command")]
+        names = [param.name for param in draft.fields.values()]
         if draft.scenario.params:
-            widgets.append(Static(heading("Parameters")))
-            values = Choice([preset.name for preset in self._presets], id="values")
-            widgets.append(_Row(_VALUES, "", values, column))
-            widgets += [
-                *(Field(draft, param.name, column, self._gpus) for param in draft.scenario.params),
-                _gap(),
-            ]
-        quick = Choice(["no", "yes"], int(draft.is_quick), id="quick")
-        widgets += [
-            Static(heading("Run")),
-            _Row("quick", "smaller sizes, one process, takes seconds", quick, column),
+            names.append(_PRESET)
+        column = max(_MIN_COLUMN, min(_MAX_COLUMN, max(map(len, names)) + 4))
+        return [
+            *self._make_question(draft, column),
+            *self._make_params(draft, column),
+            *self._make_options(draft, column),
+            Static(id="command"),
         ]
-        widgets += [Field(draft, key, column) for key in (REPEAT, BUDGET, TIMEOUT)]
-        return [*widgets, _gap(), Static(id="command")]
+
+    def _make_question(self, draft: Draft, column: int) -> list[Widget]:
+        if GUESS not in draft.fields:
+            return []
+        question = inline(show(flow(draft.scenario.sections["Predict"])))
+        return [
+            Static(heading("Predict")),
+            Paragraph(question),
+            Field(draft, GUESS, column),
+            _gap(),
+        ]
+
+    def _make_params(self, draft: Draft, column: int) -> list[Widget]:
+        params = draft.scenario.params
+        if not params:
+            return []
+        choice = Choice([preset.name for preset in self._presets], id="values")
+        return [
+            Static(heading("Parameters")),
+            _ChoiceRow(_PRESET, "", choice, column),
+            *[Field(draft, param.name, column, self._gpus) for param in params],
+            _gap(),
+        ]
+
+    def _make_options(self, draft: Draft, column: int) -> list[Widget]:
+        choice = Choice(["no", "yes"], int(draft.is_quick), id="quick")
+        return [
+            Static(heading("Run")),
+            _ChoiceRow("quick", "smaller sizes, one process, takes seconds", choice, column),
+            *[Field(draft, key, column) for key in (REPEAT, BUDGET, TIMEOUT)],
+            _gap(),
+        ]
 
     def show_command(self, command: str) -> None:
-        """Show the command line that does the same, or what stands in its way."""
+        """Show the command line that does the same, or what is wrong with the form."""
         self._command = command
         for line in self.query("#command").results(Static):
             line.update(to_content(command, 2000, "$text-secondary"))
 
     def show_gpus(self, gpus: GpuList) -> None:
-        """Show the GPUs that there are to choose from."""
+        """Show the GPUs that can be chosen."""
         self._gpus = gpus
         for field in self.query(Field):
             field.show_gpus(gpus)
 
     def go_to(self, key: str = "") -> None:
-        """Give the focus to a field, else to the first, as soon as there is one."""
-        self._goal = key
+        """Focus a field, else the first field, as soon as the fields exist."""
+        self._wanted_field = key
         for field in self.query(Field):
-            field.look()
+            field.ask_for_gpus()
         self.call_later(self._build)
 
-    def _go_to(self, key: str) -> None:
-        self._goal = None
-        editors = [field.editor for field in self.query(Field) if field.key == key]
-        for editor in editors or self.query(".editor").results(Widget):
+    def _focus_field(self, key: str) -> None:
+        self._wanted_field = None
+        for field in self.query(Field):
+            if field.key == key:
+                field.editor.focus()
+                return
+        for editor in self.query(".editor").results(Widget):
             editor.focus()
             return
 
     def refill(self) -> None:
-        """Show what the draft has: it was changed elsewhere."""
+        """Show the values of the draft, which was changed elsewhere."""
         for field in self.query(Field):
             field.refill()
         for choice in self.query("#quick").results(Choice):
@@ -158,21 +182,25 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         self.post_message(self.Changed())
 
     def action_step(self, count: int) -> None:
-        """Go to the field above or below."""
+        """Focus the field `count` places below, at most the last one."""
         editors = list(self.query(".editor").results(Widget))
-        here = next((number for number, editor in enumerate(editors) if editor.has_focus), 0)
-        editors[max(0, min(len(editors) - 1, here + count))].focus()
+        place = 0
+        for number, editor in enumerate(editors):
+            if editor.has_focus:
+                place = number
+        editors[max(0, min(len(editors) - 1, place + count))].focus()
 
 
-class _Row(Widget):
-    """A choice with its name and what it means."""
+class _ChoiceRow(Widget):
+    """A choice with its name and an explanation below it."""
 
-    DEFAULT_CSS = "_Row { height: auto; width: 100%; layout: horizontal; }"
+    DEFAULT_CSS = "_ChoiceRow { height: auto; width: 100%; layout: horizontal; }"
 
     def __init__(self, name: str, note: str, choice: Choice, column: int) -> None:
         super().__init__()
         self._title = Content.styled(f"  {name}", "bold")
-        self._note, self._column = Content.styled(note, "$text-muted"), column
+        self._note = Content.styled(note, "$text-muted")
+        self._column = column
         self._choice = choice
         choice.add_class("editor")
         choice.styles.margin = (0, 0, 0, column - 1)
@@ -187,9 +215,11 @@ class _Row(Widget):
         return Content("\n").join(self._lines(self.content_size.width))
 
     def _lines(self, width: int) -> list[Content]:
-        """Return the name, and below it what it means, all of it."""
-        note = wrap_lines(self._note, max(width - self._column, 8)) if self._note else []
-        return [self._title, *(Content(" " * self._column) + line for line in note)]
+        lines = [self._title]
+        if self._note:
+            note = wrap_lines(self._note, max(width - self._column, 8))
+            lines += [Content(" " * self._column) + line for line in note]
+        return lines
 
 
 def _gap() -> Static:

@@ -1,4 +1,4 @@
-"""The lesson of a scenario, laid out for reading, with what its claims came to on this box."""
+"""The lesson of a scenario, with the verdicts on its claims on this machine; or a topic."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
@@ -22,9 +22,15 @@ from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.search import SearchedLines
 
+_NONE = (
+    "A scenario matches if its name, topic, title or lesson contains every word. `esc` shows all."
+)
+_COMMANDS = "`enter` on a command opens its form; `enter` in the form runs it again."
+_NO_COMMANDS = "You have not run any yet: `tuilab exec -- python train.py`"
+
 
 class Lesson(SearchedLines):
-    """What a scenario teaches, or what a topic has."""
+    """Shows the lesson of a scenario, or the scenarios of a topic."""
 
     PLACE: ClassVar[str] = "lesson"
     called = "the lesson"
@@ -32,20 +38,22 @@ class Lesson(SearchedLines):
     def __init__(self) -> None:
         super().__init__(id="lesson")
         self._scenario: Scenario | None = None
+        self._last: PastRun | None = None  # the run that represents the scenario
         self._topic: Sequence[Scenario] = ()
         self._is_whole_topic = True
         self._statuses: Mapping[str, ScenarioStatus] = {}
-        self._to_type: Sequence[str] = ()  # where the filter leaves nothing
-        self._last: PastRun | None = None
+        self._all_topics: Sequence[str] = ()  # shown if no scenario matches the filter
 
     def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
-        """Show a scenario's lesson, with the verdicts of the run that represents it."""
+        """Show the lesson of a scenario, with the verdicts of the run that represents it."""
         last = representative_past_run(runs)
-        is_other = draft.scenario is not self._scenario
-        if is_other or last is not self._last:
-            is_other_file = self._scenario is None or draft.scenario.path != self._scenario.path
-            self._scenario, self._last, self._topic = draft.scenario, last, ()
-            self.renew(from_top=is_other_file)
+        if draft.scenario is self._scenario and last is self._last:
+            return
+        is_other_file = self._scenario is None or draft.scenario.path != self._scenario.path
+        self._scenario = draft.scenario
+        self._last = last
+        self._topic = ()
+        self.renew(from_top=is_other_file)
 
     def show_topic(
         self,
@@ -54,32 +62,38 @@ class Lesson(SearchedLines):
         *,
         is_whole: bool,
     ) -> None:
-        """Show what a topic has, as far as the filter leaves it."""
-        self._scenario, self._topic, self._statuses, self._to_type = None, scenarios, statuses, ()
+        """Show the scenarios of a topic that match the filter; `is_whole` if all of them do."""
+        self._scenario = None
+        self._topic = scenarios
+        self._statuses = statuses
+        self._all_topics = ()
         self._is_whole_topic = is_whole
         self.renew(from_top=True)
 
     def show_none(self, topics: Sequence[str]) -> None:
-        """Show what a filter takes that leaves nothing."""
-        self._scenario, self._topic, self._to_type = None, (), topics
+        """Show how to filter, after a filter without a match, and which topics there are."""
+        self._scenario = None
+        self._topic = ()
+        self._all_topics = topics
         self.renew(from_top=True)
 
     def lay_out(self, width: int) -> list[Content]:
-        width -= 1  # a column of air before the bar
-        if self._scenario is None and self._to_type:
-            return list(_none_lines(self._to_type, width))
+        width -= 1  # keeps a column free before the scroll bar
         if self._scenario is None:
-            return list(
-                _topic_lines(self._topic, self._statuses, width, is_whole=self._is_whole_topic)
-            )
+            if self._all_topics:
+                return list(_none_lines(self._all_topics, width))
+            is_whole = self._is_whole_topic
+            return list(_topic_lines(self._topic, self._statuses, width, is_whole=is_whole))
         if self._scenario.error:
             return list(_error_lines(self._scenario, width))
         return list(_lesson_lines(self._scenario, self._last, width))
 
 
+# ---- topics
+
+
 def _none_lines(topics: Sequence[str], width: int) -> Iterator[Content]:
-    words = "A scenario matches if its name, topic, title or lesson contains every word. `esc` shows all."
-    yield from lay_out(words, width)
+    yield from lay_out(_NONE, width)
     yield Content("")
     yield heading("Topics")
     yield from wrap_lines(to_content("  ".join(topics), 2000, "$text-secondary"), width)
@@ -93,31 +107,57 @@ def _topic_lines(
     is_whole: bool,
 ) -> Iterator[Content]:
     if isinstance(scenarios[0], OwnCommand):
-        yield from lay_out(
-            "`enter` on a command opens its form; `enter` in the form runs it again.", width
-        )
-        yield Content("")
-        scenarios = [one for one in scenarios if isinstance(one, OwnCommand) and one.words]
-        if not scenarios:
-            yield from lay_out("You have not run any yet: `tuilab exec -- python train.py`", width)
+        yield from _command_lines(scenarios, width)
+        return
     usable = sum(not (scenario.error or isinstance(scenario, OwnCommand)) for scenario in scenarios)
-    which = "" if is_whole else " that the filter shows"
-    several = f"all {usable}{which} with their defaults: timed ones one after another, the others at the same time"
-    what = several if usable > 1 else f"the only scenario{which} with its defaults"
     if usable:
-        yield from lay_out(f"`enter` runs {what}.", width)
+        yield from lay_out(_describe_run(usable, is_whole=is_whole), width)
         yield Content("")
     for scenario in scenarios:
-        if isinstance(scenario, OwnCommand):
-            yield from hang(
-                state_words(scenario.state).truncate(1), to_content(scenario.title, 300), width
-            )
+        if isinstance(scenario, OwnCommand):  # a folder of scenarios may have the same name
+            yield from _command_line(scenario, width)
             continue
-        verdict = statuses.get(scenario.id, ScenarioStatus()).verdict
-        sign = Content.styled("!", "$text-error") if scenario.error else mark(verdict)
+        if scenario.error:
+            sign = Content.styled("!", "$text-error")
+            about = f"cannot be used: {scenario.error}"
+        else:
+            status = statuses.get(scenario.id, ScenarioStatus())
+            sign = mark(status.verdict)
+            about = scenario.id
         yield from hang(sign, to_content(scenario.title or scenario.id, 300, "bold"), width)
-        about = f"cannot be used: {scenario.error}" if scenario.error else scenario.id
         yield from hang(Content(" "), to_content(about, 300, "$text-muted"), width)
+
+
+def _describe_run(count: int, *, is_whole: bool) -> str:
+    """Return which scenarios of a topic the enter key runs."""
+    shown = "" if is_whole else " that the filter shows"
+    if count == 1:
+        return f"`enter` runs the only scenario{shown} with its defaults."
+    return (
+        f"`enter` runs all {count}{shown} with their defaults: timed ones one after another, "
+        "the others at the same time."
+    )
+
+
+def _command_lines(commands: Sequence[Scenario], width: int) -> Iterator[Content]:
+    """Yield the lines of the topic of the user's commands. A command without words is a form."""
+    yield from lay_out(_COMMANDS, width)
+    yield Content("")
+    past_commands = [
+        command for command in commands if isinstance(command, OwnCommand) and command.words
+    ]
+    if not past_commands:
+        yield from lay_out(_NO_COMMANDS, width)
+    for command in past_commands:
+        yield from _command_line(command, width)
+
+
+def _command_line(command: OwnCommand, width: int) -> list[Content]:
+    sign = state_words(command.state).truncate(1)
+    return hang(sign, to_content(command.title, 300), width)
+
+
+# ---- one scenario
 
 
 def _error_lines(scenario: Scenario, width: int) -> Iterator[Content]:
@@ -127,76 +167,85 @@ def _error_lines(scenario: Scenario, width: int) -> Iterator[Content]:
         yield from wrap_lines(to_content(text, 2000, style), width)
     yield Content("")
     yield Content("To see everything that is wrong with it:")
-    yield from to_content(spell_command(check_words(scenario.path)), 2000, "$text-secondary").wrap(
-        width
-    )
+    command = spell_command(check_words(scenario.path))
+    yield from to_content(command, 2000, "$text-secondary").wrap(width)
 
 
 def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Iterator[Content]:
     lesson = translated(scenario).lesson
     if last is not None and last.lacks:
-        yield from hang(
-            mark(Verdict.NOT_TESTABLE),
-            to_content(f"not testable here: {last.lacks}", 500, "bold"),
-            width,
-        )
+        words = to_content(f"not testable here: {last.lacks}", 500, "bold")
+        yield from hang(mark(Verdict.NOT_TESTABLE), words, width)
         yield Content("")
     yield from lay_out(stated_claims.intro_of(lesson), width)
     if scenario.builds_on:
         yield Content("")
-        yield from wrap_lines(
-            to_content(f"Builds on {' and '.join(scenario.builds_on)}.", 200, "$text-muted"), width
-        )
+        words = to_content(f"Builds on {' and '.join(scenario.builds_on)}.", 200, "$text-muted")
+        yield from wrap_lines(words, width)
     for name, text in stated_claims.sections_of(lesson).items():
         yield Content("")
         yield heading(show(name, 100))
-        if any(map(stated_claims.key_of, stated_claims.bullets(text))):
-            yield from lay_out(text, width, lambda bullet: _found(_claim(bullet, scenario), last))
-            if last is not None:
-                yield from _when(last, width)
-            continue
-        yield from lay_out(text, width)
-        yield from _answer(last, width) if name == "Predict" and last is not None else ()
+        yield from _section_lines(name, text, scenario, last, width)
 
 
-def _answer(last: PastRun, width: int) -> Iterator[Content]:
-    """Yield what came out for the question, and what was predicted; nothing where no claim answered it."""
-    from tuilab.judging.prediction import (  # for who has run it: the first picture does not wait for it
-        describe_prediction,
-        find_answer,
-    )
-
-    found = find_answer(last.claims)
-    said = describe_prediction(last.run, last.claims) or (
-        f"measured {found.value:.4g}" if found else ""
-    )
-    yield from wrap_lines(to_content(said, 200, "bold"), width) if said else ()
-
-
-def _claim(bullet: str, scenario: Scenario) -> StatedClaim | None:
-    claim = stated_claims.stated(bullet)
-    return match(claim.key or claim.text, scenario.claims)
+def _section_lines(
+    name: str, text: str, scenario: Scenario, last: PastRun | None, width: int
+) -> Iterator[Content]:
+    """Yield the lines of a section. Claims have the marks of their verdicts as bullets."""
+    if any(stated_claims.key_of(bullet) for bullet in stated_claims.bullets(text)):
+        yield from lay_out(text, width, lambda bullet: _claim_mark(bullet, scenario, last))
+        if last is not None:
+            yield Content("")
+            yield from wrap_lines(to_content(_describe_origin(last), 500, "$text-muted"), width)
+        return
+    yield from lay_out(text, width)
+    if name == "Predict" and last is not None:
+        answer = _describe_answer(last)
+        if answer:
+            yield from wrap_lines(to_content(answer, 200, "bold"), width)
 
 
-def _when(last: PastRun, width: int) -> Iterator[Content]:
-    changed = ["quick"] if last.entry.quick else []
-    changed += [f"{name}={value}" for name, value in last.changes.items()]
-    changes = ", ".join(changed) or "the defaults"
-    ended = "" if last.state == RunState.SUCCEEDED else f", {last.state}"
-    gpus = last.entry.gpus
-    where = f" on {' and '.join(gpus)}; results may differ on another GPU" if gpus else ""
-    words = f"The marks are from the run of {began(last.run_dir)} with {changes}{ended}{where}."
-    yield Content("")
-    yield from wrap_lines(to_content(words, 500, "$text-muted"), width)
+def _describe_answer(last: PastRun) -> str:
+    """Return the measured and the predicted answer; nothing if no claim answers the question."""
+    # imported here: the first picture does not need it
+    from tuilab.judging.prediction import describe_prediction, find_answer
+
+    prediction = describe_prediction(last.run, last.claims)
+    if prediction:
+        return prediction
+    answer = find_answer(last.claims)
+    return f"measured {answer.value:.4g}" if answer else ""
 
 
-def _found(claim: StatedClaim | None, last: PastRun | None) -> tuple[Content, Content]:
-    """Return the mark in the place of a bullet, and what was measured when it was anything but supported."""
-    verdict = verdict_on(claim, last) if last else None
+def _describe_origin(last: PastRun) -> str:
+    """Return of which run the marks are."""
+    changes = ["quick"] if last.entry.quick else []
+    changes += [f"{name}={value}" for name, value in last.changes.items()]
+    words = f"The marks are from the run of {began(last.run_dir)} with "
+    words += ", ".join(changes) or "the defaults"
+    if last.state != RunState.SUCCEEDED:
+        words += f", {last.state}"
+    if last.entry.gpus:
+        gpus = " and ".join(last.entry.gpus)
+        words += f" on {gpus}; results may differ on another GPU"
+    return f"{words}."
+
+
+def _claim_mark(bullet: str, scenario: Scenario, last: PastRun | None) -> tuple[Content, Content]:
+    """Return the mark in the place of a bullet.
+
+    The second text follows the claim: what was measured, unless the claim is supported.
+    """
+    verdict = verdict_on(_find_claim(bullet, scenario), last) if last else None
     if verdict is None:
         return Content.styled("•", "$primary"), Content("")
     if verdict.verdict == Verdict.SUPPORTED:
         return mark(verdict.verdict), Content("")
-    words = verdict_words(verdict.verdict)
+    words = verdict_words(verdict.verdict)[2:]  # without the mark
     why = to_content(f": {verdict.why}" if verdict.why else "", 300, "$text-muted")
-    return mark(verdict.verdict), words[2:] + why
+    return mark(verdict.verdict), words + why
+
+
+def _find_claim(bullet: str, scenario: Scenario) -> StatedClaim | None:
+    claim = stated_claims.stated(bullet)
+    return match(claim.key or claim.text, scenario.claims)

@@ -1,6 +1,6 @@
-"""The past runs of a scenario: when, how it ended, what it found, what was changed."""
+"""The list of past runs of a scenario."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ from tuilab.tui.widgets.lines import PickList
 
 
 class PastRuns(PickList):
-    """One line a run, the newest first."""
+    """One line for each run, the newest first."""
 
     PLACE: ClassVar[str] = "past runs"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "screen.open", show=False)]
@@ -28,9 +28,10 @@ class PastRuns(PickList):
         self._scenario: Scenario | None = None
 
     def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
-        """Show a scenario's runs; of another scenario from the top."""
+        """Show the runs of a scenario. Those of another scenario are shown from the top."""
         is_other = draft.scenario is not self._scenario
-        self._scenario, self._runs = draft.scenario, runs
+        self._scenario = draft.scenario
+        self._runs = runs
         self.cursor = 0 if is_other else min(self.cursor, max(len(runs) - 1, 0))
         self.renew(from_top=is_other)
 
@@ -40,35 +41,38 @@ class PastRuns(PickList):
 
     @property
     def run_dir(self) -> Path | None:
-        """The run under the cursor."""
+        """The run at the cursor; None in an empty list."""
         return self._runs[self.cursor].run_dir if self.cursor < len(self._runs) else None
 
     def lay_out(self, width: int) -> list[Content]:
         if not self._runs:
             return [Content.styled("No runs on this machine yet.", "$text-muted")]
-        return [_line(run, width) for run in self._runs] + list(_rest(self._runs))
-
-
-def _rest(runs: Sequence[PastRun]) -> Iterator[Content]:
-    if len(runs) >= NEWEST:
-        yield Content.styled("older runs: press h", "$text-muted")
+        lines = [_line(run, width) for run in self._runs]
+        if len(self._runs) >= NEWEST:
+            lines.append(Content.styled("older runs: press h", "$text-muted"))
+        return lines
 
 
 def _line(run: PastRun, width: int) -> Content:
-    marks = Content("").join(
-        mark(claim.verdict.verdict if claim.verdict else "pending") for claim in run.claims
-    )
-    parts = [
-        to_content(began(run.run_dir), None, "$text-muted"),
-        marks if run.claims else state_words(run.state),
-    ]
-    if run.claims and run.state != RunState.SUCCEEDED:
+    """Return the line of a run: start, verdict marks or state, changed values, GPUs, duration."""
+    parts = [to_content(began(run.run_dir), None, "$text-muted")]
+    if run.claims:
+        parts.append(_verdict_marks(run))
+    if not run.claims or run.state != RunState.SUCCEEDED:
         parts.append(state_words(run.state))
     changes = [f"{name}={value}" for name, value in run.values.items()]
     if run.entry.quick:
         changes.append("quick")
     changes += [f"on {gpu}" for gpu in run.entry.gpus]
-    left = Content("  ").join([*parts, to_content(" ".join(changes), 200)])
+    parts.append(to_content(" ".join(changes), 200))
     elapsed_s = run.entry.elapsed_s
-    took = "" if elapsed_s is None else f"{elapsed_s:.1f} s"
-    return spread(left, Content.styled(took, "$text-muted"), width - 1)
+    duration = "" if elapsed_s is None else f"{elapsed_s:.1f} s"
+    right = Content.styled(duration, "$text-muted")
+    return spread(Content("  ").join(parts), right, width - 1)
+
+
+def _verdict_marks(run: PastRun) -> Content:
+    marks = []
+    for claim in run.claims:
+        marks.append(mark(claim.verdict.verdict if claim.verdict else "pending"))
+    return Content("").join(marks)

@@ -1,8 +1,8 @@
-"""The source of a scenario with line numbers; the lines that claim and race are marked."""
+"""The source of a scenario with line numbers and marks on the lines that claim and race."""
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -20,10 +20,19 @@ from tuilab.tui.widgets.lines import strip_of
 from tuilab.tui.widgets.search import SearchedLines
 
 _STEP = 8  # columns that a key scrolls sideways
+_NUMBER_GAPS = 3  # columns of the gutter that are no digits: two spaces and a mark
+
+
+class _SourceCode(NamedTuple):
+    """The lines of a file."""
+
+    lines: list[Content]
+    claims: Mapping[int, str] = {}  # text or key by line, counted from 1; empty for a race
+    start: int = 0  # the first line below the lesson
 
 
 class Source(SearchedLines):
-    """Python with a gutter that stays where it is when the code scrolls sideways."""
+    """Python with a gutter that does not scroll sideways with the code."""
 
     PLACE: ClassVar[str] = "code"
     called = "the code"
@@ -37,91 +46,96 @@ class Source(SearchedLines):
         super().__init__(id="code")
         self._path = ""
         self._scenario: Scenario | None = None
-        self._code: list[Content] = []
-        self._start = 0  # the first line below the lesson, which has a part of its own
-        self._claims: Mapping[int, str] = {}  # by line, counted from 1; empty for a race
-        self._signs: Mapping[int, Content] = {}
+        self._code = _SourceCode([])
+        self._signs: Mapping[int, Content] = {}  # by line, counted from 1
 
     def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
-        """Read and show the file of a scenario, and what its claims came to."""
-        is_other = draft.scenario.path != self._path
+        """Read and show the file of a scenario, with the verdicts on its claims."""
+        is_other_file = draft.scenario.path != self._path
         if draft.scenario is not self._scenario:
-            self._scenario, self._path = draft.scenario, draft.scenario.path
-            self._code, self._claims, self._start = (
-                _of_command(draft.command) if draft.command else _read(self._path)
-            )
+            self._scenario = draft.scenario
+            self._path = draft.scenario.path
+            self._code = _read_script(draft.command) if draft.command else _read(self._path)
         last = representative_past_run(runs)
-        self._signs = {
-            line: _sign(text, draft.scenario, last) for line, text in self._claims.items()
-        }
+        signs = {}
+        for line, claim in self._code.claims.items():
+            signs[line] = _sign(claim, draft.scenario, last)
+        self._signs = signs
         self.renew()
-        if is_other:
-            self.scroll_to(x=0, y=self._start, animate=False, force=True)
+        if is_other_file:
+            self.scroll_to(x=0, y=self._code.start, animate=False, force=True)
 
     def go_to_next_claim(self) -> None:
-        """Scroll to the next line that claims or races; from the last one to the first."""
-        lines = sorted(line - 1 for line in self._claims)
+        """Scroll to the next line that claims or races; after the last, to the first."""
+        lines = sorted(line - 1 for line in self._code.claims)
+        if not lines:
+            return
         below = [line for line in lines if line > self.scroll_offset.y + 1]
-        if lines:
-            self.scroll_to(y=max((below or lines)[0] - 1, 0), animate=False)
+        target = below[0] if below else lines[0]
+        self.scroll_to(y=max(target - 1, 0), animate=False)
 
     @property
     def _gutter(self) -> int:
-        return len(str(len(self._code))) + 3
+        return len(str(len(self._code.lines))) + _NUMBER_GAPS
 
     def lay_out(self, width: int) -> Sequence[Content]:
-        return self._code
+        return self._code.lines
 
     def renew(self, *, from_top: bool = False) -> None:
         super().renew(from_top=from_top)
-        longest = max((line.cell_length for line in self._code), default=0)
-        self.virtual_size = Size(max(self._gutter + longest, 1), len(self._code))
+        lines = self._code.lines
+        longest = max((line.cell_length for line in lines), default=0)
+        self.virtual_size = Size(max(self._gutter + longest, 1), len(lines))
 
     def draw(self, line: Content, width: int, number: int) -> Strip:
-        count = Content.styled(f"{number + 1:>{self._gutter - 3}} ", "$text-muted")
-        margin = count + self._signs.get(number + 1, Content(" ")) + Content(" ")
+        digits = self._gutter - _NUMBER_GAPS
+        line_number = Content.styled(f"{number + 1:>{digits}} ", "$text-muted")
+        margin = line_number + self._signs.get(number + 1, Content(" ")) + Content(" ")
         gutter = strip_of(self, margin, self._gutter, self.visual_style)
-        across = self.scroll_offset.x
-        code = (
-            super()
-            .draw(line, max(line.cell_length, 1), number)
-            .crop(across, across + width - self._gutter)
-        )
-        code = code.apply_offsets(across, number)
+        left = self.scroll_offset.x
+        code = super().draw(line, max(line.cell_length, 1), number)
+        code = code.crop(left, left + width - self._gutter)
+        code = code.apply_offsets(left, number)  # where a mouse selects text
         return Strip.join([gutter, code]).adjust_cell_length(width, self.rich_style)
 
     def action_scroll_across(self, count: int) -> None:
         self.scroll_to(x=self.scroll_offset.x + count * _STEP, animate=False)
 
 
-def _sign(text: str, scenario: Scenario, last: PastRun | None) -> Content:
-    """Return the mark of a claim's last verdict; of a claim without one, and of a race, a dot."""
-    verdict = verdict_on(match(text, scenario.claims), last) if last and text else None
-    return (
-        mark(verdict.verdict) if verdict else Content.styled("●" if text else "○", "$text-accent")
-    )
+def _sign(claim: str, scenario: Scenario, last: PastRun | None) -> Content:
+    """Return the mark of a claim's last verdict; without one, a dot. A race has an open dot."""
+    if not claim:
+        return Content.styled("○", "$text-accent")
+    verdict = verdict_on(match(claim, scenario.claims), last) if last else None
+    if verdict:
+        return mark(verdict.verdict)
+    return Content.styled("●", "$text-accent")
 
 
-def _of_command(command: OwnCommand) -> tuple[list[Content], dict[int, str], int]:
-    """Return the lines of the script of a command; it claims nothing, and may be missing."""
+def _read_script(command: OwnCommand) -> _SourceCode:
+    """Return the script of a user's command. It has no claims, and may be missing."""
     if not command.script:
-        return [Content.styled("No script of it is on this machine.", "$text-muted")], {}, 0
-    return _read(command.script)[0], {}, 0
+        return _SourceCode([Content.styled("No script of it is on this machine.", "$text-muted")])
+    return _SourceCode(_read(command.script).lines)
 
 
-def _read(path: str) -> tuple[list[Content], dict[int, str], int]:
-    """Return the lines of a file, the claims on them and where the code begins; a file that cannot be read says why."""
+def _read(path: str) -> _SourceCode:
+    """Return the code of a file. If it cannot be read, the only line says why."""
     from tuilab.catalogue.source import Broken, read_text
 
     try:
         text = read_text(path)
     except Broken as problem:
-        return [to_content(str(problem), 300, "$text-error")], {}, 0
-    return highlight(text.rstrip("\n")), *_claims(text)
+        return _SourceCode([to_content(str(problem), 300, "$text-error")])
+    claims, start = _find_claims(text)
+    return _SourceCode(highlight(text.rstrip("\n")), claims, start)
 
 
-def _claims(text: str) -> tuple[dict[int, str], int]:
-    """Return the claims by line, a race as an empty one, and the line below the docstring."""
+def _find_claims(text: str) -> tuple[dict[int, str], int]:
+    """Return the claims by line, with an empty text for a race, and the line below the docstring.
+
+    Without a docstring, or if the text cannot be parsed, that line is 0.
+    """
     from tuilab.catalogue.source import (
         CLAIMING,
         Broken,
@@ -135,9 +149,11 @@ def _claims(text: str) -> tuple[dict[int, str], int]:
         tree, run = parse_source(text)
     except (Broken, RecursionError, MemoryError, ValueError):
         return {}, 0
-    found = {
-        call.lineno: literal_text(call) or "?" for call in lab_calls(tree, lab_name(run), *CLAIMING)
-    }
-    found |= {call.lineno: "" for call in lab_calls(tree, lab_name(run), "race")}
-    has_lesson = isinstance(tree.body[0], ast.Expr) and len(tree.body) > 1
-    return found, (tree.body[0].end_lineno or 0) + 1 if has_lesson else 0
+    lab = lab_name(run)
+    claims = {call.lineno: literal_text(call) or "?" for call in lab_calls(tree, lab, *CLAIMING)}
+    for call in lab_calls(tree, lab, "race"):
+        claims[call.lineno] = ""
+    docstring = tree.body[0]
+    if not isinstance(docstring, ast.Expr) or len(tree.body) == 1:
+        return claims, 0
+    return claims, (docstring.end_lineno or 0) + 1

@@ -1,13 +1,15 @@
-"""The right side of the Lab: what belongs to the chosen scenario, in four parts of which one is open."""
+"""The right side of the Lab: four parts about the chosen scenario, of which one is open."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
-from textual.app import ComposeResult
+from textual import events
+from textual.app import ComposeResult, RenderResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Static
 
 from tuilab.catalogue.scenario import Scenario
@@ -26,23 +28,18 @@ if TYPE_CHECKING:
     from tuilab.tui.widgets.lab.form import Form
     from tuilab.tui.widgets.lab.past_runs import PastRuns
     from tuilab.tui.widgets.lab.source import Source
-from collections.abc import Iterator
 
-from textual import events
-from textual.app import RenderResult
-from textual.widget import Widget
-
-PARTS = {"lesson": "p", "form": "f", "code": "c", "runs": "r"}  # and the keys that open them
+PARTS = {"lesson": "p", "form": "f", "code": "c", "runs": "r"}  # with the keys that open them
 Part = Union[Lesson, "Form", "Source", "PastRuns"]
 
 
 class Parts(Widget):
-    """Says which part is open and by which key the others are reached."""
+    """The names of the parts, with the keys that open them. The open part stands out."""
 
     DEFAULT_CSS = "Parts { height: 1; width: 100%; }"
 
     class Picked(Message):
-        """A part was clicked."""
+        """The user clicked a part."""
 
         def __init__(self, part: str) -> None:
             super().__init__()
@@ -53,7 +50,7 @@ class Parts(Widget):
         self._open = ""
 
     def show(self, part: str) -> None:
-        """Mark the open part; none for what has no parts."""
+        """Show which part is open. For a topic, which has no parts, it is none."""
         if part != self._open:
             self._open = part
             self.refresh()
@@ -66,32 +63,40 @@ class Parts(Widget):
     def render(self) -> RenderResult:
         tabs = []
         for part, key in PARTS.items():
-            is_open = part == self._open
-            name = Content.styled(
-                part.capitalize(), "bold underline $text-primary" if is_open else "$text-muted"
-            )
+            style = "bold underline $text-primary" if part == self._open else "$text-muted"
+            name = Content.styled(part.capitalize(), style)
             tabs.append(Content.styled(key, "bold $text-accent") + Content(" ") + name)
         return Content("   ").join(tabs)
 
 
 def _places() -> Iterator[tuple[str, int, int]]:
-    at = 0
+    """Yield each part with its first column and the column after it."""
+    start = 0
     for part in PARTS:
-        yield part, at, at + len(part) + 2
-        at += len(part) + 5
+        end = start + len(part) + 2  # the key and a space
+        yield part, start, end
+        start = end + 3
 
 
 class Workbench(Vertical):
-    """Parts that were never opened are never made: they cost time at the start."""
+    """Shows a scenario or a topic. A part is made when it is first opened, which saves time."""
 
     DEFAULT_CSS = """
     Workbench { border: round $border-blurred; padding: 0 0 0 1; width: 1fr;
-                border-title-color: $text-muted; border-subtitle-color: $text-secondary; border-subtitle-align: left; }
+                border-title-color: $text-muted; border-subtitle-color: $text-secondary;
+                border-subtitle-align: left; }
     Workbench:ansi { border: round ansi_bright_black; }
     Workbench:focus-within, Workbench:ansi:focus-within { border: round $primary; }
     Workbench > #title { height: auto; text-style: bold; padding-right: 1; }
     Workbench > Parts { margin-bottom: 1; }
     """
+
+    class Opened(Message):
+        """The user picked a part with the mouse."""
+
+        def __init__(self, part: str) -> None:
+            super().__init__()
+            self.part = part
 
     def __init__(self, part: str) -> None:
         super().__init__(id="right")
@@ -99,7 +104,7 @@ class Workbench(Vertical):
         self._draft: Draft | None = None  # None: a topic is shown
         self._runs: Sequence[PastRun] = ()
         self._command = ""
-        self._shown_name = Content("")  # of what is shown
+        self._shown_name = Content("")  # of the scenario or the topic
         self._lesson = Lesson()
         self._form: Form | None = None
         self._widgets: dict[str, Part] = {"lesson": self._lesson}
@@ -109,12 +114,7 @@ class Workbench(Vertical):
         yield Parts()
         yield self._lesson
 
-    class Opened(Message):
-        """A part was picked with the mouse."""
-
-        def __init__(self, part: str) -> None:
-            super().__init__()
-            self.part = part
+    # ---- where the user is
 
     @property
     def _open_part(self) -> str:
@@ -122,18 +122,22 @@ class Workbench(Vertical):
 
     @property
     def is_in_form(self) -> bool:
-        """Whether the user is in the form."""
+        """Whether the form has the focus."""
         return self._form is not None and self._form.has_focus_within
 
     @property
     def is_among_runs(self) -> bool:
-        """Whether the user is among the past runs."""
+        """Whether the list of past runs has the focus."""
         return "runs" in self._widgets and self._widgets["runs"].has_focus
 
     @property
     def chosen_run(self) -> Path | None:
-        """The past run that the user is on."""
-        return getattr(self._widgets["runs"], "run_dir", None) if self.is_among_runs else None
+        """The past run at the cursor, if the list of past runs has the focus."""
+        if not self.is_among_runs:
+            return None
+        return getattr(self._widgets["runs"], "run_dir", None)
+
+    # ---- what is shown
 
     def show_topic(
         self,
@@ -144,65 +148,49 @@ class Workbench(Vertical):
         *,
         is_whole: bool,
     ) -> None:
-        """Show what a topic is about, and what it has, as far as the filter leaves it."""
+        """Show a topic and its scenarios that match the filter; `is_whole` if all of them do."""
         self._draft = None
-        self.border_title = self._shown_name = to_content(topic, 60)
-        self.query_one("#title", Static).update(
-            to_content(about or f"{show(topic, 100)}: {plural(len(scenarios), 'scenario')}", 200)
-        )
+        self._show_name(to_content(topic, 60))
+        title = about or f"{show(topic, 100)}: {plural(len(scenarios), 'scenario')}"
+        self._show_title(to_content(title, 200))
         self._lesson.show_topic(scenarios, statuses, is_whole=is_whole)
         self._show_part()
 
     def show_none(self, words: str, topics: Sequence[str]) -> None:
-        """Show that no scenario has some words, and which may be typed."""
+        """Show that no scenario matches a filter, and which topics there are."""
         self._draft = None
         self.border_title = Content("no match")
-        self.query_one("#title", Static).update(
-            to_content(f"No scenario has all these words: {words}", 200)
-        )
+        self._show_title(to_content(f"No scenario has all these words: {words}", 200))
         self._lesson.show_none(topics)
         self._show_part()
 
     def show_draft(self, draft: Draft, runs: Sequence[PastRun]) -> None:
-        """Show a scenario, with the values of its form."""
+        """Show a scenario with the values of its form."""
         scenario = draft.scenario
-        self._draft, self._runs = draft, runs
-        self.border_title = self._shown_name = to_content(
-            f"{show(scenario.topic, 40)}/{show(scenario.id, 80)}"
-        )
+        self._draft = draft
+        self._runs = runs
+        self._show_name(to_content(f"{show(scenario.topic, 40)}/{show(scenario.id, 80)}"))
         self._show_part()
 
-    def _show_title(self) -> None:
-        """Tell what the scenario is about; of a file that cannot be used why, where the lesson does not."""
-        scenario = self._draft.scenario if self._draft else None
-        if scenario:
-            is_why = scenario.error and self._open_part != "lesson"
-            title = (
-                to_content(f"! {scenario.error}", 300, "$text-error")
-                if is_why
-                else to_content(scenario.title or scenario.id, 160)
-            )
-            self.query_one("#title", Static).update(title)
-
     def show_runs(self, runs: Sequence[PastRun]) -> None:
-        """Show these past runs of the scenario, and what the newest of them found."""
+        """Show these past runs of the scenario, and the verdicts of one of them in the lesson."""
         self._runs = runs
         self._show_part()
 
     def show_command(self, command: str) -> None:
-        """Show the command line that does what the form says."""
+        """Show the command line that does the same as the form."""
         self._command = command
         self.border_subtitle = to_content(command, 500)
         if self._form:
             self._form.show_command(command)
 
     def show_gpus(self, gpus: "GpuList") -> None:
-        """Show the GPUs that there are to choose from; who wants to see them has opened the form."""
+        """Show the GPUs that can be chosen, if the form was opened."""
         if self._form:
             self._form.show_gpus(gpus)
 
     def open(self, part: str, field: str = "") -> None:
-        """Open a part and give it the focus; of the form, a certain field."""
+        """Open a part and focus it, in the form a certain field."""
         self.part = part
         self._show_part()
         widget = self._widgets[self._open_part]
@@ -212,7 +200,10 @@ class Workbench(Vertical):
             widget.focus()
 
     def text_of(self, scenario: Scenario) -> str:
-        """Return the lesson of a scenario; where the code is open, the whole file, or why it cannot be read."""
+        """Return the lesson of a scenario. If the code is open, return the whole file instead.
+
+        If the file cannot be read, return the reason.
+        """
         from tuilab.catalogue.source import Broken, read_text
 
         if isinstance(scenario, OwnCommand):
@@ -225,26 +216,45 @@ class Workbench(Vertical):
             return str(problem)
 
     def refill(self) -> None:
-        """Show what the draft has: it was changed elsewhere."""
+        """Show the values of the draft, which was changed elsewhere."""
         if self._form:
             self._form.refill()
 
     def on_searched_lines_found(self, event: SearchedLines.Found) -> None:
         event.stop()
-        found = Content.styled(f"  {event.said}" if event.said else "", "$text-accent")
-        self.border_title = Content.assemble(self._shown_name, found)
+        words = f"  {event.words}" if event.words else ""
+        self.border_title = Content.assemble(
+            self._shown_name, Content.styled(words, "$text-accent")
+        )
 
     def on_parts_picked(self, event: Parts.Picked) -> None:
         event.stop()
         self.post_message(self.Opened(event.part))
 
+    # ---- the parts of the frame
+
+    def _show_name(self, name: Content) -> None:
+        self._shown_name = name
+        self.border_title = name
+
+    def _show_title(self, title: Content) -> None:
+        self.query_one("#title", Static).update(title)
+
+    def _show_scenario_title(self, scenario: Scenario) -> None:
+        """Show the title of a scenario. For an unusable file, show why, as the lesson does."""
+        if scenario.error and self._open_part != "lesson":
+            self._show_title(to_content(f"! {scenario.error}", 300, "$text-error"))
+        else:
+            self._show_title(to_content(scenario.title or scenario.id, 160))
+
     def _show_part(self) -> None:
-        """Bring the open part up to date; the others wait until they are opened."""
+        """Update the open part. The others are updated when they are opened."""
         part = self._open_part
-        self._show_title()
+        if self._draft:
+            self._show_scenario_title(self._draft.scenario)
         self.query_one(Parts).show(part if self._draft else "")
         if part not in self._widgets:
-            self._widgets[part] = self._make(part)
+            self._widgets[part] = self._make_part(part)
             self.mount(self._widgets[part])
         for name, widget in self._widgets.items():
             widget.display = name == part
@@ -252,8 +262,8 @@ class Workbench(Vertical):
             self._widgets[part].fill(self._draft, self._runs)
         self.show_command(self._command)
 
-    def _make(self, part: str) -> Part:
-        """Return a new widget for a part; loaded only when it is wanted."""
+    def _make_part(self, part: str) -> Part:
+        """Return a new widget for a part. Its module is imported here, which saves time."""
         if part == "form":
             from tuilab.tui.widgets.lab.form import Form
 

@@ -1,4 +1,4 @@
-"""Where the panes of a run stand: which there are, in which order, how many columns each spans, and how high the rows are."""
+"""Arrange the panes of a run: which panes there are, their order, their spans and row heights."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,13 +8,16 @@ from tuilab.record.blocks import has_times
 from tuilab.record.finding_words import neighbour_notes
 from tuilab.record.summary import RunSummary
 
-Cells = dict[tuple[int, int], str]  # column and row: the pane that stands there
-# Panes that want as many lines as they have, but no more than so many.
+Cell = tuple[int, int]
+"""A column and a row of the grid."""
+
+# Panes of text are as high as their lines, but at most this many lines.
 TEXTS = {"failure": 99, "claims": 99, "notes": 16, "output": 7}
-_MANY = 5  # panes, that need three rows
+_MIN_PANES_FOR_TALL = 5  # fewer panes do not fill three rows
 _HIGH = 36  # lines of a screen that shows two rows of panes and more below them
-_LEAST_ROW, _GOOD_ROW = 9, 12  # lines that a chart needs, and has on a high screen
-_TEXT_ROW = 12  # lines that are kept for texts where all panes are on the screen at once
+_MIN_ROW = 9  # lines that a chart needs
+_GOOD_ROW = 12  # lines that a chart has on a high screen
+_TEXT_ROW = 12  # lines for texts if all panes fit on the screen
 _FRAME = 2
 
 
@@ -27,12 +30,16 @@ class GridSize:
 
     @property
     def columns(self) -> int:
-        """How many panes stand beside each other."""
-        return 1 if self.width < 70 else 2 if self.width < 170 else 3
+        """The number of panes next to each other."""
+        if self.width < 70:
+            return 1
+        if self.width < 170:
+            return 2
+        return 3
 
     @property
     def most_charts(self) -> int:
-        """How many names have a chart at a time."""
+        """The number of metrics that have a chart at a time."""
         return 11 if self.columns == 3 and self.height >= _HIGH else 6
 
     @property
@@ -43,7 +50,10 @@ class GridSize:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """The panes in their order with the columns that each spans, those of two rows, and the heights as Textual wants them."""
+    """The panes in their order, each with the number of columns that it spans.
+
+    `tall` panes are two rows high. `rows` are the heights of the rows as Textual wants them.
+    """
 
     spans: Mapping[str, int]
     tall: frozenset[str]
@@ -53,173 +63,222 @@ class Arrangement:
 def arrange(
     summary: RunSummary,
     names: Sequence[str],
-    room: GridSize,
+    size: GridSize,
     needs: Mapping[str, int],
     *,
     has_notes: bool,
 ) -> Arrangement:
-    """Return where the panes stand; why the run failed comes first, across the screen and over not more than half of it."""
+    """Return the arrangement of the panes, with a chart for each of the metrics `names`.
+
+    `needs` are the lines that the texts need, as far as known. If the run failed, the reason comes
+    first. It spans all columns and takes at most half of the screen.
+    """
     if not summary.failure:
-        return _arrange(summary, names, room, needs, has_notes=has_notes)
-    lines = min(needs.get("failure", _LEAST_ROW) + _FRAME, max(room.lines // 2, _LEAST_ROW))
-    rest = _arrange(
-        summary,
-        names,
-        replace(room, height=max(room.height - lines, 1)),
-        needs,
-        has_notes=has_notes,
-    )
-    return Arrangement({"failure": room.columns, **rest.spans}, rest.tall, f"{lines} {rest.rows}")
+        return _arrange(summary, names, size, needs, has_notes=has_notes)
+    needed = needs.get("failure", _MIN_ROW) + _FRAME
+    lines = min(needed, max(size.lines // 2, _MIN_ROW))
+    rest_size = replace(size, height=max(size.height - lines, 1))
+    rest = _arrange(summary, names, rest_size, needs, has_notes=has_notes)
+    return Arrangement({"failure": size.columns, **rest.spans}, rest.tall, f"{lines} {rest.rows}")
 
 
 def _arrange(
     summary: RunSummary,
     names: Sequence[str],
-    room: GridSize,
+    size: GridSize,
     needs: Mapping[str, int],
     *,
     has_notes: bool,
 ) -> Arrangement:
-    """Return where the panes stand, with a chart for each of some names; `needs` are the lines of the texts, as far as known.
-
-    Where all fit on the screen, the texts stand below what is drawn, in a row as high as they need.
-    """
-    drawn, texts = _kinds(summary, names, has_notes=has_notes)
-    upper = grid(drawn, room.columns)
-    row = (room.lines - _TEXT_ROW) // upper.rows
-    if "figures" in drawn[:2] and len(drawn) > 2 and needs.get("figures", 0) > row - _FRAME:
-        upper = grid(drawn, room.columns, ["figures"])
-    if (
-        room.columns > 1
-        and room.height >= _HIGH
-        and (room.lines - _TEXT_ROW) // upper.rows >= _LEAST_ROW
-    ):
-        most = room.lines - upper.rows * _LEAST_ROW
-        if len(texts) > room.columns:
-            first, heights = texts[:1], _rows_beside(texts, needs, most)
-            spans = {**upper.spans, **dict.fromkeys(texts, 1)}
-        else:
-            first, heights = [], [min(max(needs.get(name, 1) for name in texts) + _FRAME, most)]
-            spans = {
-                **upper.spans,
-                **dict.fromkeys(texts, 1),
-                texts[0]: room.columns - len(texts) + 1,
-            }
-        return Arrangement(
-            spans, upper.tall.union(first), " ".join(["1fr"] * upper.rows + [*map(str, heights)])
-        )
-    return _below_each_other(drawn, texts, room, needs)
+    """Return the arrangement of all panes but the failure."""
+    drawn = _drawn_panes(summary, names)
+    texts = _text_panes(summary, has_notes=has_notes)
+    grid = make_grid(drawn, size.columns)
+    room = size.lines - _TEXT_ROW
+    are_figures_first = "figures" in drawn[:2] and len(drawn) > 2
+    if are_figures_first and needs.get("figures", 0) > room // grid.rows - _FRAME:
+        grid = make_grid(drawn, size.columns, ["figures"])
+    is_high = size.columns > 1 and size.height >= _HIGH
+    if is_high and room // grid.rows >= _MIN_ROW:
+        return _with_texts_below(grid, texts, size, needs)
+    return _to_be_scrolled(drawn, texts, size, needs)
 
 
-def _kinds(
-    summary: RunSummary, names: Sequence[str], *, has_notes: bool
-) -> tuple[list[str], list[str]]:
-    """Return the panes that are drawn, and those of text; what the author chose to show stands before what every run has."""
+def _drawn_panes(summary: RunSummary, names: Sequence[str]) -> list[str]:
+    """Return the panes with drawings: those that the author chose come before the usual ones."""
     charts = [f"series {name}" for name in names]
-    figures = ["figures"] if summary.figures or summary.spans else []
-    charts += ["timings"] if has_times(summary) else []
-    charts += ["gpu"] if has_strips(summary) else []
-    pictures = ["pictures"] if summary.images else []
-    has_notes = has_notes or bool(summary.texts or summary.alerts or neighbour_notes(summary))
-    before = charts[:1] + figures + (charts[1:2] if figures else [])
-    drawn = [*before, "memory", *(chart for chart in charts if chart not in before), *pictures]
-    if (
-        summary.run and summary.run.command and not summary.claims
-    ):  # what it prints, until there is something to tell of it
-        return drawn, ["notes", "output"] if has_notes else ["output", "notes"]
-    return drawn, [
-        "claims",
-        *(["notes"] if has_notes or (summary.run and summary.run.command) else []),
-        "output",
-    ]
+    if has_times(summary):
+        charts.append("timings")
+    if has_strips(summary):
+        charts.append("gpu")
+    drawn = charts[:1]
+    rest = charts[1:]
+    if summary.figures or summary.spans:
+        drawn += ["figures", *rest[:1]]
+        rest = rest[1:]
+    drawn += ["memory", *rest]
+    if summary.images:
+        drawn.append("pictures")
+    return drawn
 
 
-def _rows_beside(texts: Sequence[str], needs: Mapping[str, int], most: int) -> list[int]:
-    """Return the heights of two texts below each other, beside the first, which is the answer and as high as both."""
+def _text_panes(summary: RunSummary, *, has_notes: bool) -> list[str]:
+    """Return the panes of text, the most important first.
+
+    A user's command without claims has none of "claims". Its output comes first until it has
+    notes.
+    """
+    is_command = bool(summary.run and summary.run.command)
+    has_notes = bool(has_notes or summary.texts or summary.alerts or neighbour_notes(summary))
+    if is_command and not summary.claims:
+        return ["notes", "output"] if has_notes else ["output", "notes"]
+    if has_notes or is_command:
+        return ["claims", "notes", "output"]
+    return ["claims", "output"]
+
+
+# ---- all panes fit on the screen
+
+
+def _with_texts_below(
+    grid: "Grid", texts: Sequence[str], size: GridSize, needs: Mapping[str, int]
+) -> Arrangement:
+    """Return an arrangement in which the texts are below the drawings, as high as they need."""
+    most = size.lines - grid.rows * _MIN_ROW
+    spans = dict(grid.spans)
+    for name in texts:
+        spans[name] = 1
+    tall = grid.tall
+    if len(texts) > size.columns:
+        tall = tall.union(texts[:1])
+        heights = _heights_next_to_first(texts, needs, most)
+    else:
+        spans[texts[0]] = size.columns - len(texts) + 1
+        needed = max(needs.get(name, 1) for name in texts) + _FRAME
+        heights = [min(needed, most)]
+    rows = ["1fr"] * grid.rows + [str(height) for height in heights]
+    return Arrangement(spans, tall, " ".join(rows))
+
+
+def _heights_next_to_first(texts: Sequence[str], needs: Mapping[str, int], most: int) -> list[int]:
+    """Return the heights of the second and third text, which are below each other.
+
+    The first text, which has the answer, is next to them and as high as both together.
+    """
     first, upper, lower = (needs.get(name, 1) + _FRAME for name in texts)
     lines = min(max(first, upper + lower), most)
     upper = min(upper, lines - lower)
     return [upper, lines - upper]
 
 
-def _below_each_other(
-    drawn: Sequence[str], texts: Sequence[str], room: GridSize, needs: Mapping[str, int]
+# ---- the screen has to be scrolled
+
+
+def _to_be_scrolled(
+    drawn: Sequence[str], texts: Sequence[str], size: GridSize, needs: Mapping[str, int]
 ) -> Arrangement:
-    """Put the claims, which are the answer, on the first screen, of a command its notes; what does not fit is scrolled to."""
-    at = 1 if room.columns == 1 else 3
-    order = [*drawn[:at], *texts[:1], *drawn[at:], *texts[1:-1]]
-    least = _GOOD_ROW if room.height >= _HIGH else _LEAST_ROW
-    upper = grid(order, room.columns, _tall(order, room, needs, least))
-    last = min(needs.get(texts[-1], 1) + _FRAME, 6 if room.height < 30 else 99)
-    share = (room.lines - last) // max(upper.rows, 1)
-    heights = ["1fr" if share >= least - 1 else str(least)] * upper.rows + [str(last)]
-    return Arrangement({**upper.spans, texts[-1]: room.columns}, upper.tall, " ".join(heights))
+    """Return an arrangement that is higher than the screen.
+
+    The first text has the answer: the claims, or the notes of a command. It comes early enough to
+    be on the first screen. The last text comes last, in a row of its own.
+    """
+    place = 1 if size.columns == 1 else 3
+    order = [*drawn[:place], *texts[:1], *drawn[place:], *texts[1:-1]]
+    min_row = _GOOD_ROW if size.height >= _HIGH else _MIN_ROW
+    grid = make_grid(order, size.columns, _tall_panes(order, size, needs, min_row))
+    most = 6 if size.height < 30 else 99
+    last_height = min(needs.get(texts[-1], 1) + _FRAME, most)
+    share = (size.lines - last_height) // max(grid.rows, 1)
+    height = "1fr" if share >= min_row - 1 else str(min_row)
+    rows = [height] * grid.rows + [str(last_height)]
+    return Arrangement({**grid.spans, texts[-1]: size.columns}, grid.tall, " ".join(rows))
 
 
-def _tall(
-    order: Sequence[str], room: GridSize, needs: Mapping[str, int], least: int
+def _tall_panes(
+    order: Sequence[str], size: GridSize, needs: Mapping[str, int], min_row: int
 ) -> frozenset[str]:
-    """Return which panes take two rows: claims that need them, and on a high screen figures that do."""
-    if room.columns == 1 or len(order) < _MANY:
+    """Return the panes of two rows: claims, on a high screen also figures, if they need them."""
+    if size.columns == 1 or len(order) < _MIN_PANES_FOR_TALL:
         return frozenset()
-    high = ["claims", *(["figures"] if room.height >= _HIGH else [])]
-    return frozenset(name for name in high if name in order and needs.get(name, 0) > least - _FRAME)
+    candidates = ["claims"]
+    if size.height >= _HIGH:
+        candidates.append("figures")
+    return frozenset(
+        name for name in candidates if name in order and needs.get(name, 0) > min_row - _FRAME
+    )
+
+
+# ---- the grid
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Where panes stand, one after another in rows, as Textual places them."""
+    """The spans of panes that Textual places one after another, row by row."""
 
     spans: dict[str, int]
-    tall: frozenset[str]  # that are two rows high
+    tall: frozenset[str]  # the panes that are two rows high
     rows: int
 
 
-def grid(order: Sequence[str], columns: int, tall: Collection[str] = ()) -> Grid:
-    """Return where panes stand; where some being two rows high comes to nothing, none is."""
-    cells = _placed(order, columns, tall)
+def make_grid(order: Sequence[str], columns: int, tall: Collection[str] = ()) -> Grid:
+    """Return a grid without empty cells.
+
+    If it cannot be filled with these tall panes, or if its first two rows are all tall panes, no
+    pane is tall.
+    """
+    cells = _place(order, columns, tall)
     rows = max((row for _, row in cells), default=-1) + 1
-    every = [(column, row) for row in range(rows) for column in range(columns)]
-    is_whole = all(place in cells or _fill(cells, place) for place in every)
-    if tall and (
-        not is_whole
-        or all(cells.get((column, 0)) == cells.get((column, 1)) for column in range(columns))
-    ):
-        return grid(order, columns)
-    wide = {
-        name: len({column for (column, _), one in cells.items() if one == name}) for name in order
-    }
-    high = {name: len({row for (_, row), one in cells.items() if one == name}) for name in order}
-    return Grid(wide, frozenset(name for name in order if high[name] > 1), rows)
-
-
-def _placed(order: Sequence[str], columns: int, tall: Collection[str]) -> Cells:
-    cells: Cells = {}
-    at = 0
+    is_filled = _fill(cells, columns, rows)
+    if tall and (not is_filled or _is_first_row_tall(cells, columns)):
+        return make_grid(order, columns)
+    spans = {}
+    tall_panes = set()
     for name in order:
-        while (at % columns, at // columns) in cells:
-            at += 1
-        column, row = at % columns, at // columns
+        own_cells = [cell for cell, pane in cells.items() if pane == name]
+        spans[name] = len({column for column, _ in own_cells})
+        if len({row for _, row in own_cells}) > 1:
+            tall_panes.add(name)
+    return Grid(spans, frozenset(tall_panes), rows)
+
+
+def _is_first_row_tall(cells: Mapping[Cell, str], columns: int) -> bool:
+    return all(cells.get((column, 0)) == cells.get((column, 1)) for column in range(columns))
+
+
+def _place(order: Sequence[str], columns: int, tall: Collection[str]) -> dict[Cell, str]:
+    """Return the panes by cell, each pane in the next free cell."""
+    cells: dict[Cell, str] = {}
+    place = 0
+    for name in order:
+        while (place % columns, place // columns) in cells:
+            place += 1
+        column, row = place % columns, place // columns
         cells[column, row] = name
         if name in tall:
             cells[column, row + 1] = name
     return cells
 
 
-def _fill(cells: Cells, place: tuple[int, int]) -> bool:
-    """Have the pane beside an empty place take it, too, else the one above; say whether one can."""
-    column, row = place
-    beside, above = cells.get((column - 1, row)), cells.get((column, row - 1))
-    wider = [(column, y) for (_, y), name in cells.items() if name == beside]
-    higher = [(x, row) for (x, _), name in cells.items() if name == above]
-    if beside and not cells.keys() & wider:
-        cells.update(dict.fromkeys(wider, beside))
-    elif (
-        above
-        and not cells.keys() & higher
-        and len({y for (_, y), name in cells.items() if name == above}) == 1
-    ):
-        cells.update(dict.fromkeys(higher, above))
-    else:
-        return False
+def _fill(cells: dict[Cell, str], columns: int, rows: int) -> bool:
+    """Widen or heighten panes into empty cells. Return False at the first that stays empty."""
+    for row in range(rows):
+        for column in range(columns):
+            if (column, row) not in cells and not _fill_cell(cells, column, row):
+                return False
     return True
+
+
+def _fill_cell(cells: dict[Cell, str], column: int, row: int) -> bool:
+    """Extend the pane on the left of an empty cell, else the one above. Return whether one can."""
+    left = cells.get((column - 1, row))
+    above = cells.get((column, row - 1))
+    wider = [(column, y) for (_, y), name in cells.items() if name == left]
+    if left and not cells.keys() & wider:
+        cells.update(dict.fromkeys(wider, left))
+        return True
+    higher = [(x, row) for (x, _), name in cells.items() if name == above]
+    is_one_row = len({y for (_, y), name in cells.items() if name == above}) == 1
+    if above and is_one_row and not cells.keys() & higher:
+        cells.update(dict.fromkeys(higher, above))
+        return True
+    return False

@@ -1,6 +1,6 @@
-"""The claims of a run with what is known of each: the answer that the run was made for."""
+"""The claims of a run, each with its verdict or its state: the answer of the run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from textual.content import Content
 
@@ -20,109 +20,117 @@ from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
 
-_SOON_S = 0.2
+_RETRY_S = 0.2  # until interim results that are still loading are asked for again
+_UNKNOWN_WIDTH = 1000  # columns of a pane that is not on the screen yet
 
 
 class ClaimsPane(TextPane):
-    """One claim after another: its mark, its words, what was measured."""
+    """One claim after another: the mark of its verdict, its text, and the evidence."""
 
     def __init__(self) -> None:
         super().__init__("Claims")
-        self._standings = InterimJudge()
-        self.before: Mapping[str, str] = {}  # by claim: how often it was judged on this box before
+        self._interim_judge = InterimJudge()
+        self.earlier: Mapping[str, str] = {}  # by claim: how often it was judged here before
         self._last: tuple[RunSource, View] | None = None
-        self._shows_soon = False
+        self._will_retry = False
 
     def on_resize(self) -> None:
         self._show_again()
 
     def show(self, run: RunSource, view: View) -> None:
         self._last = run, view
-        width = max(
-            (self.content_size.width or 1000) - 1, 8
-        )  # beside the bar, if there is one; 0: not on the screen yet
-        known = run.summary.claims
-        claims = list(known.values())
-        standings = (
-            {}
-            if run.is_over
-            else {found.claim.claim_id: found for found in self._standings.results(run.summary)}
-        )
-        if (
-            self._standings.is_loading and not self._shows_soon
-        ):  # what is played and held is shown once
-            self._shows_soon = True
-            self.set_timer(_SOON_S, self._show_again)
-        told = {
-            name: _known(known[name], run.summary, standings.get(name), is_over=run.is_over)
-            for name in known
-        }
-        done = sum(bool(verdict) for verdict, _ in told.values())
-        self.note(Content(f"{done}/{len(claims)}" if claims else ""))
-        lines = [
-            line
-            for name, claim in (against_first(known) if run.is_over else known).items()
-            for line in _lines(claim.text, *told[name], self.before.get(name, ""), width)
-        ]
-        if run.is_over and (decide := deciding_line(run.summary, run.run_dir.parent)):
-            lines += hang(
-                Content(" "),
-                to_content(f"to settle the inconclusive claims: {decide}", 1000, "$text-muted"),
-                width,
-            )
-        if said := prediction.describe_prediction(run.summary.run, claims):
-            lines.insert(0, to_content(said, 300, "bold"))
-        self.put(
-            lines
-            or [Content.styled("no claims" if run.is_over else "no claims yet", "$text-muted")]
-        )
+        claims = run.summary.claims
+        states = self._describe_claims(run)
+        judged = sum(bool(verdict) for verdict, _ in states.values())
+        self.note(Content(f"{judged}/{len(claims)}" if claims else ""))
+        lines = self._lay_out(run, states)
+        if not lines:
+            nothing = "no claims" if run.is_over else "no claims yet"
+            lines.append(Content.styled(nothing, "$text-muted"))
+        self.put(lines)
+
+    def _describe_claims(self, run: RunSource) -> dict[str, tuple[str, str]]:
+        """Return the verdict and the evidence of each claim, by name."""
+        interim_results = {}
+        if not run.is_over:
+            for result in self._interim_judge.results(run.summary):
+                interim_results[result.claim.claim_id] = result
+        if self._interim_judge.is_loading and not self._will_retry:
+            # A paused replay is shown only once, so the pane has to ask again.
+            self._will_retry = True
+            self.set_timer(_RETRY_S, self._show_again)
+        states = {}
+        for name, claim in run.summary.claims.items():
+            interim_result = interim_results.get(name)
+            states[name] = _describe_claim(claim, run.summary, interim_result, is_over=run.is_over)
+        return states
+
+    def _lay_out(self, run: RunSource, states: Mapping[str, tuple[str, str]]) -> list[Content]:
+        """Return the lines: the prediction, the claims, and the command that settles them."""
+        width = max((self.content_size.width or _UNKNOWN_WIDTH) - 1, 8)  # 1: the scroll bar
+        claims = run.summary.claims
+        lines = []
+        answer = prediction.describe_prediction(run.summary.run, list(claims.values()))
+        if answer:
+            lines.append(to_content(answer, 300, "bold"))
+        for name, claim in (contradicted_first(claims) if run.is_over else claims).items():
+            verdict, evidence = states[name]
+            details = [words for words in (evidence, self.earlier.get(name, "")) if words]
+            lines += _lay_out_claim(claim.text, verdict, details, width)
+        command = deciding_line(run.summary, run.run_dir.parent) if run.is_over else ""
+        if command:
+            words = f"to settle the inconclusive claims: {command}"
+            lines += hang(Content(" "), to_content(words, 1000, "$text-muted"), width)
+        return lines
 
     def _show_again(self) -> None:
-        self._shows_soon = False
+        self._will_retry = False
         if self._last is not None:
             self.show(*self._last)
 
 
-def in_a_line(claim: Claim, summary: RunSummary) -> str:
-    """Return a claim in one line, as the printed result has it: its verdict, its words, its numbers."""
-    verdict, words = _known(claim, summary, None, is_over=summary.is_over)
+def describe_in_one_line(claim: Claim, summary: RunSummary) -> str:
+    """Return a claim in one line, as the printed result has it: verdict, text, numbers."""
+    verdict, evidence = _describe_claim(claim, summary, None, is_over=summary.is_over)
     sign = f"{mark(verdict or 'pending').plain} {verdict}".rstrip()
-    return "  ".join(show(part) for part in (sign, claim.text, words) if part)
+    return "  ".join(show(part) for part in (sign, claim.text, evidence) if part)
 
 
-def against_first(claims: Mapping[str, Claim]) -> dict[str, Claim]:
-    """Return judged claims in the order in which they are wanted: what stands against one may be all that can be seen."""
-    return dict(sorted(claims.items(), key=lambda named: not named[1].is_contradicted))
+def contradicted_first(claims: Mapping[str, Claim]) -> dict[str, Claim]:
+    """Return the claims with the contradicted ones first: a small pane may show only those."""
+    return dict(sorted(claims.items(), key=lambda item: not item[1].is_contradicted))
 
 
-def _lines(text: str, verdict: str, words: str, before: str, width: int) -> list[Content]:
-    """Return a claim's words, and what is known of it, in lines of a width."""
-    said = to_content(text, 400)
+def _lay_out_claim(text: str, verdict: str, details: Sequence[str], width: int) -> list[Content]:
+    """Return a claim and its details in lines of a width."""
+    words = to_content(text, 400)
     if verdict not in ("", Verdict.SUPPORTED):
-        said = Content.assemble(said, "  ", to_content(verdict.lower(), 40, "bold"))
-    more = [to_content(line, 600, "$text-muted") for line in (words, before) if line]
-    return [
-        *hang(mark(verdict or "pending"), said, width),
-        *(row for line in more for row in hang(Content(" "), line, width)),
-    ]
+        words = Content.assemble(words, "  ", to_content(verdict.lower(), 40, "bold"))
+    lines = hang(mark(verdict or "pending"), words, width)
+    for detail in details:
+        lines += hang(Content(" "), to_content(detail, 600, "$text-muted"), width)
+    return lines
 
 
-def _known(
-    claim: Claim, summary: RunSummary, standing: InterimResult | None, *, is_over: bool
+def _describe_claim(
+    claim: Claim, summary: RunSummary, interim_result: InterimResult | None, *, is_over: bool
 ) -> tuple[str, str]:
-    """Return the verdict on a claim and what it rests on; while the run goes on, what there is so far."""
+    """Return the verdict on a claim and its evidence.
+
+    The verdict is empty if there is none yet. The text then says what is known so far.
+    """
     if claim.verdict is not None:
         return claim.verdict.verdict, claim_of(claim, summary).evidence
-    if standing is not None:
-        return "", describe_interim_result(standing)
+    if interim_result is not None:
+        return "", describe_interim_result(interim_result)
     if claim.measured or claim.needs:
-        found = judge_without_times(claim, summary)
-        return (found.verdict, reason_words(found.verdict, found.why)) if found else ("", "")
+        judgement = judge_without_times(claim, summary)
+        if not judgement:
+            return "", ""
+        return judgement.verdict, reason_words(judgement.verdict, judgement.why)
     if is_over:
         return "", f"{NOT_JUDGED}: {why_not_judged(claim, summary)}"
     if claim.declared is not None:
-        return (
-            "",
-            f"claimed {claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}; being measured",
-        )
+        bound = f"{claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}"
+        return "", f"claimed {bound}; being measured"
     return "", ""

@@ -1,8 +1,9 @@
-"""What can be copied of a run that is shown: the pane, its commands, each claim in a line, each value, each chart as text."""
+"""List the texts of a shown run that can be copied: panes, commands, claims and values."""
 
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
@@ -14,93 +15,107 @@ from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.menu import Item
 from tuilab.tui.widgets.pane import Pane, TextPane
-from tuilab.tui.widgets.run.claims import against_first, in_a_line
+from tuilab.tui.widgets.run.claims import contradicted_first, describe_in_one_line
 from tuilab.tui.widgets.run.panes import Panes
 
-_LONGEST = 100_000  # characters of a command
+_MAX_COMMAND = 100_000  # characters
+
+
+class _CopiedPoint(NamedTuple):
+    """A value of a series. Points that were merged have the smallest and the largest value."""
+
+    distance_ns: int  # from the cursor
+    step: float
+    values: Sequence[float]
 
 
 def copies(run: RunSource, view: View, panes: Panes, command: str) -> list[Item]:
-    """Return what there is to copy, the pane that has the focus first."""
+    """Return the texts that can be copied. The focused pane comes first."""
+    items = []
     focused = panes.focused
-    items = [_of_pane(focused, panes)] if focused else []
+    if focused:
+        items.append(_pane_item(focused, panes))
     items.append(Item("command", command, command))
-    if again := rerun_command(run.summary):
-        items.append(Item("rerun", again, again))
-    items += [Item("claim", said, f"{said}  ({_name(run)})") for said in _claims(run.summary)]
-    items += _values(run.summary, view.cursor_t)
-    items += [_of_pane(pane, panes) for pane in panes.every if pane is not focused]
+    rerun = rerun_command(run.summary)
+    if rerun:
+        items.append(Item("rerun", rerun, rerun))
+    run_name = _name(run)
+    for claim in contradicted_first(run.summary.claims).values():
+        line = describe_in_one_line(claim, run.summary)
+        items.append(Item("claim", line, f"{line}  ({run_name})"))
+    items += _value_items(run.summary, view.cursor_t)
+    for pane in panes.every:
+        if pane is not focused:
+            items.append(_pane_item(pane, panes))
     return [item for item in items if item.text.strip()]
 
 
 def rerun_command(summary: RunSummary) -> str:
-    """Return the command that makes a run again, as it may be pasted; nothing where its start was not recorded."""
-    return show(rerun_line(summary.run, summary.planned_repeats), _LONGEST) if summary.run else ""
+    """Return the command that runs a run again; nothing if its start was not recorded."""
+    if not summary.run:
+        return ""
+    return show(rerun_line(summary.run, summary.planned_repeats), _MAX_COMMAND)
 
 
 def _name(run: RunSource) -> str:
-    told = run.summary.run
-    return (
-        f"{show(told.topic)}/{show(told.scenario)} {store.short_id(run.run_dir.name)}"
-        if told
-        else run.run_dir.name
-    )
+    started = run.summary.run
+    if not started:
+        return run.run_dir.name
+    run_id = store.short_id(run.run_dir.name)
+    return f"{show(started.topic)}/{show(started.scenario)} {run_id}"
 
 
-def _of_pane(pane: Pane, panes: Panes) -> Item:
+def _pane_item(pane: Pane, panes: Panes) -> Item:
     """Return a pane as it is drawn."""
     kind, _, name = panes.name_of(pane).partition(" ")
-    is_text = isinstance(pane, TextPane)
-    return Item("text" if is_text else "chart", f"{name or kind}, as shown", pane.as_text())
+    form = "text" if isinstance(pane, TextPane) else "chart"
+    return Item(form, f"{name or kind}, as shown", pane.as_text())
 
 
-def _claims(summary: RunSummary) -> Iterator[str]:
-    for claim in against_first(summary.claims).values():
-        yield in_a_line(claim, summary)
+def _value_items(summary: RunSummary, cursor_t: int | None) -> Iterator[Item]:
+    """Yield the value of each series at the cursor with all its digits.
+
+    Without a cursor, the last value is yielded.
+    """
+    repeat_counts = Counter((series.name, series.arm) for series in summary.series.values())
+    for series in summary.series.values():
+        point = _point_at(series, cursor_t)
+        values = list(dict.fromkeys(point.values))
+        parts = [summary.axes_of(series.name).y or series.name, series.arm]
+        if repeat_counts[series.name, series.arm] > 1:
+            parts.append(_describe_repeat(series, summary))
+        name = " ".join(show(part, 40) for part in parts if part)
+        unit = unit_of(series.name)
+        value = " to ".join(format_number(value, unit) for value in values)
+        words = f"{name} at {format_number(point.step)}: {value}"
+        yield Item("value", words, " to ".join(map(_all_digits, values)))
 
 
-def _values(summary: RunSummary, cursor_t: int | None) -> Iterator[Item]:
-    """Yield the value of each series at the cursor, with all its digits; without a cursor the last."""
-    found = [*summary.series.values()]
-    often = Counter((series.name, series.arm) for series in found)
-    for series in found:
-        step, values = _at(series, cursor_t)
-        repeat = _repeat_of(series, summary) if often[series.name, series.arm] > 1 else ""
-        title = summary.axes_of(series.name).y or series.name
-        name = " ".join(show(part, 40) for part in (title, series.arm, repeat) if part)
-        told = " to ".join(format_number(value, unit_of(series.name)) for value in values)
-        yield Item(
-            "value", f"{name} at {format_number(step)}: {told}", " to ".join(map(_whole, values))
-        )
-
-
-def _repeat_of(series: Series, summary: RunSummary) -> str:
+def _describe_repeat(series: Series, summary: RunSummary) -> str:
     worker = summary.workers.get(series.writer)
-    return f"repeat {worker.started.repeat + 1}" if worker and worker.started else series.writer
+    if worker and worker.started:
+        return f"repeat {worker.started.repeat + 1}"
+    return series.writer
 
 
-def _at(series: Series, t: int | None) -> tuple[float, Sequence[float]]:
-    """Return the step nearest to a moment and the value there; of points that were put together, the least and the greatest."""
-    found = [(abs(bad.t - t), bad.step, [bad.value]) for bad in series.bad] if t is not None else []
-    if t is not None and series.times:
-        at = bisect_left(series.times, t)
-        near = min(
-            (one for one in (at - 1, at) if 0 <= one < len(series.times)),
-            key=lambda one: abs(series.times[one] - t),
-        )
-        found.append(
-            (
-                abs(series.times[near] - t),
-                series.steps[near],
-                [series.lows[near], series.highs[near]],
-            )
-        )
-    _, step, values = min(
-        found, key=lambda one: one[0], default=(0, series.last_step, [series.last])
-    )
-    return step, [*dict.fromkeys(values)]
+def _point_at(series: Series, t: int | None) -> _CopiedPoint:
+    """Return the point nearest to a moment; without a moment, the last point."""
+    last = _CopiedPoint(0, series.last_step, [series.last])
+    if t is None:
+        return last
+    points = [_CopiedPoint(abs(bad.t - t), bad.step, [bad.value]) for bad in series.bad]
+    if series.times:
+        after = bisect_left(series.times, t)
+        neighbours = [i for i in (after - 1, after) if 0 <= i < len(series.times)]
+        nearest = min(neighbours, key=lambda i: abs(series.times[i] - t))
+        distance_ns = abs(series.times[nearest] - t)
+        values = [series.lows[nearest], series.highs[nearest]]
+        points.append(_CopiedPoint(distance_ns, series.steps[nearest], values))
+    return min(points, key=lambda point: point.distance_ns, default=last)
 
 
-def _whole(value: float) -> str:
-    """Return a number with every digit that tells it from its neighbours."""
-    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+def _all_digits(value: float) -> str:
+    """Return a number with enough digits to tell it from its neighbours."""
+    if value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    return repr(value)

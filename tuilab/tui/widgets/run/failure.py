@@ -1,4 +1,4 @@
-"""Why a run failed: the author's own line first, then what was said of it; the frames of libraries in the background."""
+"""The failure of a run: the user's own line first, then the message, then all frames."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,16 +13,18 @@ from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
 
 _MESSAGE_LINES = 20
+_CRASH_LINES = 12  # of the stacks of a process
 
 
 class FailurePane(TextPane):
-    """There only where a run failed with something that can be told."""
+    """Exists only if a run failed with an exception or a crash."""
 
     def __init__(self) -> None:
         super().__init__("What failed")
 
     def show(self, run: RunSource, view: View) -> None:
-        self.note(Content("E opens the file" if file_of(run.summary, run.run_dir) else ""))
+        has_file = file_of(run.summary, run.run_dir)
+        self.note(Content("E opens the file" if has_file else ""))
         self.put(list(_lines(run.summary)))
 
 
@@ -35,22 +37,24 @@ def _lines(summary: RunSummary) -> Iterator[Content]:
         yield from _frame_lines(frame, "bold")
     first, *rest = show_lines(failure.message).splitlines() or [""]
     yield to_content(f"{failure.type}: {first}", 1000, "$text-error")
-    yield from (Content.styled(line[:1000], "$text-error") for line in rest[:_MESSAGE_LINES])
-    if len(rest) > _MESSAGE_LINES:
-        yield Content.styled(
-            f"… and {plural(len(rest) - _MESSAGE_LINES, 'line')} more", "$text-muted"
-        )
-    yield from [to_content(f"hint: {failure.hint}")] if failure.hint else []
+    for line in rest[:_MESSAGE_LINES]:
+        yield Content.styled(line[:1000], "$text-error")
+    hidden = len(rest) - _MESSAGE_LINES
+    if hidden > 0:
+        yield Content.styled(f"… and {plural(hidden, 'line')} more", "$text-muted")
+    if failure.hint:
+        yield to_content(f"hint: {failure.hint}")
     parts = parts_of(summary)
     if parts != [frame]:  # a single frame is already shown
-        yield from _below("All frames, most recent call last", _all_frames(parts))
-    yield from _below(
-        "Where a process crashed",
-        [to_content(line) for fault in summary.faults for line in fault.splitlines()[:12]],
-    )
+        yield from _section("All frames, most recent call last", _all_frames(parts))
+    crash_lines = []
+    for fault in summary.faults:
+        crash_lines += [to_content(line) for line in fault.splitlines()[:_CRASH_LINES]]
+    yield from _section("Where a process crashed", crash_lines)
 
 
-def _below(title: str, lines: list[Content]) -> Iterator[Content]:
+def _section(title: str, lines: list[Content]) -> Iterator[Content]:
+    """Yield a title and its lines; nothing without lines."""
     if lines:
         yield Content("")
         yield Content.styled(title, "$text-muted")
@@ -60,18 +64,16 @@ def _below(title: str, lines: list[Content]) -> Iterator[Content]:
 def _all_frames(parts: Sequence[Frame | str]) -> list[Content]:
     lines: list[Content] = []
     for part in parts:
-        lines += (
-            _frame_lines(part, "")
-            if isinstance(part, Frame)
-            else [to_content(part, 1000, "$text-muted")]
-        )
+        if isinstance(part, Frame):
+            lines += _frame_lines(part, "")
+        else:
+            lines.append(to_content(part, 1000, "$text-muted"))
     return lines
 
 
-def _frame_lines(frame: Frame, style: str) -> list[Content]:
-    """Return where a frame is and its line; the author's own stand out."""
-    style = style if frame.is_own else "dim"
-    return [
-        to_content(frame.place, 1000, style),
-        *(to_content(f"  {line}", 1000, style) for line in frame.code),
-    ]
+def _frame_lines(frame: Frame, own_style: str) -> list[Content]:
+    """Return the place of a frame and its code. Only the user's own frames have `own_style`."""
+    style = own_style if frame.is_own else "dim"
+    lines = [to_content(frame.place, 1000, style)]
+    lines += [to_content(f"  {line}", 1000, style) for line in frame.code]
+    return lines

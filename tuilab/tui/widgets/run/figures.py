@@ -1,4 +1,4 @@
-"""Bars, tables and lanes that a scenario showed, below each other; what does not fit is scrolled to."""
+"""Bars, tables and lanes that a scenario showed, below each other."""
 
 from textual.app import ComposeResult
 from textual.content import Content
@@ -13,44 +13,46 @@ from tuilab.tui.widgets.pane import Pane
 
 
 class FiguresPane(Pane):
-    """The figures in one drawing, as high as they are."""
+    """Shows the figures in one drawing that is as high as they are; the pane scrolls."""
 
     def __init__(self) -> None:
         super().__init__("Figures")
         self._drawing = Drawing()
-        self._figures: list[Figure] = []
-        self._fitted: object = None
-        self._counted: tuple[object, int] = (
-            None,
-            0,
-        )  # of which figures and width, and how many lines
+        self._figures: tuple[Figure, ...] = ()
+        self._fitted: object = None  # the figures, width and symbols that the drawing has
+        self._counted: object = None  # the figures and the width that `_line_count` is of
+        self._line_count = 0
 
     def compose(self) -> ComposeResult:
         yield self._drawing
 
     def show(self, run: RunSource, view: View) -> None:
-        self._figures = figures_of(run.summary)
+        self._figures = tuple(figures_of(run.summary))
         count = len(self._figures)
         self.note(Content(f"{count} figures" if count > 1 else ""))
         self._fit()
 
     def lines_at(self, width: int) -> int:
-        """Return how many lines the figures have at a width."""
-        key = tuple(self._figures), width
-        if key != self._counted[0]:
-            self._counted = key, len(draw_figures(self._figures, width).rows) if width > 0 else 0
-        return self._counted[1]
+        """Return the number of lines of the figures at a width."""
+        key = self._figures, width
+        if key != self._counted:
+            self._counted = key
+            self._line_count = 0
+            if width > 0:
+                self._line_count = len(draw_figures(self._figures, width).rows)
+        return self._line_count
 
     def on_resize(self) -> None:
         self._fit()
 
     def _fit(self) -> None:
-        """Give the drawing the height that the figures have at this width, if these are others than before."""
-        figures, width = tuple(self._figures), self.scrollable_content_region.width
-        wanted = figures, width, self._drawing.symbols
-        if not width or wanted == self._fitted:
+        """Give the drawing the height of the figures, unless nothing changed since last time."""
+        figures = self._figures
+        width = self.scrollable_content_region.width
+        key = figures, width, self._drawing.symbols
+        if not width or key == self._fitted:
             return
-        self._fitted = wanted
+        self._fitted = key
         self._drawing.styles.height = len(draw_figures(figures, width, self._drawing.symbols).rows)
 
         def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:

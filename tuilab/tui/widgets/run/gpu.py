@@ -1,4 +1,4 @@
-"""What the GPUs of a run do along time, in strips below each other; of the others of the box on a key."""
+"""The load of GPUs over time, as strips: of those of the run, or of all of the machine."""
 
 from collections.abc import Hashable, Sequence
 
@@ -19,24 +19,28 @@ from tuilab.tui.widgets.run.series import MEMORY
 
 
 class GpuPane(DrawingPane):
-    """Strips along the same seconds as the memory."""
+    """Strips along the same seconds as the chart of memory."""
 
     def __init__(self) -> None:
         super().__init__("GPU")
         self._throttling = Throttling()
         self._rows: Sequence[Row] = ()
-        self._version: Hashable = None  # of the rows
+        self._rows_version: Hashable = None
 
     def show(self, run: RunSource, view: View) -> None:
         summary = run.summary
         own = [gpu.nvml for gpu in own_gpus(summary) if gpu.nvml]
-        shown = own + (other_gpus(summary) if view.has_other_gpus else [])
+        shown = list(own)
+        if view.has_other_gpus:
+            shown += other_gpus(summary)
         version = version_of(summary, shown)
-        if version != self._version:
-            self._version = version
+        if version != self._rows_version:
+            self._rows_version = version
             self._make_rows(summary, own, shown)
         rows = self._rows
-        cursor = None if view.cursor_t is None else (view.cursor_t - summary.first_t) / 1e9
+        cursor = None
+        if view.cursor_t is not None:
+            cursor = (view.cursor_t - summary.first_t) / 1e9
         span = view.windows.get(MEMORY) or span_of(rows, is_over=run.is_over)
 
         def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
@@ -48,12 +52,12 @@ class GpuPane(DrawingPane):
     def _make_rows(
         self, summary: RunSummary, own: Sequence[GpuFound], shown: Sequence[GpuFound]
     ) -> None:
-        held = held_down(summary, shown, self._throttling)
-        self._rows = strips_of(summary, shown, held)
-        self.entitle(
-            Content(
-                f"{show(shown[0].label)} {show(shown[0].name, 60)}" if len(shown) == 1 else "GPUs"
-            )
-        )
-        words = held_words({gpu.uuid: held[gpu.uuid] for gpu in own})
+        """Make the strips, and show in the frame when the own GPUs were throttled."""
+        throttled = held_down(summary, shown, self._throttling)
+        self._rows = strips_of(summary, shown, throttled)
+        title = "GPUs"
+        if len(shown) == 1:
+            title = f"{show(shown[0].label)} {show(shown[0].name, 60)}"
+        self.entitle(Content(title))
+        words = held_words({gpu.uuid: throttled[gpu.uuid] for gpu in own})
         self.note(Content.styled(words, "$text-warning"))

@@ -1,4 +1,4 @@
-"""What a scenario had to say, which errors its GPUs reported, who else was on them, and after the run what to try next."""
+"""Notes on a run: texts, alerts, GPU errors, other users of its GPUs, and what to try next."""
 
 import re
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
 
-_LINES = 60
-_DRAWN = re.compile(
-    r"\S {3,}\S|([^\w\s])\1{3,}|[\u2500-\u259f]"
-)  # columns, or lines and blocks of characters
+_MAX_LINES = 60  # of a text
+_UNKNOWN_WIDTH = 1000  # columns of a pane that is not on the screen yet
+# A drawing has words in columns, a repeated sign, or characters for boxes and blocks.
+_DRAWING = re.compile(r"\S {3,}\S|([^\w\s])\1{3,}|[\u2500-\u259f]")
 
 
 class NotesPane(TextPane):
-    """The texts that the scenario showed, the last of each title; then what its author says to try, by which key."""
+    """Shows the latest text of each title. After the run, it shows what its lesson says to try."""
 
     def __init__(self) -> None:
         super().__init__("Notes")
@@ -38,67 +38,80 @@ class NotesPane(TextPane):
 
     def show(self, run: RunSource, view: View) -> None:
         self._last = run, view
-        latest = {text.title: text.text for text in run.summary.texts}
-        alerts = list(map(alert_words, run.summary.alerts))
-        errors, shared = gpu_errors(run.summary), neighbour_notes(run.summary)
-        lines = list(_command_lines(run.summary))
-        lines += [Content.styled(sentence, "$text-error") for sentence in errors]
-        lines += [Content.styled(sentence, "$text-warning") for sentence in (*alerts, *shared)]
+        summary = run.summary
+        lines = list(_command_lines(summary))
+        errors = gpu_errors(summary)
+        lines += [Content.styled(words, "$text-error") for words in errors]
+        warnings = [*map(alert_words, summary.alerts), *neighbour_notes(summary)]
+        lines += [Content.styled(words, "$text-warning") for words in warnings]
+        latest = {text.title: text.text for text in summary.texts}
         for title, text in latest.items():
-            lines += [to_content(title, 200, "bold")] if title else []
-            lines += self._of_text(text)
+            if title:
+                lines.append(to_content(title, 200, "bold"))
+            lines += self._text_lines(text)
+        has_notes = bool(latest or warnings or errors)
         if run.is_over and self.next_steps.text:
-            lines += [Content(""), heading("Try next")] if lines else []
-            lines += (row for line in self._to_try() for row in self._flowing(line))
-        is_command = bool(run.summary.run and run.summary.run.command)
-        title = "Command" if is_command else "Notes" if latest or errors or alerts or shared else ""
-        self.entitle(Content(title or "Try next"))
+            if lines:
+                lines += [Content(""), heading("Try next")]
+            for line in self._next_step_lines():
+                lines += self._wrap(line)
+        self.entitle(Content(_title(summary, has_notes=has_notes)))
         self.put(lines)
 
-    def _flowing(self, line: Content) -> list[Content]:
-        """Return a line as its language is broken; one of English is left to the pane."""
-        return (
-            [line]
-            if line.plain.isascii()
-            else wrap_lines(line, max((self.content_size.width or 1000) - 1, 8))
-        )
+    def _wrap(self, line: Content) -> list[Content]:
+        """Return a line wrapped as its language requires. English is left to the pane."""
+        if line.plain.isascii():
+            return [line]
+        return wrap_lines(line, max((self.content_size.width or _UNKNOWN_WIDTH) - 1, 8))
 
-    def _of_text(self, text: str) -> list[Content]:
-        """Return the lines of a text; those of a drawing end with the pane, because wrapped they would stand beside nothing."""
-        lines = [*coloured(text.splitlines())]
-        if (width := self.scrollable_content_region.width) and _DRAWN.search(text):
+    def _text_lines(self, text: str) -> list[Content]:
+        """Return the lines of a text. A drawing is cut at the edge of the pane.
+
+        If its lines were wrapped, parts that belong together would not be below each other.
+        """
+        lines = list(coloured(text.splitlines()))
+        width = self.scrollable_content_region.width
+        if width and _DRAWING.search(text):
             lines = [line.truncate(width, ellipsis=True) for line in lines]
-        more = (
-            [Content.styled(f"… and {plural(len(lines) - _LINES, 'line')} more", "$text-muted")]
-            if len(lines) > _LINES
-            else []
-        )
-        return lines[:_LINES] + more
+        hidden = len(lines) - _MAX_LINES
+        if hidden <= 0:
+            return lines
+        more = Content.styled(f"… and {plural(hidden, 'line')} more", "$text-muted")
+        return [*lines[:_MAX_LINES], more]
 
-    def _to_try(self) -> Iterator[Content]:
+    def _next_step_lines(self) -> Iterator[Content]:
+        """Yield what to try next, each step behind the keys that open its form."""
         for block in blocks(self.next_steps.text):
             if block.kind == "note":
                 yield Content.styled(f"  {block.text}", "$text-muted")
                 continue
-            keys = [
-                str(key)
-                for key, option in enumerate(self.next_steps.options, 1)
-                if f"`{option.name}`" in block.text
-            ]
-            sign = (
-                Content.styled(",".join(keys), "bold $text-accent")
-                if keys
-                else Content("▸" if block.kind == "item" else "")
-            )
-            yield Content.assemble(sign, " " if sign else "", inline(block.text))
+            keys = []
+            for key, option in enumerate(self.next_steps.options, 1):
+                if f"`{option.name}`" in block.text:
+                    keys.append(str(key))
+            if keys:
+                sign = Content.styled(",".join(keys), "bold $text-accent")
+                yield Content.assemble(sign, " ", inline(block.text))
+            elif block.kind == "item":
+                yield Content.assemble("▸ ", inline(block.text))
+            else:
+                yield inline(block.text)
+
+
+def _title(summary: RunSummary, *, has_notes: bool) -> str:
+    if summary.run and summary.run.command:
+        return "Command"
+    return "Notes" if has_notes else "Try next"
 
 
 def _command_lines(summary: RunSummary) -> Iterator[Content]:
-    """Yield what was run, of a command of the user's, and why nothing of its steps is known where that is so."""
+    """Yield the user's command, its arms, and why its steps were not measured."""
     run = summary.run
     if run is None or not run.command:
         return
     yield Content.assemble(("$ ", "$text-muted"), to_content(short(run.command), 2000, "bold"))
-    yield from (to_content(f"  {arm}", 2000) for arm in arms_of(run))
-    if why := summary.unavailable.get("steps"):
-        yield to_content(f"steps not measured: {why}", 600, "$text-warning")
+    for arm in arms_of(run):
+        yield to_content(f"  {arm}", 2000)
+    reason = summary.unavailable.get("steps")
+    if reason:
+        yield to_content(f"steps not measured: {reason}", 600, "$text-warning")

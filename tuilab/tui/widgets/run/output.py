@@ -1,4 +1,4 @@
-"""What a run printed, and the stages it went through."""
+"""The stages of a run and the lines that it printed."""
 
 from collections.abc import Iterator
 
@@ -15,11 +15,12 @@ from tuilab.tui.state.run_source import Replay, RunSource
 from tuilab.tui.state.view import View
 from tuilab.tui.widgets.pane import TextPane
 
-_MOST = 600  # lines
+_MAX_LINES = 600
+_WITHOUT_TIMES = "printed lines have no times: they are shown at the end of the replay"
 
 
 class OutputPane(TextPane):
-    """The stages with their times, then the last lines that were printed; errors stand out."""
+    """The stages with their times, then the last printed lines. Errors stand out."""
 
     is_followed = True
 
@@ -28,63 +29,57 @@ class OutputPane(TextPane):
         self.stage_at_cursor: int | None = None
 
     def show(self, run: RunSource, view: View) -> None:
-        at = _stage_at(run.summary, view.cursor_t)
-        stages, first_t = run.summary.stages, run.summary.first_t
-        lines = [
-            _stage_line(stage, first_t, is_at_cursor=number == at)
-            for number, stage in enumerate(stages)
-        ]
+        cursor_stage = _stage_at(run.summary, view.cursor_t)
+        first_t = run.summary.first_t
+        lines = []
+        for number, stage in enumerate(run.summary.stages):
+            lines.append(_stage_line(stage, first_t, is_at_cursor=number == cursor_stage))
         if isinstance(run, Replay) and not run.is_over:
-            lines.append(
-                Content.styled(
-                    "printed lines have no times: they are shown at the end of the replay",
-                    "$text-muted",
-                )
-            )
+            lines.append(Content.styled(_WITHOUT_TIMES, "$text-muted"))
         else:
-            lines += self._printed(run)
-        left_out = max(len(lines) - _MOST, 0)
+            lines += self._printed_lines(run)
+        left_out = max(len(lines) - _MAX_LINES, 0)
         if left_out:
-            lines[left_out] = Content.styled(
-                f"{plural(left_out + 1, 'line')} above; v shows all kept output", "$text-muted"
-            )
+            # The sentence takes the place of one more line.
+            words = f"{plural(left_out + 1, 'line')} above; v shows all kept output"
+            lines[left_out] = Content.styled(words, "$text-muted")
         self.put(lines[left_out:] or [Content.styled("nothing printed", "$text-muted")])
-        if at is not None and at != self.stage_at_cursor:
-            self.call_after_refresh(self.scroll_to, y=max(at - left_out - 1, 0), animate=False)
-        self.stage_at_cursor = at
+        if cursor_stage is not None and cursor_stage != self.stage_at_cursor:
+            y = max(cursor_stage - left_out - 1, 0)
+            self.call_after_refresh(self.scroll_to, y=y, animate=False)
+        self.stage_at_cursor = cursor_stage
 
-    def _printed(self, run: RunSource) -> Iterator[Content]:
-        """Yield the last lines of each stream; above those that are not all, what is left out, and where more of it is."""
+    def _printed_lines(self, run: RunSource) -> Iterator[Content]:
+        """Yield the last lines of each stream.
+
+        If they are not all, the lines above them say what is left out and where all output is.
+        """
         self.beyond = ""
         for stream, style in zip(STREAMS, ("", "$text-warning"), strict=True):
             path = run.run_dir / f"{stream}.log"
             seam = seam_of(path, run.summary)
-            found = tail(path, seam)
-            if not found.is_whole:
+            output = tail(path, seam)
+            if not output.is_whole:
+                what = "all of it"
                 if seam:
+                    what = "all kept output"
                     yield to_content(seam.words, 500, "$text-warning")
-                what = "all kept output" if seam else "all of it"
-                yield to_content(
-                    f"the end of {size(found.bytes_total)}; v shows {what}: {path}",
-                    500,
-                    "$text-muted",
-                )
+                words = f"the end of {size(output.bytes_total)}; v shows {what}: {path}"
+                yield to_content(words, 500, "$text-muted")
                 self.beyond = "; only the end was searched, v shows all kept output"
-            yield from coloured(found.lines, style)
+            yield from coloured(output.lines, style)
 
 
 def _stage_at(summary: RunSummary, t: int | None) -> int | None:
-    """Return the number of the stage that a moment was in; None before the first, or without a moment."""
+    """Return the number of the stage at a moment; None before the first, or without a moment."""
     if t is None:
         return None
-    return max(
-        (number for number, stage in enumerate(summary.stages) if stage.t <= t), default=None
-    )
+    begun = [number for number, stage in enumerate(summary.stages) if stage.t <= t]
+    return max(begun, default=None)
 
 
 def _stage_line(stage: StageEntered, first_t: int, *, is_at_cursor: bool) -> Content:
-    time = f"{(stage.t - first_t) / 1e9:7.1f} s "
+    elapsed_s = (stage.t - first_t) / 1e9
+    sign_style = "$text-accent" if is_at_cursor else ""
     name = to_content(stage.name, 200, "bold $text-accent" if is_at_cursor else "")
-    return Content.assemble(
-        (time, "$text-muted"), ("▸ ", "$text-accent" if is_at_cursor else ""), name
-    )
+    return Content.assemble((f"{elapsed_s:7.1f} s ", "$text-muted"), ("▸ ", sign_style), name)

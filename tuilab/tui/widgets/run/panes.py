@@ -1,6 +1,6 @@
-"""The panes of the Run screen side by side: as many as there is something to show for, each told the run and the view."""
+"""The panes of the Run screen: one for each thing that there is something to show of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal
@@ -27,9 +27,22 @@ from tuilab.tui.widgets.run.pictures import PicturesPane
 from tuilab.tui.widgets.run.series import ChartPane, MemoryPane, SeriesPane, bad_names, names_of
 from tuilab.tui.widgets.run.timings import TimingsPane
 
+_PADDING = 4  # columns of a pane for its frame and its padding
+_KINDS: dict[str, Callable[[], Pane]] = {
+    "failure": FailurePane,
+    "claims": ClaimsPane,
+    "memory": MemoryPane,
+    "gpu": GpuPane,
+    "timings": TimingsPane,
+    "figures": FiguresPane,
+    "pictures": PicturesPane,
+    "notes": NotesPane,
+    "output": OutputPane,
+}
+
 
 class Panes(Container):
-    """As many panes as the run has something to show for; what does not fit is scrolled to."""
+    """A grid of panes. It scrolls if it is higher than the screen."""
 
     DEFAULT_CSS = """
     Panes { layout: grid; grid-size: 2; height: 1fr; overflow-y: auto; scrollbar-size: 1 1; }
@@ -40,16 +53,19 @@ class Panes(Container):
         self._panes: dict[str, Pane] = {}
         self._shown: tuple[RunSource, View] | None = None
         self._has_next_steps = False
-        self._needs: dict[
-            str, int
-        ] = {}  # the lines of texts and figures: of a run that goes on the most so far
-        self._arranged: tuple[Arrangement, list[str], int] | None = None
-        self.behind = Overlays()  # the runs whose curves lie behind those of this one
+        # The lines that texts and figures need. They never shrink, so that the panes do not jump.
+        self._needs: dict[str, int] = {}
+        self._arranged: tuple[Arrangement, list[str], int] | None = None  # as it was applied last
+        self.overlays = Overlays()
 
     def show(
-        self, run: RunSource, view: View, next_steps: NextSteps, before: Mapping[str, str]
+        self, run: RunSource, view: View, next_steps: NextSteps, earlier: Mapping[str, str]
     ) -> None:
-        """Show a run, in the panes that it needs now; when it is over, what to try next, and how often it was judged before."""
+        """Show a run in the panes that it needs now.
+
+        For a finished run, `next_steps` are what to try next, and `earlier` says by claim how often
+        it was judged before.
+        """
         self._shown = run, view
         self._has_next_steps = bool(run.is_over and next_steps.text)
         self._arrange()
@@ -57,38 +73,40 @@ class Panes(Container):
             if isinstance(pane, NotesPane):
                 pane.next_steps = next_steps
             if isinstance(pane, ClaimsPane):
-                pane.before = before
+                pane.earlier = earlier
             if isinstance(pane, SeriesPane):
-                pane.behind = self.behind
+                pane.overlays = self.overlays
             pane.show(run, view)
-        if self._has_grown():
+        if self._update_needs():
             self._arrange()
 
-    def show_behind(self) -> None:
-        """Show what lies behind the curves, which has changed."""
+    def show_overlays(self) -> None:
+        """Draw the charts again: other runs are overlaid now."""
         for pane in self._panes.values():
             if self._shown and isinstance(pane, SeriesPane):
                 pane.show(*self._shown)
 
     def fit(self) -> None:
-        """Share the room anew: there is more of it, or less."""
+        """Arrange the panes for a new size of the screen."""
         self._needs.clear()
-        self._has_grown()
+        self._update_needs()
         self._arrange()
 
+    # ---- what is shown
+
     @property
-    def room(self) -> GridSize:
-        """The room that there is."""
+    def grid_size(self) -> GridSize:
+        """The size of the screen."""
         return GridSize(*self.screen.size)
 
     @property
     def names(self) -> list[str]:
-        """The names that were logged so far, whether they have a chart or not."""
+        """The metrics that were logged so far, with or without a chart now."""
         return names_of(self._shown[0].summary) if self._shown else []
 
     @property
     def bad_names(self) -> list[str]:
-        """The names of which a value is no number, whether they have a chart or not."""
+        """The metrics with a NaN or an Inf, with or without a chart now."""
         if self._shown is None:
             return []
         bad = bad_names(self._shown[0].summary)
@@ -100,12 +118,15 @@ class Panes(Container):
         return self._shown[0].summary.repeats_with() if self._shown else []
 
     def named(self, name: str) -> Pane | None:
-        """Return the pane of a name, if there is one."""
+        """Return the pane of a name; None if there is none."""
         return self._panes.get(name)
 
     def name_of(self, pane: Pane) -> str:
-        """Return the name of a pane."""
-        return next((name for name, one in self._panes.items() if one is pane), "")
+        """Return the name of a pane; nothing if the pane is gone."""
+        for name, shown_pane in self._panes.items():
+            if shown_pane is pane:
+                return name
+        return ""
 
     @property
     def every(self) -> Sequence[Pane]:
@@ -119,77 +140,82 @@ class Panes(Container):
 
     @property
     def focused(self) -> Pane | None:
-        """The pane that has the focus, else the first."""
+        """The focused pane; if no pane has the focus, the first pane."""
         focused = self.screen.focused
-        return focused if isinstance(focused, Pane) else next(iter(self._panes.values()), None)
+        if isinstance(focused, Pane):
+            return focused
+        return next(iter(self._panes.values()), None)
 
     @property
     def focused_chart(self) -> Chart | None:
-        """The chart that has the focus, else the first."""
+        """The focused chart; if no chart has the focus, the first chart."""
         focused = self.screen.focused
-        return focused.chart if isinstance(focused, ChartPane) else next(iter(self.charts), None)
+        if isinstance(focused, ChartPane):
+            return focused.chart
+        return next(iter(self.charts), None)
 
-    def _has_grown(self) -> bool:
-        """Say whether a text needs more lines than before: it is not told of fewer, so that the panes do not jump."""
-        before = dict(self._needs)
-        if self._arranged is not None:
-            spans, room = self._arranged[0].spans, self.room
-            for name, most in TEXTS.items():
-                if isinstance(pane := self._panes.get(name), TextPane):
-                    lines = pane.lines_at(room.width * spans[name] // room.columns - 4)
-                    self._needs[name] = max(self._needs.get(name, 1), min(lines, most))
-            if isinstance(pane := self._panes.get("figures"), FiguresPane):
-                self._needs["figures"] = pane.lines_at(
-                    room.width * spans["figures"] // room.columns - 4
-                )
-        return self._needs != before
+    # ---- where the panes are
+
+    def _update_needs(self) -> bool:
+        """Measure the lines that texts and figures need. Return whether a need has changed."""
+        if self._arranged is None:
+            return False
+        old_needs = dict(self._needs)
+        for name, most in TEXTS.items():
+            pane = self._panes.get(name)
+            if isinstance(pane, TextPane):
+                lines = min(pane.lines_at(self._width_of(name)), most)
+                self._needs[name] = max(self._needs.get(name, 1), lines)
+        figures = self._panes.get("figures")
+        if isinstance(figures, FiguresPane):
+            self._needs["figures"] = figures.lines_at(self._width_of("figures"))
+        return self._needs != old_needs
+
+    def _width_of(self, name: str) -> int:
+        """Return the columns within a pane as it was arranged last."""
+        assert self._arranged is not None
+        size = self.grid_size
+        return size.width * self._arranged[0].spans[name] // size.columns - _PADDING
 
     def _arrange(self) -> None:
-        """Put the panes in their places; those that there were keep what they show."""
+        """Put the panes in their places. Panes that stay keep their content."""
         if self._shown is None:
             return
-        (run, view), room = self._shown, self.room
-        names = view.charts(names_of(run.summary), room.most_charts)
-        wanted = arrange(run.summary, names, room, self._needs, has_notes=self._has_next_steps)
-        arranged = wanted, [*wanted.spans], room.columns  # spans are the same in another order
+        run, view = self._shown
+        size = self.grid_size
+        names = view.charts(names_of(run.summary), size.most_charts)
+        arrangement = arrange(run.summary, names, size, self._needs, has_notes=self._has_next_steps)
+        # The order is compared as well: dicts with another order are equal.
+        arranged = arrangement, list(arrangement.spans), size.columns
         if arranged == self._arranged:
             return
         self._arranged = arranged
-        for name in self._panes.keys() - wanted.spans.keys():
+        for name in self._panes.keys() - arrangement.spans.keys():
             self._panes.pop(name).remove()
-        for name, span in wanted.spans.items():
-            pane = self._panes.get(name) or self._make(name)
+        panes = {}
+        for name, span in arrangement.spans.items():
+            pane = self._panes.get(name) or _make_pane(name)
             pane.styles.column_span = span
-            pane.styles.row_span = 2 if name in wanted.tall else 1
+            pane.styles.row_span = 2 if name in arrangement.tall else 1
             if pane.parent is None:
                 self.mount(pane)
-            self._panes[name] = pane
-        self._panes = {name: self._panes[name] for name in wanted.spans}
-        order: dict[Widget, int] = {pane: place for place, pane in enumerate(self._panes.values())}
-        self.sort_children(key=lambda child: order.get(child, len(order)))
-        self.styles.grid_size_columns = room.columns
-        self.styles.grid_rows = wanted.rows
+            panes[name] = pane
+        self._panes = panes
+        places: dict[Widget, int] = {pane: place for place, pane in enumerate(panes.values())}
+        self.sort_children(key=lambda child: places.get(child, len(places)))
+        self.styles.grid_size_columns = size.columns
+        self.styles.grid_rows = arrangement.rows
 
-    def _make(self, name: str) -> Pane:
-        kind, _, rest = name.partition(" ")
-        if kind == "series":
-            return SeriesPane(rest)
-        kinds = {
-            "failure": FailurePane,
-            "claims": ClaimsPane,
-            "memory": MemoryPane,
-            "gpu": GpuPane,
-            "timings": TimingsPane,
-            "figures": FiguresPane,
-            "pictures": PicturesPane,
-            "notes": NotesPane,
-            "output": OutputPane,
-        }
-        return kinds[kind]()
+
+def _make_pane(name: str) -> Pane:
+    kind, _, metric = name.partition(" ")
+    if kind == "series":
+        return SeriesPane(metric)
+    return _KINDS[kind]()
 
 
 class ChartsLine(Horizontal):
-    """Hidden while every chart is shown and nothing is typed."""
+    """Counts and filters the charts. Hidden while there is no filter and all charts fit."""
 
     DEFAULT_CSS = """
     ChartsLine { height: 1; display: none; background: $surface; }
@@ -201,50 +227,52 @@ class ChartsLine(Horizontal):
     def __init__(self) -> None:
         super().__init__()
         self.filter = FilterLine("words in chart names")
-        self._recalled = ""  # words of another time
-        self._words = Content("")
-        self._told = Static(self._words)
+        self._recalled_words = ""  # of the filter when this scenario was open last time
+        self._shown_text = Content("")
+        self._text = Static(self._shown_text)
 
     def compose(self) -> ComposeResult:
-        yield self._told
+        yield self._text
         yield self.filter
 
     def open(self) -> None:
-        """Type words."""
+        """Focus the filter."""
         self.add_class("is-needed")
         self.filter.open()
 
     def recall(self, words: str) -> None:
-        """Show the words that charts of this scenario were narrowed by last time."""
-        self._recalled = words
+        """Show the filter that charts of this scenario had last time."""
+        self._recalled_words = words
         self.filter.put(words)
 
-    def tell(self, names: Sequence[str], view: View, most: int) -> None:
-        """Tell which of the charts of some names are shown."""
+    def show(self, names: Sequence[str], view: View, most: int) -> None:
+        """Show which of the charts of these metrics are shown, `most` at a time."""
         is_open = self.filter.has_class("is-open")
         self.set_class(len(names) > most or bool(view.words) or is_open, "is-needed")
-        words = charts_words(names, view, most)
-        if view.words and view.words == self._recalled:
-            words += Content.assemble(
+        text = charts_words(names, view, most)
+        if view.words and view.words == self._recalled_words:
+            text += Content.assemble(
                 "  as last time;", ("  esc", "bold $text-accent"), (" shows all", "$text-muted")
             )
-        if words != self._words:
-            self._words = words
-            self._told.update(words)
+        if text != self._shown_text:
+            self._shown_text = text
+            self._text.update(text)
 
 
 def charts_words(names: Sequence[str], view: View, most: int) -> Content:
     """Return which charts are shown, of how many, and the keys that lead to the others."""
-    at, matching = view.page_of(names, most), len(view.matching(names))
+    shown = view.page_of(names, most)
+    matching = len(view.matching(names))
     if not matching:
         return Content.styled(f"none of {plural(len(names), 'chart')} matches", "$text-warning")
-    first = (
-        f"charts {at.start + 1}-{at.stop} of {matching}"
-        if len(at) > 1
-        else f"chart {at.stop} of {matching}"
-    )
-    more = f", {len(names)} in all" if matching < len(names) else ""
-    keys = [("  < >", "bold $text-accent"), (" page", "$text-muted")] if matching > most else []
+    words = f"chart {shown.stop} of {matching}"
+    if len(shown) > 1:
+        words = f"charts {shown.start + 1}-{shown.stop} of {matching}"
+    if matching < len(names):
+        words += f", {len(names)} in all"
+    keys = []
+    if matching > most:
+        keys += [("  < >", "bold $text-accent"), (" page", "$text-muted")]
     if not view.words:
         keys += [("  /", "bold $text-accent"), (" filter", "$text-muted")]
-    return Content.assemble(first + more, *keys)
+    return Content.assemble(words, *keys)

@@ -1,4 +1,6 @@
-"""The pictures that a scenario showed: small arrays as coloured cells, beside each other and in rows below."""
+"""The pictures that a scenario showed: small arrays as coloured cells, in rows."""
+
+import math
 
 from textual.app import ComposeResult
 from textual.content import Content
@@ -12,12 +14,13 @@ from tuilab.tui.state.view import View
 from tuilab.tui.widgets.drawing import Drawing, Paint
 from tuilab.tui.widgets.pane import Pane
 
-_MOST = 48
-_LEAST_WIDTH, _LEAST_HEIGHT = 16, 7
+_MAX_PICTURES = 48
+_MIN_WIDTH = 16
+_MIN_HEIGHT = 7
 
 
 class PicturesPane(Pane):
-    """The last picture of each title and arm; what has no room is scrolled to."""
+    """Shows the last picture of each title and arm. It scrolls if there is no room for all."""
 
     DEFAULT_CSS = """
     PicturesPane { layout: grid; grid-gutter: 0 1; overflow-y: auto; }
@@ -31,28 +34,29 @@ class PicturesPane(Pane):
         yield from ()
 
     def show(self, run: RunSource, view: View) -> None:
-        images = dict(list(run.summary.images.items())[:_MOST])
-        for key, image in images.items():
+        images = list(run.summary.images.items())
+        for key, image in images[:_MAX_PICTURES]:
             if key not in self._drawings:
                 self._drawings[key] = Drawing()
                 self.mount(self._drawings[key])
                 self._share_room()
             self._drawings[key].show(_painter(image), (image.t, image.cells[:64], image.step))
-        hidden = len(run.summary.images) - len(images)
-        self.note(Content(f"{hidden} more in the report" if hidden else ""))
+        hidden = len(images) - _MAX_PICTURES
+        self.note(Content(f"{hidden} more in the report" if hidden > 0 else ""))
 
     def on_resize(self) -> None:
         self._share_room()
 
     def _share_room(self) -> None:
-        """Put as many beside each other as can be made out, and give the rows the height that there is."""
-        room, count = self.content_size, len(self._drawings)
-        if not count or not room:
+        """Put as many next to each other as can be made out, and share the height of the pane."""
+        size = self.content_size
+        count = len(self._drawings)
+        if not count or not size:
             return
-        columns = min(count, max(room.width // _LEAST_WIDTH, 1))
-        rows = -(-count // columns)
+        columns = min(count, max(size.width // _MIN_WIDTH, 1))
+        rows = math.ceil(count / columns)
         self.styles.grid_size_columns = columns
-        self.styles.grid_rows = str(max(room.height // rows, min(_LEAST_HEIGHT, room.height)))
+        self.styles.grid_rows = str(max(size.height // rows, min(_MIN_HEIGHT, size.height)))
 
 
 def _painter(image: ImageShown) -> Paint:

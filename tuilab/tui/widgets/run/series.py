@@ -1,5 +1,6 @@
-"""The lines of a run: one pane for each name that was logged, and one for memory, the same chart in all of them."""
+"""Charts of a run: one pane for each metric that was logged, and one for memory."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from textual.app import ComposeResult
@@ -8,6 +9,7 @@ from textual.content import Content
 from tuilab.drawings.linechart import Guide
 from tuilab.record.gpus.own_gpus import memory_lines, memory_title, other_gpus
 from tuilab.record.planned_end import planned_end
+from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
 from tuilab.record.usage import IDLE
 from tuilab.text.display import plural, show
@@ -18,8 +20,8 @@ from tuilab.tui.state.view import View
 from tuilab.tui.widgets.chart import Chart, Curves
 from tuilab.tui.widgets.pane import Pane
 
-_LEARNED = "backward root"  # what a command of the user's learns from
-MEMORY = "memory"  # the chart of it: its seconds are those of the other things that have no steps
+_LEARNED = "backward root"  # the metric that a user's command minimises
+MEMORY = "memory"  # the chart whose window of seconds holds for panes without steps as well
 _GUIDES = (Guide(65504.0, "fp16 max"), Guide(3.4028235e38, "fp32 max"))
 
 
@@ -39,116 +41,144 @@ class ChartPane(Pane):
 
 
 class SeriesPane(ChartPane):
-    """All series of one name: every arm, every repeat."""
+    """Shows all series of one metric: every arm, every repeat."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"series {name}")
         self.series_name = name
-        self.behind = Overlays()
+        self.overlays = Overlays()
         self._end: float | None = None  # the last step that is expected
 
     def show(self, run: RunSource, view: View) -> None:
         summary = run.summary
-        every = [one for one in summary.series.values() if one.name == self.series_name]
         repeats = summary.repeats_with(self.series_name)
         repeat = view.repeat if view.repeat in repeats else 0
-        found = [one for one in every if not repeat or summary.repeat_of(one.writer) == repeat]
-        others = [
-            OverlaidCurve("", one, summary.first_t)
-            for one in every
-            if repeat and summary.repeat_of(one.writer) != repeat
-        ]
+        in_front, behind = self._split_by_repeat(summary, repeat)
+        if view.has_others:
+            behind += self.overlays.curves(self.series_name)
+        self._end = planned_end(summary, in_front, self._end)
         axes = summary.axes_of(self.series_name)
-        self._end = planned_end(summary, found, self._end)
+        unit = unit_of(self.series_name)
+        has_arms = any(series.arm for series in in_front)
         curves = Curves(
-            tuple(found),
-            tuple(one.arm for one in found),
-            owners=tuple(summary.owners_of([one.writer for one in found])),
-            order=tuple(run.arms) if any(one.arm for one in found) else (),
+            tuple(in_front),
+            tuple(series.arm for series in in_front),
+            owners=tuple(summary.owners_of([series.writer for series in in_front])),
+            order=tuple(run.arms) if has_arms else (),
             title=show(axes.y or self.series_name, 200),
-            unit=unit_of(self.series_name) if found else "",
+            unit=unit if in_front else "",
             axes=axes,
-            starts=(summary.first_t,) * len(found),
+            starts=(summary.first_t,) * len(in_front),
             x_end=self._end,
             is_over=run.is_over,
-            guides=() if unit_of(self.series_name) else _GUIDES,
-            others=(*others, *(self.behind.curves(self.series_name) if view.has_others else [])),
+            guides=() if unit else _GUIDES,
+            others=tuple(behind),
         )
         self.chart.show_curves(curves, view)
-        bad = sum(one.bad_count for one in found)
-        told = [(f"{bad} NaN or Inf", "$text-error")] if bad else []
-        told += [(f"repeat {repeat} of {repeats[-1]}", "")] if repeat else []
-        self.note(Content("  ").join(Content.styled(*one) for one in told))
+        self._show_note(in_front, repeat, repeats)
+
+    def _split_by_repeat(
+        self, summary: RunSummary, repeat: int
+    ) -> tuple[list[Series], list[OverlaidCurve]]:
+        """Return the series of a repeat, and those of other repeats, which are dimmed behind them.
+
+        For repeat 0, all series are in front.
+        """
+        in_front = []
+        behind = []
+        for series in summary.series.values():
+            if series.name != self.series_name:
+                continue
+            if not repeat or summary.repeat_of(series.writer) == repeat:
+                in_front.append(series)
+            else:
+                behind.append(OverlaidCurve("", series, summary.first_t))
+        return in_front, behind
+
+    def _show_note(self, in_front: Sequence[Series], repeat: int, repeats: Sequence[int]) -> None:
+        """Show the number of NaN and Inf, and which repeat is in front."""
+        words = []
+        bad = sum(series.bad_count for series in in_front)
+        if bad:
+            words.append(Content.styled(f"{bad} NaN or Inf", "$text-error"))
+        if repeat:
+            words.append(Content(f"repeat {repeat} of {repeats[-1]}"))
+        self.note(Content("  ").join(words))
 
 
 class MemoryPane(ChartPane):
-    """Memory along time: of the processes of the run, and of its GPUs."""
+    """Shows memory over time: of the processes of the run, and of its GPUs."""
 
     def __init__(self) -> None:
         super().__init__(MEMORY)
 
     def show(self, run: RunSource, view: View) -> None:
         summary = run.summary
-        found = memory_lines(summary, has_others=view.has_other_gpus)
-        title, has_gpus = memory_title(summary, has_others=view.has_other_gpus), len(found) > 1
-        self.entitle(Content(title) if has_gpus else None)  # the names of its lines need the room
+        has_others = view.has_other_gpus
+        lines = memory_lines(summary, has_others=has_others)
+        title = memory_title(summary, has_others=has_others)
+        has_gpus = len(lines) > 1
+        # With several lines, the legend takes the room of the title within the chart.
+        self.entitle(Content(title) if has_gpus else None)
+        no_sample = "no sample was taken" if run.is_over else "no sample yet"
         curves = Curves(
-            tuple(series for _, series in found),
-            tuple(name for name, _ in found),
-            owners=tuple(summary.owners_of([series.writer for _, series in found])),
+            tuple(series for _, series in lines),
+            tuple(name for name, _ in lines),
+            owners=tuple(summary.owners_of([series.writer for _, series in lines])),
             title="" if has_gpus else title,
             unit="bytes",
-            starts=(summary.first_t,) * len(found),
+            starts=(summary.first_t,) * len(lines),
             has_steps=False,
             is_over=run.is_over,
-            empty=summary.unavailable.get(
-                "sampler", "no sample was taken" if run.is_over else "no sample yet"
-            ),
+            empty=summary.unavailable.get("sampler", no_sample),
             untold=IDLE,
         )
-        self.chart.show_curves(
-            curves, replace(view, is_log=False, is_smooth=False, is_smoother=False)
-        )
-        note = memory_note(summary, has_others=view.has_other_gpus)
-        if (
-            run.is_over and found and found[0][1].highs
-        ):  # the last value is that of processes that were about to end
-            of = "" if len(found) == 1 else f" of {found[0][0]}"
-            brief = note.partition(" (")[
-                0
-            ]  # what was looked for has been told while it went on, and is in the result
-            note = "  ".join(filter(None, [f"peak{of} {size(max(found[0][1].highs))}", brief]))
+        linear_view = replace(view, is_log=False, is_smooth=False, is_smoother=False)
+        self.chart.show_curves(curves, linear_view)
+        note = memory_note(summary, has_others=has_others)
+        if run.is_over and lines and lines[0][1].highs:
+            note = _with_peak(lines, note)
         self.note(Content.styled(show(note, 200), "$text-muted"))
 
 
+def _with_peak(lines: Sequence[tuple[str, Series]], note: str) -> str:
+    """Return a note about a finished run that begins with the peak of the first line.
+
+    The last value would be that of processes that were about to end. The reason in brackets why no
+    GPU is shown is left out, because it was shown while the run was running and is in the result.
+    """
+    name, series = lines[0]
+    owner = "" if len(lines) == 1 else f" of {name}"
+    peak = f"peak{owner} {size(max(series.highs))}"
+    short_note = note.partition(" (")[0]
+    return f"{peak}  {short_note}" if short_note else peak
+
+
 def memory_note(summary: RunSummary, *, has_others: bool) -> str:
-    """Return what the chart of memory leaves out, or why no GPU is in it."""
+    """Return which GPUs the chart of memory leaves out, or why no GPU is in it."""
     if not summary.gpus:
-        return gpu_reason(summary)
-    others = len(other_gpus(summary))
-    return f"{plural(others, 'other GPU')}: d" if others and not has_others else ""
-
-
-def gpu_reason(summary: RunSummary) -> str:
-    """Return why no GPU is shown."""
-    return summary.unavailable.get("gpu", "")
+        return summary.unavailable.get("gpu", "")
+    hidden = len(other_gpus(summary))
+    if not hidden or has_others:
+        return ""
+    return f"{plural(hidden, 'other GPU')}: d"
 
 
 def bad_names(summary: RunSummary) -> set[str]:
-    """Return the names of which a value is no number."""
-    return {one.name for one in summary.series.values() if one.bad_count}
+    """Return the metrics with a NaN or an Inf."""
+    return {series.name for series in summary.series.values() if series.bad_count}
 
 
 def names_of(summary: RunSummary) -> list[str]:
-    """Return the names that were logged, losses first, the others in the order in which they came.
+    """Return the metrics: losses first, the others in the order in which they were first logged.
 
-    Of a command of the user's, what it learns comes before what its steps take.
+    For a user's command, the times of its steps come last.
     """
     is_command = bool(summary.run and summary.run.command)
 
     def place(name: str) -> tuple[bool, bool]:
-        return not (
-            name.startswith(_LEARNED) or "loss" in name.lower()
-        ), is_command and name.endswith("_ms")
+        is_loss = name.startswith(_LEARNED) or "loss" in name.lower()
+        is_step_time = is_command and name.endswith("_ms")
+        return not is_loss, is_step_time
 
     return sorted(dict.fromkeys(name for name, _, _ in summary.series), key=place)
