@@ -132,14 +132,16 @@ def x_axis(
     return replace(axis, ticks=_ticks(axis, step, unit, is_short=not unit))
 
 
-def beginning(first: float, last: float) -> float:
+def axis_start(first: float, last: float) -> float:
     """Return where an axis of x begins: at 0 where the data is not far from it, while a run goes on and afterwards."""
     return 0.0 if 0 <= first <= 0.25 * last or first == 0 else first
 
 
-def grown(first: float, last: float, least: float, end: float | None = None) -> tuple[float, float]:
+def growing_range(
+    first: float, last: float, least: float, end: float | None = None
+) -> tuple[float, float]:
     """Return a range for data that still grows: up to its known `end`, or further in steps, so that it changes rarely."""
-    low = beginning(first, last)
+    low = axis_start(first, last)
     if end is not None and math.isfinite(end) and end >= last and end > low:
         return low, end
     span = (

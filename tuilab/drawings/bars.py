@@ -19,7 +19,7 @@ def unit_of_bars(bars: BarsShown) -> str:
     return "bytes" if bars.unit == "B" else show(bars.unit, 20)
 
 
-def reach_of(values: Sequence[float]) -> tuple[float, float]:
+def find_axis_ends(values: Sequence[float]) -> tuple[float, float]:
     """Return the ends of the axis that bars share; 0 is between them."""
     known = [value for value in values if math.isfinite(value)]
     return min(0.0, *known, 0.0), max(0.0, *known, 0.0)
@@ -32,7 +32,7 @@ def share_of(value: float, reach: tuple[float, float]) -> float:
     return (value / 2 - low / 2) / span if span > 0 else 0.0
 
 
-def bar_of(columns: float, symbols: Symbols) -> str:
+def make_bar(columns: float, symbols: Symbols) -> str:
     """Return a bar of so many columns, to an eighth of one where there are characters for that."""
     eighths = round(columns * 8)
     whole, rest = divmod(eighths, 8) if symbols.is_utf8 else (round(eighths / 8), 0)
@@ -50,7 +50,7 @@ def draw_bars(bars: BarsShown, width: int, symbols: Symbols = BRAILLE) -> Pictur
     names = [to_ascii(fit(show(name, 100), most), symbols) for name in bars.names]
     left = max((len(cell_codes(name)) for name in names), default=0) + 1
     room = width - left - right - 1
-    reach = reach_of(bars.values)
+    reach = find_axis_ends(bars.values)
     for y, (name, value, text) in enumerate(zip(names, bars.values, values, strict=True), 1):
         canvas.put(0, y, name, "label")
         if room >= _LEAST_ROOM:
@@ -80,7 +80,7 @@ def _put_bar(
         first = min(int(end), max(int(zero) - 1, 0))
         canvas.put(left + first, y, symbols.box * max(int(zero) - first, 1), ARMS[1])
         return
-    text = bar_of(end - int(zero), symbols)
+    text = make_bar(end - int(zero), symbols)
     if not text and value > 0:
         text = "▏" if symbols.is_utf8 else symbols.vertical  # however little, it is something
     canvas.put(left + int(zero), y, text, ARMS[0])

@@ -39,7 +39,7 @@ _ASCII = str.maketrans(
 )
 
 
-def tally(verdicts: Iterable[str]) -> list[tuple[str, int]]:
+def count_marks(verdicts: Iterable[str]) -> list[tuple[str, int]]:
     """Return how many of some verdicts have each mark, what holds first; what has no verdict is not counted."""
     counts = Counter(VERDICT_MARKS[verdict][0] for verdict in verdicts if verdict in VERDICT_MARKS)
     firsts = {VERDICT_MARKS[verdict][0]: verdict for verdict in reversed(Verdict)}
@@ -59,7 +59,7 @@ class Style(NamedTuple):
 
     def tally(self, verdicts: Iterable[str]) -> str:
         """Return how many verdicts there are of each mark: `3 ✓ 1 ✗`."""
-        return " ".join(f"{count} {self.mark(verdict)}" for verdict, count in tally(verdicts))
+        return " ".join(f"{count} {self.mark(verdict)}" for verdict, count in count_marks(verdicts))
 
     def verdict(self, verdict: str, width: int = 0) -> str:
         """Return a verdict's name, padded and coloured."""

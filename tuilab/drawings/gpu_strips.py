@@ -3,9 +3,9 @@
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from tuilab.drawings.axis import beginning, grown
+from tuilab.drawings.axis import axis_start, growing_range
 from tuilab.drawings.lines import lines_of
-from tuilab.drawings.strips import Row, Strip, StripMarks, Words
+from tuilab.drawings.strips import Row, Strip, StripMarks, TextRow
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.record.events import GpuFound
 from tuilab.record.finding_words import others_words
@@ -14,7 +14,7 @@ from tuilab.record.summary import RunSummary
 from tuilab.text.display import show
 from tuilab.text.words import seconds
 
-Held = Mapping[str, Sequence[Throttled]]  # by NVML's UUID
+ThrottlingByGpu = Mapping[str, Sequence[Throttled]]  # by NVML's UUID
 
 _LEAST_SECONDS = 2.0  # that the axis of a run that goes on shows
 # metric -> what it is called, its unit, the value of a full column (None: what the GPU can), and whether a fall is what matters
@@ -26,7 +26,9 @@ _STRIPS = {
 }
 
 
-def held_down(summary: RunSummary, gpus: Sequence[GpuFound], throttling: Throttling) -> Held:
+def find_throttling(
+    summary: RunSummary, gpus: Sequence[GpuFound], throttling: Throttling
+) -> ThrottlingByGpu:
     """Return when the clocks of some GPUs were held down."""
     return {gpu.uuid: throttling.of(summary, gpu.uuid) for gpu in gpus}
 
@@ -36,13 +38,13 @@ def version_of(summary: RunSummary, gpus: Sequence[GpuFound]) -> Hashable:
     counts = [
         summary.resources[f"{gpu.uuid} {metric}"].count
         for gpu in gpus
-        for metric in known_metrics(summary, gpu)
+        for metric in recorded_metrics(summary, gpu)
     ]
     words = [tuple(_words(summary, gpu)) for gpu in gpus]
     return tuple(gpu.uuid for gpu in gpus), tuple(counts), len(summary.gpu_states), tuple(words)
 
 
-def strips_of(summary: RunSummary, gpus: Sequence[GpuFound], held: Held) -> list[Row]:
+def strips_of(summary: RunSummary, gpus: Sequence[GpuFound], held: ThrottlingByGpu) -> list[Row]:
     """Return the rows about some GPUs, each below its name where there are several."""
     return [
         row
@@ -53,15 +55,15 @@ def strips_of(summary: RunSummary, gpus: Sequence[GpuFound], held: Held) -> list
 
 def has_strips(summary: RunSummary) -> bool:
     """Say whether there is something to show of a GPU of the run."""
-    return any(gpu.found and known_metrics(summary, gpu.found) for gpu in own_gpus(summary))
+    return any(gpu.found and recorded_metrics(summary, gpu.found) for gpu in own_gpus(summary))
 
 
-def known_metrics(summary: RunSummary, gpu: GpuFound) -> list[str]:
+def recorded_metrics(summary: RunSummary, gpu: GpuFound) -> list[str]:
     """Return what a GPU has told of that."""
     return [metric for metric in _STRIPS if f"{gpu.uuid} {metric}" in summary.resources]
 
 
-def held_words(held: Held) -> str:
+def describe_throttling(held: ThrottlingByGpu) -> str:
     """Return what held clocks down, each reason with how long it did."""
     by_mask: dict[int, int] = {}
     for one in chain.from_iterable(held.values()):
@@ -84,17 +86,21 @@ def span_of(rows: Sequence[Row], *, is_over: bool) -> tuple[float, float]:
     if not lines:
         return 0.0, _LEAST_SECONDS
     first, last = min(float(line.xs[0]) for line in lines), max(line.last_x for line in lines)
-    return (beginning(first, last), last) if is_over else grown(first, last, _LEAST_SECONDS, None)
+    return (
+        (axis_start(first, last), last)
+        if is_over
+        else growing_range(first, last, _LEAST_SECONDS, None)
+    )
 
 
 def _rows(
     summary: RunSummary, gpu: GpuFound, held: Sequence[Throttled], *, has_heading: bool
 ) -> Iterator[Row]:
     if has_heading:
-        yield Words("", f"{gpu.label} {gpu.name}")
+        yield TextRow("", f"{gpu.label} {gpu.name}")
     lost, others = _words(summary, gpu)
     if lost:  # the last values below are old
-        yield Words("lost", lost)
+        yield TextRow("lost", lost)
     for look, metric in enumerate(_STRIPS):
         if series := summary.resources.get(f"{gpu.uuid} {metric}"):
             label, unit, top, is_least = _STRIPS[metric]
@@ -112,7 +118,7 @@ def _rows(
         ),
     )
     if others:
-        yield Words("others", others)
+        yield TextRow("others", others)
 
 
 def _words(summary: RunSummary, gpu: GpuFound) -> tuple[str, str]:

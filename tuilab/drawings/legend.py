@@ -9,7 +9,7 @@ from string import ascii_letters
 from typing import NamedTuple
 
 from tuilab.arrays import np
-from tuilab.drawings.lines import Line, by_look, is_untold, lasts, reading_at, step_at
+from tuilab.drawings.lines import Line, group_by_style, is_in_gap, last_values, reading_at, step_at
 from tuilab.drawings.picture import ARMS, Canvas, cell_codes, fit
 from tuilab.drawings.symbols import Symbols, to_ascii
 from tuilab.text.display import show, told_apart
@@ -59,22 +59,22 @@ def letter(look: int) -> str:
     return ascii_letters[(look + 26) % 52]
 
 
-def entries(
+def make_entries(
     lines: Sequence[Line],
     cursor: float | None,
     unit: str,
     *,
     is_timed: bool,
     is_log_x: bool = False,
-    untold: str = "",
+    gap_reason: str = "",
 ) -> list[LegendEntry]:
     """Return an entry for each look, with the value at the cursor, else the last; of several lines the range.
 
-    `untold` is why nothing could be told where that was looked for.
+    `gap_reason` is why nothing could be told where that was looked for.
     """
     found = []
-    for look, group in by_look(lines).items():
-        brief, value, full = _values(group, cursor, unit, untold)
+    for look, group in group_by_style(lines).items():
+        brief, value, full = _values(group, cursor, unit, gap_reason)
         bad = _bad(group, is_timed, is_log_x)
         found.append(
             LegendEntry(
@@ -85,13 +85,13 @@ def entries(
 
 
 def _values(
-    group: list[Line], cursor: float | None, unit: str, untold: str
+    group: list[Line], cursor: float | None, unit: str, gap_reason: str
 ) -> tuple[str, str, str]:
     """Return a value in three widths, the widest only where it tells more."""
     ends = [(end, line.owner) for line in group for end in _ends(line, cursor)]
     if not ends and cursor is not None:
-        is_told = untold and any(is_untold(line, cursor) for line in group)
-        return "n/a", "n/a", f"n/a: {untold}" if is_told else ""
+        is_told = gap_reason and any(is_in_gap(line, cursor) for line in group)
+        return "n/a", "n/a", f"n/a: {gap_reason}" if is_told else ""
     values, owners = [end for end, _ in ends], [owner for _, owner in ends]
     brief, value = (extent(values, unit, digits) for digits in (3, 4))
     of = owners if len({*owners}) > 1 else ()
@@ -104,7 +104,7 @@ def _values(
 def _ends(line: Line, cursor: float | None) -> list[float]:
     """Return what a line has at the cursor, the least and the greatest where points share a place; else its last value."""
     if cursor is None:
-        return lasts([line])
+        return last_values([line])
     reading = reading_at(line, cursor)
     return [reading.low, reading.high] if reading else []
 

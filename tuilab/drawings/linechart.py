@@ -8,8 +8,16 @@ from itertools import chain, groupby
 
 from tuilab.arrays import NDArray, np
 from tuilab.drawings import legend
-from tuilab.drawings.axis import Axis, beginning, grown, x_axis, y_axis
-from tuilab.drawings.lines import Floats, Line, are_whole, bad_points, by_look, positive, step_at
+from tuilab.drawings.axis import Axis, axis_start, growing_range, x_axis, y_axis
+from tuilab.drawings.lines import (
+    Floats,
+    Line,
+    are_whole,
+    bad_points,
+    drop_nonpositive,
+    group_by_style,
+    step_at,
+)
 from tuilab.drawings.picture import ARMS, Canvas, Picture, cell_codes, fit
 from tuilab.drawings.raster import Ints, column_of, raster
 from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
@@ -39,7 +47,7 @@ class LineChart:
     """What to draw. `behind` are the raw values of smoothed lines."""
 
     lines: tuple[Line, ...]
-    behind: tuple[Line, ...] = ()
+    raw_lines: tuple[Line, ...] = ()
     title: str = ""
     unit: str = ""  # of y: "", "bytes", "s", "%", ...
     is_timed: bool = False  # x are seconds, not steps
@@ -54,8 +62,8 @@ class LineChart:
     empty: str = "no points yet"
     is_log_x: bool = False  # x are powers of ten of steps
     x_name: str = ""  # what is along x
-    untold: str = ""  # why nothing could be told where lines are broken
-    others: tuple[Line, ...] = ()  # dim ones behind all; those of one label belong together
+    gap_reason: str = ""  # why nothing could be told where lines are broken
+    overlays: tuple[Line, ...] = ()  # dim ones behind all; those of one label belong together
 
 
 def draw(chart: LineChart, width: int, height: int, symbols: Symbols = BRAILLE) -> Picture:
@@ -84,7 +92,7 @@ def x_range(chart: LineChart) -> tuple[float, float]:
     """Return the x range that a chart shows."""
     if chart.window is not None:
         return chart.window
-    lines = [line for line in (*chart.lines, *chart.others) if not line.is_empty]
+    lines = [line for line in (*chart.lines, *chart.overlays) if not line.is_empty]
     if not lines:
         return 0.0, 1.0
     first = min(float(part[0]) for line in lines for part in (line.xs, line.bad_xs) if len(part))
@@ -96,11 +104,13 @@ def x_range(chart: LineChart) -> tuple[float, float]:
         return (
             (first, last)
             if chart.is_log_x
-            else (beginning(first, last), _end_of(chart, first, last))
+            else (axis_start(first, last), _end_of(chart, first, last))
         )
     if chart.is_log_x:  # whole powers of ten change rarely
         return float(math.floor(first)), max(float(math.ceil(last)), math.floor(first) + 1.0)
-    return grown(first, last, _LEAST_SECONDS if chart.is_timed else _LEAST_STEPS, chart.x_end)
+    return growing_range(
+        first, last, _LEAST_SECONDS if chart.is_timed else _LEAST_STEPS, chart.x_end
+    )
 
 
 def _end_of(chart: LineChart, first: float, last: float) -> float:
@@ -121,8 +131,8 @@ class _Drawn:
     def __init__(self, chart: LineChart, canvas: Canvas, top: int, symbols: Symbols) -> None:
         self.chart, self.canvas, self.symbols = chart, canvas, symbols
         self.behind, self.lines, self.others = (
-            [positive(line)[0] if chart.is_log else line for line in part]
-            for part in (chart.behind, chart.lines, chart.others)
+            [drop_nonpositive(line)[0] if chart.is_log else line for line in part]
+            for part in (chart.raw_lines, chart.lines, chart.overlays)
         )
         self.has_inf = any(
             (line.bad_values == math.inf).any() for line in chart.lines if len(line.bad_values)
@@ -267,7 +277,7 @@ class _Drawn:
             sets = np.where(is_drawn & ~is_front, dots, sets | dots)
             is_coloured = is_drawn & (~is_front | (stripes % (turn + 1) == turn))
             is_front |= is_drawn
-            looks[is_coloured] = self.canvas.look(ARMS[line.look % len(ARMS)])
+            looks[is_coloured] = self.canvas.look(ARMS[line.style % len(ARMS)])
         is_drawn = sets > 0
         self.canvas.codes[area] = np.where(
             is_drawn, _codes(self.symbols.glyphs)[sets], self.canvas.codes[area]
@@ -279,11 +289,11 @@ class _Drawn:
             )
         taken: set[tuple[int, int]] = set()
         is_named = _is_named(self.chart)
-        few = {look for look, lines in by_look(self.lines).items() if self._are_few(lines)}
+        few = {look for look, lines in group_by_style(self.lines).items() if self._are_few(lines)}
         for turn, line in enumerate(self.lines):
-            name = legend.letter(line.look) if is_named else ""
+            name = legend.letter(line.style) if is_named else ""
             self._put_points(
-                line, name, ARMS[line.look % len(ARMS)], turn, taken, has_few=line.look in few
+                line, name, ARMS[line.style % len(ARMS)], turn, taken, has_few=line.style in few
             )
 
     def _rasters(self, lines: Sequence[Line]) -> Iterator[tuple[Line, NDArray[np.uint8]]]:
@@ -328,7 +338,7 @@ class _Drawn:
         if has_few and len(name) < 2:  # of longer names neighbours would cut the ends
             chosen = np.arange(len(columns))
         elif name:
-            wanted = np.flatnonzero(columns % _LETTER_EVERY == (4 + 5 * line.look) % _LETTER_EVERY)
+            wanted = np.flatnonzero(columns % _LETTER_EVERY == (4 + 5 * line.style) % _LETTER_EVERY)
             chosen = (
                 wanted[np.flatnonzero(np.diff(columns[wanted], prepend=-1))]
                 if len(wanted)
@@ -473,14 +483,16 @@ def _is_near(value: float, low: float, high: float, is_log: bool) -> bool:
 
 
 def _is_named(chart: LineChart) -> bool:
-    return len({line.look for line in chart.lines}) > 1
+    return len({line.style for line in chart.lines}) > 1
 
 
 def _entries(chart: LineChart) -> list[legend.LegendEntry]:
     """Return what the legend says of each look: of the repeats of an arm, the last that has a value."""
-    lines = chart.behind or chart.lines  # values are never smoothed
+    lines = chart.raw_lines or chart.lines  # values are never smoothed
     along = {"is_timed": chart.is_timed, "is_log_x": chart.is_log_x}
-    found = legend.entries(lines, chart.cursor, chart.unit, **along, untold=chart.untold)
+    found = legend.make_entries(
+        lines, chart.cursor, chart.unit, **along, gap_reason=chart.gap_reason
+    )
     own = found if _is_named(chart) else [replace(entry, letter="") for entry in found]
     return [*own, *_entries_of_others(chart)]
 
@@ -489,9 +501,9 @@ def _entries_of_others(chart: LineChart) -> list[legend.LegendEntry]:
     """Return what the legend says of each label of the other lines: where it has one line alone, its value, too."""
     found = []
     for label in _labels(chart):
-        lines = [line for line in chart.others if line.label == label]
-        [entry] = legend.entries(
-            [replace(line, look=0) for line in lines],
+        lines = [line for line in chart.overlays if line.label == label]
+        [entry] = legend.make_entries(
+            [replace(line, style=0) for line in lines],
             chart.cursor,
             chart.unit,
             is_timed=chart.is_timed,
@@ -502,7 +514,7 @@ def _entries_of_others(chart: LineChart) -> list[legend.LegendEntry]:
 
 
 def _labels(chart: LineChart) -> list[str]:
-    return [*dict.fromkeys(line.label for line in chart.others if line.label)]
+    return [*dict.fromkeys(line.label for line in chart.overlays if line.label)]
 
 
 def _number_of(label: str, chart: LineChart) -> str:
@@ -513,11 +525,11 @@ def _number_of(label: str, chart: LineChart) -> str:
 
 def _mark_of(line: Line, chart: LineChart) -> str:
     """Return what another line is called where it lies: the digit of its label, and the letter of the line that it is like."""
-    return _number_of(line.label, chart) + (legend.letter(line.look) if _is_named(chart) else "")
+    return _number_of(line.label, chart) + (legend.letter(line.style) if _is_named(chart) else "")
 
 
 def _notes(chart: LineChart) -> list[str]:
-    hidden = sum(positive(line)[1] for line in chart.lines) if chart.is_log else 0
+    hidden = sum(drop_nonpositive(line)[1] for line in chart.lines) if chart.is_log else 0
     has_shown = any((line.highs > 0).any() for line in chart.lines)
     scale = [] if not chart.is_log else ["log"] if has_shown else ["linear: nothing above 0"]
     if chart.is_log_x:
@@ -527,7 +539,7 @@ def _notes(chart: LineChart) -> list[str]:
     return [
         *scale,
         *([f"{hidden} not above 0"] if hidden and has_shown else []),
-        *(["smoothed"] if chart.behind else []),
+        *(["smoothed"] if chart.raw_lines else []),
     ]
 
 

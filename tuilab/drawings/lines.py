@@ -9,7 +9,7 @@ from tuilab.record.series import Series
 from tuilab.text.display import NAME_LIMIT, show
 
 Floats = NDArray[np.float64]
-Known = dict[tuple[int, str], tuple[Sequence[float], Floats]]
+ArrayCache = dict[tuple[int, str], tuple[Sequence[float], Floats]]
 """Lists of series that grow, each with the array that was made of it, by the place of its series and what it is."""
 _GAP = 5.0  # times the usual spacing in time: the line is broken there
 _FLOOD = 1000  # marks, more than there are columns
@@ -32,7 +32,7 @@ class Line:
     bad_xs: Floats
     bad_values: Floats
     breaks: NDArray[np.bool_]  # after each x but the last
-    look: int = 0  # lines of one look belong together, as the repeats of an arm do
+    style: int = 0  # lines of one look belong together, as the repeats of an arm do
     bad_count: int = 0
     last: float = math.nan
     last_x: float = 0.0
@@ -66,7 +66,7 @@ def lines_of(
     starts: Sequence[int] = (),
     order: Sequence[str] = (),
     owners: Sequence[str] = (),
-    known: Known | None = None,
+    array_cache: ArrayCache | None = None,
 ) -> tuple[Line, ...]:
     """Return a line for each series, called by `names` or its arm; those of one name, however long, share a look.
 
@@ -78,9 +78,18 @@ def lines_of(
     called = names or [one.arm for one in series]
     looks = {name: look for look, name in enumerate(dict.fromkeys([*order, *called]))}
     starts = starts or [0] * len(series)
-    known = {} if known is None else known
+    array_cache = {} if array_cache is None else array_cache
     found = tuple(
-        _line(one, place, known, show(name, NAME_LIMIT), looks[name], is_timed, is_log_x, start_t)
+        _line(
+            one,
+            place,
+            array_cache,
+            show(name, NAME_LIMIT),
+            looks[name],
+            is_timed,
+            is_log_x,
+            start_t,
+        )
         for place, (one, name, start_t) in enumerate(zip(series, called, starts, strict=True))
     )
     if len(found) == 1:
@@ -100,7 +109,7 @@ def lines_of(
 def _line(
     series: Series,
     place: int,
-    known: Known,
+    array_cache: ArrayCache,
     label: str,
     look: int,
     is_timed: bool,
@@ -108,9 +117,9 @@ def _line(
     start_t: int,
 ) -> Line:
     xs = (
-        _grown(known, (place, "times"), series.times)
+        _grown(array_cache, (place, "times"), series.times)
         if is_timed
-        else _grown(known, (place, "steps"), series.steps)
+        else _grown(array_cache, (place, "steps"), series.steps)
     )
     bad_xs = np.array([bad.t if is_timed else bad.step for bad in series.bad], np.float64)
     last = series.last_t if is_timed else series.last_step
@@ -121,8 +130,8 @@ def _line(
     line = Line(
         label,
         placed(xs),
-        _grown(known, (place, "lows"), series.lows),
-        _grown(known, (place, "highs"), series.highs),
+        _grown(array_cache, (place, "lows"), series.lows),
+        _grown(array_cache, (place, "highs"), series.highs),
         placed(bad_xs),
         np.array([bad.value for bad in series.bad], np.float64),
         np.zeros(0, np.bool_),
@@ -138,12 +147,12 @@ def _line(
     return replace(line, breaks=_breaks(line, is_timed, gaps), gaps=gaps, is_merged=is_merged)
 
 
-def _grown(known: Known, key: tuple[int, str], values: Sequence[float]) -> Floats:
+def _grown(array_cache: ArrayCache, key: tuple[int, str], values: Sequence[float]) -> Floats:
     """Return an array of a list of buckets, whose last one may have changed; when neighbours were merged it is another list."""
-    before, array = known.get(key, (None, _NONE))
+    before, array = array_cache.get(key, (None, _NONE))
     kept = array[:-1] if before is values else _NONE
     array = np.concatenate([kept, np.array(values[len(kept) :], np.float64)])
-    known[key] = values, array
+    array_cache[key] = values, array
     return array
 
 
@@ -229,15 +238,15 @@ def _averaged(values: Floats, weight: float) -> Floats:
     return np.array(averages, np.float64)
 
 
-def by_look(lines: Sequence[Line]) -> dict[int, list[Line]]:
+def group_by_style(lines: Sequence[Line]) -> dict[int, list[Line]]:
     """Return the lines of each look, in the order of looks: arms may be drawn by lot."""
     found: dict[int, list[Line]] = {}
     for line in lines:
-        found.setdefault(line.look, []).append(line)
+        found.setdefault(line.style, []).append(line)
     return dict(sorted(found.items()))
 
 
-def lasts(lines: Sequence[Line]) -> list[float]:
+def last_values(lines: Sequence[Line]) -> list[float]:
     """Return the last value of each line that has any."""
     return [line.last for line in lines if not line.is_empty]
 
@@ -250,7 +259,7 @@ def values_at(lines: Sequence[Line], x: float) -> list[LineReading]:
 
 def reading_at(line: Line, x: float) -> LineReading | None:
     """Return what one line has at x; None where it has nothing there."""
-    bad, last, at = _last_before(line.bad_xs, x), _last_before(line.xs, x), point_at(line, x)
+    bad, last, at = _last_before(line.bad_xs, x), _last_before(line.xs, x), find_point(line, x)
     has_bad = bad >= 0 and (last < 0 or line.bad_xs[bad] >= line.xs[last])
     if has_bad and (line.bad_xs[bad] == x or at is None or x >= line.last_x or not line.is_merged):
         value = float(line.bad_values[bad])
@@ -258,10 +267,10 @@ def reading_at(line: Line, x: float) -> LineReading | None:
     return None if at is None else LineReading(float(line.lows[at]), float(line.highs[at]))
 
 
-def point_at(line: Line, x: float) -> int | None:
+def find_point(line: Line, x: float) -> int | None:
     """Return which point counts at x: the last before, unless the line is broken between, or ended, for some time."""
     at = _last_before(line.xs, x)
-    if at < 0 or is_untold(line, x):
+    if at < 0 or is_in_gap(line, x):
         return None
     is_last = at == len(line.xs) - 1
     if not is_last and not line.breaks[at]:
@@ -271,7 +280,7 @@ def point_at(line: Line, x: float) -> int | None:
     return at if not len(spacing) or x <= end + PATIENCE * float(np.median(spacing)) else None
 
 
-def is_untold(line: Line, x: float) -> bool:
+def is_in_gap(line: Line, x: float) -> bool:
     """Say whether x is where something was looked for and could not be told."""
     gap, at = _last_before(line.gaps, x), _last_before(line.xs, x)
     return gap >= 0 and at >= 0 and bool(line.gaps[gap] > line.xs[at])
@@ -310,7 +319,7 @@ def next_point(lines: Sequence[Line], x: float | None, wanted: float) -> float |
     return float(places[np.argmin(np.abs(places - wanted))]) if len(places) else None
 
 
-def positive(line: Line) -> tuple[Line, int]:
+def drop_nonpositive(line: Line) -> tuple[Line, int]:
     """Return a line without the points that a logarithm cannot show, broken where they were, and at how many places it was.
 
     Of points that share a place, the least may be one of these and the greatest not: then the greatest is shown.
@@ -328,16 +337,16 @@ def positive(line: Line) -> tuple[Line, int]:
     ), hidden
 
 
-def thinned(line: Line, most: int) -> Line:
+def thin_line(line: Line, most: int) -> Line:
     """Return a line of at most `most` points: the least and the greatest of neighbours, so that no spike and no gap is lost."""
     if len(line.xs) <= most:
         return line
-    starts = stretches(len(line.xs), most)
+    starts = stretch_starts(len(line.xs), most)
     breaks = np.bitwise_or.reduceat(np.append(line.breaks, False), starts)[: len(starts) - 1]
     lows, highs = np.minimum.reduceat(line.lows, starts), np.maximum.reduceat(line.highs, starts)
     return replace(line, xs=line.xs[starts], lows=lows, highs=highs, breaks=breaks)
 
 
-def stretches(count: int, most: int) -> NDArray[np.int64]:
+def stretch_starts(count: int, most: int) -> NDArray[np.int64]:
     """Return where each of at most `most` stretches of points begins."""
     return np.unique(np.linspace(0, count, most, endpoint=False).astype(np.int64))

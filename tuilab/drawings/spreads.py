@@ -32,7 +32,7 @@ class MeasuredSpread:
     high: float
     least: float
     greatest: float
-    look: int = 0
+    style: int = 0
     aside: str = ""  # more to show behind the value, in grey: the median on the other clock
 
 
@@ -62,7 +62,7 @@ def draw_spreads(
     aside_columns = _aside_columns(asides, room)
     room -= aside_columns
     axis = spread_axis(known, unit, max(room // 14, 2))
-    if (base := base_of(known, noise)) is None:
+    if (base := find_base(known, noise)) is None:
         noise = None
     elif room >= 3:
         _put_band(
@@ -79,7 +79,7 @@ def draw_spreads(
     return canvas.picture()
 
 
-def base_of(spreads: Sequence[MeasuredSpread], noise: NoiseFloor | None) -> MeasuredSpread | None:
+def find_base(spreads: Sequence[MeasuredSpread], noise: NoiseFloor | None) -> MeasuredSpread | None:
     """Return the spread that noise is of, if it is drawn; where that is not known, the first."""
     if not noise or not noise.arm:
         return spreads[0]
@@ -106,11 +106,11 @@ def _put_names(
     limit = max(canvas.width // _NAME_SHARE - 1, 1)
     labels = told_apart([spread.label for spread in spreads], max(limit - 2, 3))
     names = [
-        to_ascii(fit(f"{letter(spread.look)} {labels[spread.label]}", limit), symbols)
+        to_ascii(fit(f"{letter(spread.style)} {labels[spread.label]}", limit), symbols)
         for spread in spreads
     ]
     for y, (name, spread) in enumerate(zip(names, spreads, strict=True)):
-        canvas.put(0, stride * y, name, ARMS[spread.look % len(ARMS)])
+        canvas.put(0, stride * y, name, ARMS[spread.style % len(ARMS)])
     return max(len(cell_codes(name)) for name in names) + 1
 
 
@@ -131,7 +131,7 @@ def _put_spread(
     y: int,
     symbols: Symbols,
 ) -> None:
-    role = ARMS[spread.look % len(ARMS)]
+    role = ARMS[spread.style % len(ARMS)]
     least, low, mid, high, greatest = (
         left + round(axis.share(value) * (room - 1))
         for value in (spread.least, spread.low, spread.value, spread.high, spread.greatest)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tuilab.arrays import NDArray, np
 from tuilab.drawings.axis import x_axis
-from tuilab.drawings.lines import PATIENCE, Line, point_at
+from tuilab.drawings.lines import PATIENCE, Line, find_point
 from tuilab.drawings.picture import ARMS, Canvas, Picture, cell_codes, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
 from tuilab.text.display import show
@@ -28,7 +28,7 @@ class Strip:
     unit: str = ""
     top: float | None = None  # None: the greatest value that there is
     is_least: bool = False
-    look: int = 0
+    style: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class StripMarks:
 
 
 @dataclass(frozen=True)
-class Words:
+class TextRow:
     """A row of text, or a heading where there is no label."""
 
     label: str
     text: str
 
 
-Row = Strip | StripMarks | Words
+Row = Strip | StripMarks | TextRow
 
 
 def draw_strips(
@@ -86,7 +86,7 @@ def draw_strips(
             )
             break
         frame.put(row, y, tall)
-        if not isinstance(row, Words):
+        if not isinstance(row, TextRow):
             frame.put_cursor(cursor, y, tall)
         canvas.put(width - len(values.get(at, "")), y + tall - 1, values.get(at, ""), "value")
         y += tall
@@ -112,7 +112,7 @@ class _Frame:
 
     def put(self, row: Row, y: int, tall: int) -> None:
         label = to_ascii(fit(show(row.label, 20), max(self.left - 1, 0)), self.symbols)
-        if isinstance(row, Words):
+        if isinstance(row, TextRow):
             after = self.canvas.put(0, y, label, "label") if label else 0
             text = fit(
                 show(row.text, 300),
@@ -122,7 +122,7 @@ class _Frame:
                 self.left if label else 0, y, to_ascii(text, self.symbols), "" if label else "title"
             )
             return
-        role = ARMS[row.look % len(ARMS)] if isinstance(row, Strip) else "label"
+        role = ARMS[row.style % len(ARMS)] if isinstance(row, Strip) else "label"
         self.canvas.put(0, y + tall - 1, label, role)
         if not self.room:
             return
@@ -132,7 +132,7 @@ class _Frame:
             self._put_strip(row, y, tall, role)
 
     def _put_strip(self, row: Strip, y: int, tall: int, role: str) -> None:
-        values = columns_of(row, self.low, self.high, self.room)
+        values = column_values(row, self.low, self.high, self.room)
         known = values[np.isfinite(values)]
         top = row.top if row.top is not None else float(known.max()) if len(known) else 0.0
         levels = len(self.symbols.columns)
@@ -200,7 +200,7 @@ class _Frame:
         return min(int((x - self.low) / (self.high - self.low) * self.room), self.room - 1)
 
 
-def columns_of(strip: Strip, low: float, high: float, count: int) -> NDArray[np.float64]:
+def column_values(strip: Strip, low: float, high: float, count: int) -> NDArray[np.float64]:
     """Return the value of each column of time: a reading counts until the next one; NaN where nothing was read."""
     line = strip.line
     found = np.full(count, np.nan)
@@ -233,7 +233,7 @@ def _value(strip: Strip, cursor: float | None) -> str:
     line = strip.line
     if cursor is None:
         return format_number(line.last, strip.unit) if len(line.xs) else "n/a"
-    at = point_at(line, cursor)
+    at = find_point(line, cursor)
     if at is None:
         return "n/a"
     return format_number(float((line.lows if strip.is_least else line.highs)[at]), strip.unit)

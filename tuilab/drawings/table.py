@@ -12,7 +12,7 @@ _GAP = 2
 _LEAST = 6  # columns that a text is folded to
 
 
-def told_cell(cell: Cell) -> str:
+def format_cell(cell: Cell) -> str:
     """Return what a cell says: whole numbers to the last digit, others in four."""
     return format_number(cell) if isinstance(cell, float) else show(cell, 400)
 
@@ -26,7 +26,7 @@ def is_number_column(table: TableShown, column: int) -> bool:
 
 def draw_table(table: TableShown, width: int, symbols: Symbols = BRAILLE) -> Picture:
     """Draw the title, the head over a line, and the rows, in as many lines as they need."""
-    rows = [[to_ascii(told_cell(cell), symbols) for cell in row] for row in table.rows]
+    rows = [[to_ascii(format_cell(cell), symbols) for cell in row] for row in table.rows]
     head = [to_ascii(show(name, 100), symbols) for name in table.head]
     count = max(map(len, [*rows, head]), default=0)
     widths = _widths([*rows, head], count, width)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuilab.drawings.bars import DIGITS, reach_of, share_of, unit_of_bars
+from tuilab.drawings.bars import DIGITS, find_axis_ends, share_of, unit_of_bars
 from tuilab.drawings.figures import Figure
 from tuilab.drawings.lanes import Lanes
-from tuilab.drawings.table import is_number_column, told_cell
+from tuilab.drawings.table import format_cell, is_number_column
 from tuilab.record.events import BarsShown, TableShown
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
 from tuilab.text.display import show, told_apart
@@ -103,7 +103,7 @@ def shapes_of(figure: Figure) -> Shapes:
 
 
 def _bars(bars: BarsShown) -> Bars:
-    unit, reach = unit_of_bars(bars), reach_of(bars.values)
+    unit, reach = unit_of_bars(bars), find_axis_ends(bars.values)
 
     def place(value: float) -> float:
         return round(_LEFT + share_of(value, reach) * (_RIGHT - _LEFT), 1)
@@ -123,7 +123,7 @@ def _bars(bars: BarsShown) -> Bars:
 
 
 def _table(table: TableShown) -> Table:
-    rows = tuple(tuple(map(told_cell, row)) for row in table.rows)
+    rows = tuple(tuple(map(format_cell, row)) for row in table.rows)
     columns = max(map(len, [*rows, table.head]), default=0)
     are_numbers = tuple(is_number_column(table, at) for at in range(columns))
     return Table(

@@ -107,11 +107,11 @@ def _held_rows(summary: RunSummary) -> list[Row]:
     if not gpus:
         return []
     from tuilab.drawings.gpu_strips import (
-        held_down,
-        held_words,
+        describe_throttling,
+        find_throttling,
     )  # which a run without a GPU need not wait for
 
-    words = held_words(held_down(summary, gpus, Throttling()))
+    words = describe_throttling(find_throttling(summary, gpus, Throttling()))
     return [("  clocks", words)] if words else []
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from tuilab.arrays import np
 from tuilab.drawings.axis import Axis
-from tuilab.drawings.lines import Floats, Line, bad_points, steps_of, stretches, thinned
+from tuilab.drawings.lines import Floats, Line, bad_points, steps_of, stretch_starts, thin_line
 from tuilab.reports.charts.frame import BOTTOM, TOP, letter, px, py
 from tuilab.text.words import format_number
 
@@ -58,8 +58,8 @@ def drawn(line: Line, most: int, *, is_log: bool) -> Drawn:
     mids = np.sqrt(line.lows) * np.sqrt(line.highs) if is_log else line.lows / 2 + line.highs / 2
     if len(line.xs) <= most:
         return Drawn(line, mids)
-    thin = thinned(line, most)
-    parts = np.split(mids, stretches(len(line.xs), most)[1:])
+    thin = thin_line(line, most)
+    parts = np.split(mids, stretch_starts(len(line.xs), most)[1:])
     medians = np.array([float(np.median(part)) for part in parts])
     return Drawn(thin, np.clip(medians, thin.lows, thin.highs))
 
@@ -74,7 +74,7 @@ def curve(
     digits = 4 if has_band else 6
     bad_xs = steps_of(line.bad_xs, is_log_x=is_log_x).tolist()
     return CurveShapes(
-        label, letter(line.look), line.look, path, band, dots, tuple(_marks(line, label, x, is_log_x)),
+        label, letter(line.style), line.style, path, band, dots, tuple(_marks(line, label, x, is_log_x)),
         _words(steps_of(thin.xs, is_log_x=is_log_x)), _words(thin.lows, digits),
         _words(shown.mids, digits) if has_band else "", _words(thin.highs, digits) if has_band else "",
         " ".join(str(at) for at in (np.flatnonzero(thin.breaks) + 1).tolist()),

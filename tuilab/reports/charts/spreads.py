@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuilab.arrays import np
-from tuilab.drawings.spreads import MeasuredSpread, base_of, spread_axis
+from tuilab.drawings.spreads import MeasuredSpread, find_base, spread_axis
 from tuilab.record.blocks import Measure, NoiseFloor
 from tuilab.record.finding_words import noise_words
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
@@ -88,7 +88,7 @@ def draw_spreads(
         )
         row = SpreadRow(
             one,
-            letter(one.look),
+            letter(one.style),
             labels[one.label],
             format_number(one.value, unit, 3),
             ends,
@@ -101,7 +101,7 @@ def draw_spreads(
         for share, label in axis.ticks
         if 0 <= share <= 1
     ]
-    base, band, words = base_of(known, noise), None, ""
+    base, band, words = find_base(known, noise), None, ""
     if base and noise:
         band = place(base.value * (1 - noise.share)), place(base.value * (1 + noise.share))
         words = noise_words(noise)

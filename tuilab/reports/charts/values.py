@@ -34,7 +34,7 @@ def values_of(lines: Sequence[Line], along: str, unit: str, most: int, *, is_log
         np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).round().astype(np.int64))
     ]
     rows = [
-        ValueRow(letter(line.look), line.label, _cells(line, chosen.tolist(), unit))
+        ValueRow(letter(line.style), line.label, _cells(line, chosen.tolist(), unit))
         for line in lines
     ]
     places = [f"{step_at(place, is_log_x=is_log_x):.6g}" for place in chosen.tolist()]

@@ -5,10 +5,16 @@ from collections.abc import Sequence
 from tuilab.catalogue.lesson import code_parts
 from tuilab.catalogue.scenario import Scenario
 from tuilab.drawings.figures import draw_figure, figures_of
-from tuilab.drawings.gpu_strips import held_down, held_words, known_metrics, span_of, strips_of
+from tuilab.drawings.gpu_strips import (
+    describe_throttling,
+    find_throttling,
+    recorded_metrics,
+    span_of,
+    strips_of,
+)
 from tuilab.drawings.shade import shade
 from tuilab.drawings.strips import draw_strips
-from tuilab.drawings.table import told_cell
+from tuilab.drawings.table import format_cell
 from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import TableShown
 from tuilab.record.gpus.own_gpus import Throttling, own_gpus
@@ -294,7 +300,7 @@ def _figures(subject: ReportedRun) -> str:
         if isinstance(figure, TableShown):
             heads = figure.head or [""] * max(map(len, figure.rows), default=0)
             found.append(
-                f"**{escape(figure.title)}**\n\n{table(heads, [[*map(told_cell, row)] for row in figure.rows])}"
+                f"**{escape(figure.title)}**\n\n{table(heads, [[*map(format_cell, row)] for row in figure.rows])}"
             )
         else:
             found.append(fence(draw_figure(figure, _WIDTH).text))
@@ -305,16 +311,16 @@ def _gpus(subject: ReportedRun, heading: str) -> str:
     """Return what the GPUs of the run did along time; nothing where it had none."""
     summary = subject.summary
     gpus = [
-        gpu.found for gpu in own_gpus(summary) if gpu.found and known_metrics(summary, gpu.found)
+        gpu.found for gpu in own_gpus(summary) if gpu.found and recorded_metrics(summary, gpu.found)
     ][:_GPUS]
     if not gpus:
         return ""
-    held = held_down(summary, gpus, Throttling())
+    held = find_throttling(summary, gpus, Throttling())
     rows = strips_of(summary, gpus, held)
     picture = draw_strips(
         rows, _WIDTH, _ROWS * len(gpus) + len(rows) + 1, span=span_of(rows, is_over=True)
     )
-    words = held_words(held)
+    words = describe_throttling(held)
     return "\n\n".join(
         filter(None, [heading, fence(picture.text), f"{escape(words)}." if words else ""])
     )

@@ -9,7 +9,7 @@ from textual import events
 from textual.message import Message
 
 from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
-from tuilab.drawings.lines import Known, Line, lines_of, next_bad, next_point, smooth, step_at
+from tuilab.drawings.lines import ArrayCache, Line, lines_of, next_bad, next_point, smooth, step_at
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record.events import AxesNamed
@@ -96,7 +96,7 @@ class Chart(Drawing):
         self._view = View()
         self._lines: tuple[tuple[Line, ...], tuple[Line, ...]] = (), ()
         self._lines_key: object = None
-        self._known: Known = {}  # what the lines were made of last
+        self._known: ArrayCache = {}  # what the lines were made of last
         self._others: tuple[Line, ...] = ()
         self._others_key: object = None
 
@@ -266,7 +266,7 @@ class Chart(Drawing):
                 starts=curves.starts,
                 order=curves.order,
                 owners=curves.owners,
-                known=self._known,
+                array_cache=self._known,
             )
             self._lines = (
                 (tuple(smooth(line, weight) for line in lines), lines) if is_smooth else (lines, ())
@@ -301,7 +301,7 @@ class Chart(Drawing):
                     is_timed=self.is_timed,
                     is_log_x=self.is_log_x,
                 )
-                line = replace(line, look=arms.index(show(other.series.arm, 30)))
+                line = replace(line, style=arms.index(show(other.series.arm, 30)))
                 found.append(smooth(line, weight) if is_smooth else line)
             self._others, self._others_key = tuple(found), key
         return self._others if curves.others else ()
@@ -324,8 +324,8 @@ class Chart(Drawing):
             cursor=self.cursor,
             guides=curves.guides,
             empty=curves.empty,
-            untold=curves.untold,
-            others=self._other_lines(),
+            gap_reason=curves.untold,
+            overlays=self._other_lines(),
         )
 
     @property

@@ -4,7 +4,13 @@ from collections.abc import Hashable, Sequence
 
 from textual.content import Content
 
-from tuilab.drawings.gpu_strips import held_down, held_words, span_of, strips_of, version_of
+from tuilab.drawings.gpu_strips import (
+    describe_throttling,
+    find_throttling,
+    span_of,
+    strips_of,
+    version_of,
+)
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.strips import Row, draw_strips
 from tuilab.drawings.symbols import Symbols
@@ -48,12 +54,12 @@ class GpuPane(DrawingPane):
     def _make_rows(
         self, summary: RunSummary, own: Sequence[GpuFound], shown: Sequence[GpuFound]
     ) -> None:
-        held = held_down(summary, shown, self._throttling)
+        held = find_throttling(summary, shown, self._throttling)
         self._rows = strips_of(summary, shown, held)
         self.entitle(
             Content(
                 f"{show(shown[0].label)} {show(shown[0].name, 60)}" if len(shown) == 1 else "GPUs"
             )
         )
-        words = held_words({gpu.uuid: held[gpu.uuid] for gpu in own})
+        words = describe_throttling({gpu.uuid: held[gpu.uuid] for gpu in own})
         self.note(Content.styled(words, "$text-warning"))
