@@ -267,7 +267,7 @@ class _Drawn:
         for lines, role in ((self.others, "other"), (self.behind, "raw")):
             for _, dots in self._rasters(lines):
                 sets |= dots
-                looks[dots > 0] = self.canvas.look(role)
+                looks[dots > 0] = self.canvas.role_number(role)
         is_front, stripes = (
             np.zeros((self.height, self.width), np.bool_),
             np.arange(self.width) // _STRIPE,
@@ -277,12 +277,12 @@ class _Drawn:
             sets = np.where(is_drawn & ~is_front, dots, sets | dots)
             is_coloured = is_drawn & (~is_front | (stripes % (turn + 1) == turn))
             is_front |= is_drawn
-            looks[is_coloured] = self.canvas.look(ARMS[line.style % len(ARMS)])
+            looks[is_coloured] = self.canvas.role_number(ARMS[line.style % len(ARMS)])
         is_drawn = sets > 0
         self.canvas.codes[area] = np.where(
             is_drawn, _codes(self.symbols.glyphs)[sets], self.canvas.codes[area]
         )
-        self.canvas.looks[area] = np.where(is_drawn, looks, self.canvas.looks[area])
+        self.canvas.roles[area] = np.where(is_drawn, looks, self.canvas.roles[area])
         for line in self.others:
             self._put_points(
                 line, _mark_of(line, self.chart), "muted", 0, set(), has_few=self._are_few([line])

@@ -178,7 +178,7 @@ class _Frame:
                 "cursor",
                 over=("grid",),
             )
-            self.canvas.looks[y : y + tall, column] = self.canvas.look(
+            self.canvas.roles[y : y + tall, column] = self.canvas.role_number(
                 "cursor"
             )  # columns that are full, too
 
