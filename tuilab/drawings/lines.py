@@ -94,9 +94,16 @@ def lines_of(
     lines = []
     for place, (one_series, name, start_t) in enumerate(zip(series, names, starts, strict=True)):
         line = _make_line(
-            one_series, place, array_cache, start_t, is_timed=is_timed, is_log_x=is_log_x
+            one_series,
+            place,
+            array_cache,
+            show(name, NAME_LIMIT),
+            styles[name],
+            start_t,
+            is_timed=is_timed,
+            is_log_x=is_log_x,
         )
-        lines.append(replace(line, label=show(name, NAME_LIMIT), style=styles[name]))
+        lines.append(line)
     if len(lines) == 1:
         return tuple(lines)
     return _share_places(lines, owners or [""] * len(lines))
@@ -119,12 +126,13 @@ def _make_line(
     series: Series,
     place: int,
     array_cache: ArrayCache,
+    label: str,
+    style: int,
     start_t: int,
     *,
     is_timed: bool,
     is_log_x: bool,
 ) -> Line:
-    """Return the line of a series, without its label and style."""
     if is_timed:
         xs = _seconds_since(start_t, _grow_array(array_cache, (place, "times"), series.times))
         bad_xs = _seconds_since(start_t, [bad.t for bad in series.bad])
@@ -136,13 +144,14 @@ def _make_line(
         gaps = _NONE
         last_x = float(series.last_step)
     line = Line(
-        label="",
+        label=label,
         xs=xs,
         lows=_grow_array(array_cache, (place, "lows"), series.lows),
         highs=_grow_array(array_cache, (place, "highs"), series.highs),
         bad_xs=bad_xs,
         bad_values=np.array([bad.value for bad in series.bad], np.float64),
-        breaks=np.zeros(0, np.bool_),
+        breaks=np.zeros(0, np.bool_),  # found once the points are sorted
+        style=style,
         bad_count=series.bad_count,
         last=series.last,
         last_x=last_x,

@@ -100,7 +100,7 @@ class Canvas:
     def fill(
         self, rows: slice, columns: slice, mark: str, role: str, *, over: tuple[str, ...] = ()
     ) -> None:
-        """Put a character into every cell of a block that is blank or has one of the roles `over`."""
+        """Put a character into each cell of a block that is blank or has one of the roles `over`."""
         codes, roles = self.codes[rows, columns], self.roles[rows, columns]
         is_free = codes == _SPACE
         for name in over:
@@ -150,6 +150,11 @@ def _make_runs(
         text = "".join(characters[start:end]).replace("\0", "")
         runs.append((text, names[roles[start]]))
     return tuple(runs)
+
+
+def centre(column: int, length: int, width: int) -> int:
+    """Return where a text begins that is centred at a column, but lies within `width` columns."""
+    return min(max(column - length // 2, 0), width - length)
 
 
 def arm_role(style: int) -> str:

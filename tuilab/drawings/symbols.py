@@ -49,9 +49,29 @@ def _braille() -> str:
 BRAILLE = Symbols("braille", 2, 4, _braille())
 BLOCK = Symbols("block", 2, 2, " ▘▖▌▝▀▞▛▗▚▄▙▐▜▟█")
 ASCII = Symbols(
-    "ascii", 1, 3, " '-'.|.|", "-", "|", "+", "+", "+", ".", "-", "*", "^", "v", "x", "=", "#", "|", "|",
-    "_.,-=+*#", " .:*#", is_utf8=False,
-)  # fmt: skip
+    "ascii",
+    across=1,
+    down=3,
+    glyphs=" '-'.|.|",
+    horizontal="-",
+    vertical="|",
+    corner="+",
+    tick_y="+",
+    tick_x="+",
+    grid=".",
+    guide="-",
+    point="*",
+    inf_up="^",
+    inf_down="v",
+    nan="x",
+    bar="=",
+    box="#",
+    left="|",
+    right="|",
+    columns="_.,-=+*#",
+    shades=" .:*#",
+    is_utf8=False,
+)
 ALL = (BRAILLE, BLOCK, ASCII)
 
 _ASCII_SPELLINGS = str.maketrans(

@@ -77,7 +77,10 @@ def _fold_row(row: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
 
 
 def wrap_cell(text: str, width: int) -> list[str]:
-    """Return a text in lines of `width` cells, broken between words or within one that is too long."""
+    """Return a text in lines of `width` cells, broken between words.
+
+    A word that is too long is broken within.
+    """
     lines: list[str] = []
     line = ""
     for word in text.split(" "):
