@@ -487,7 +487,8 @@ def _choose_named(columns: Ints, style: int) -> NDArray[np.intp]:
     if not len(candidates):
         return np.array([0])
     is_first_in_column = np.diff(columns[candidates], prepend=-1) != 0
-    return candidates[is_first_in_column]
+    named: NDArray[np.intp] = candidates[is_first_in_column]
+    return named
 
 
 def _overlap(columns: range, others: range) -> bool:
