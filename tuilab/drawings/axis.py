@@ -11,12 +11,12 @@ from tuilab.drawings.units import labels, log_label
 Ticks = tuple[tuple[float, str], ...]  # share of the way from the low end to the high one, label
 
 _GREATEST = sys.float_info.max
-# How many steps between the rounder ends of growing data the span of the data is worth. With fewer
-# of them the range changes more rarely and wastes more room.
+# The ends of growing data are multiples of about a fourth of its span. With larger multiples the
+# range would change more rarely, but waste more room.
 _GROWING_STEPS = 4
 _LEAST_SPAN = 1e-321  # below it the arithmetic of steps ends
 _LEAST_STEP = 1e-322
-_MOST_POWER = 330.0  # the power of ten of any number is nearer to 0
+_MOST_POWER = 330.0  # no float has a power of ten further from 0
 _MOST_NEAR_RATIO = 4.0  # of two ends: below it a logarithmic axis hardly differs from a linear one
 _MOST_POWER_TO_DIVIDE = 290.0  # further from 0, powers of ten cannot be added and divided
 _LEAST_LOG_SPAN = 0.3
@@ -118,7 +118,8 @@ def _log_axis(low: float, high: float, unit: str, count: int) -> Axis:
 
     If the values are near each other, the ends are other round numbers.
     """
-    bottom, top = _log_end_below(low), _log_end_above(high)
+    bottom, _ = _surrounding_powers(low)
+    _, top = _surrounding_powers(high)
     if 1.0001 * low < high < _MOST_NEAR_RATIO * low and low > 1e-300 and high < 1e300:
         return _near_log_axis(low, high, unit, count)
     if top - bottom < _LEAST_LOG_SPAN:
@@ -135,36 +136,30 @@ def _near_log_axis(low: float, high: float, unit: str, count: int) -> Axis:
 
     The distances of the two hardly differ if the values are near each other.
     """
-    for steps in range(count, 99):
-        step = _round_step(low, high, steps, unit)
+    for tick_count in range(count, 99):
+        step = _round_step(low, high, tick_count, unit)
         if step <= low:
             break
-    axis = Axis(math.floor(low / step) * step, math.ceil(high / step) * step)
-    bottom, top = math.log10(axis.low), math.log10(axis.high)
+    linear = Axis(math.floor(low / step) * step, math.ceil(high / step) * step)
+    bottom, top = math.log10(linear.low), math.log10(linear.high)
     ticks = []
-    for share, label in _make_ticks(axis, step, unit, is_short=False):
-        value = axis.low + share * (axis.high - axis.low)
+    for share, label in _make_ticks(linear, step, unit, is_short=False):
+        value = linear.low + share * (linear.high - linear.low)
         ticks.append(((math.log10(value) - bottom) / (top - bottom), label))
     return Axis(bottom, top, is_log=True, ticks=tuple(ticks))
 
 
-def _log_ends(value: float) -> tuple[float, list[float]]:
-    """Return the power of ten of a positive value, and those of 1, 2, 5 and 10 around it."""
+def _surrounding_powers(value: float) -> tuple[float, float]:
+    """Return the powers of ten of the next round numbers at or below a value, and at or above it.
+
+    Round numbers are 1, 2 and 5 times a power of ten.
+    """
     power = math.log10(value)
     whole = math.floor(power)
-    return power, [whole + math.log10(factor) for factor in (1, 2, 5, 10)]
-
-
-def _log_end_below(value: float) -> float:
-    """Return the power of ten of the next 1, 2 or 5 at or below a positive value."""
-    power, ends = _log_ends(value)
-    return max(end for end in ends if end <= power + _ROUNDING)
-
-
-def _log_end_above(value: float) -> float:
-    """Return the power of ten of the next 1, 2 or 5 at or above a positive value."""
-    power, ends = _log_ends(value)
-    return min(end for end in ends if end >= power - _ROUNDING)
+    powers = [whole + math.log10(factor) for factor in (1, 2, 5, 10)]
+    below = max(end for end in powers if end <= power + _ROUNDING)
+    above = min(end for end in powers if end >= power - _ROUNDING)
+    return below, above
 
 
 # ---- axes of x
@@ -190,17 +185,17 @@ def x_axis(
     axis = Axis(low, high)
     step = max(_round_step(low, high, count, unit), least_step)
     # A single tick shows no distance, so the step gets finer until there are two ticks.
-    for steps in range(count + 1, 4 * count + 3):
+    for tick_count in range(count + 1, 4 * count + 3):
         if _has_two_ticks(axis, step) or step <= least_step:
             break
-        step = max(_round_step(low, high, steps, unit), least_step)
+        step = max(_round_step(low, high, tick_count, unit), least_step)
     return replace(axis, ticks=_make_ticks(axis, step, unit, is_short=not unit))
 
 
 def axis_start(first: float, last: float) -> float:
     """Return where the axis of x begins: at 0 if the data begins near 0.
 
-    This holds while a run is running, and afterwards.
+    The axis begins at the same place while a run is running and when it has finished.
     """
     return 0.0 if 0 <= first <= 0.25 * last or first == 0 else first
 

@@ -86,15 +86,15 @@ def lines_of(
     (default: 0). With `is_log_x`, x are the logarithms of the steps. Lists that `array_cache` has
     from an earlier call are not converted to arrays again.
     """
-    names = names or [one_series.arm for one_series in series]
+    names = names or [curve.arm for curve in series]
     styles = {name: style for style, name in enumerate(dict.fromkeys([*order, *names]))}
     starts = starts or [0] * len(series)
     if array_cache is None:
         array_cache = {}
     lines = []
-    for place, (one_series, name, start_t) in enumerate(zip(series, names, starts, strict=True)):
+    for place, (curve, name, start_t) in enumerate(zip(series, names, starts, strict=True)):
         line = _make_line(
-            one_series,
+            curve,
             place,
             array_cache,
             show(name, NAME_LIMIT),
@@ -107,19 +107,6 @@ def lines_of(
     if len(lines) == 1:
         return tuple(lines)
     return _share_places(lines, owners or [""] * len(lines))
-
-
-def _share_places(lines: Sequence[Line], owners: Sequence[str]) -> tuple[Line, ...]:
-    """Return lines with their owners, in which equal arrays of x are one object.
-
-    Lines that share their x are drawn together.
-    """
-    shared_xs: dict[bytes, Floats] = {}
-    owned_lines = []
-    for line, owner in zip(lines, owners, strict=True):
-        xs = shared_xs.setdefault(line.xs.tobytes(), line.xs)
-        owned_lines.append(replace(line, xs=xs, owner=show(owner, NAME_LIMIT)))
-    return tuple(owned_lines)
 
 
 def _make_line(
@@ -227,6 +214,19 @@ def _find_breaks(line: Line, *, is_timed: bool) -> NDArray[np.bool_]:
         spacings = np.diff(line.xs)
         breaks |= spacings > _LONG_SPACINGS * float(np.median(spacings))
     return breaks
+
+
+def _share_places(lines: Sequence[Line], owners: Sequence[str]) -> tuple[Line, ...]:
+    """Return lines with their owners, in which equal arrays of x are one object.
+
+    Lines that share their x are drawn together.
+    """
+    shared_xs: dict[bytes, Floats] = {}
+    owned_lines = []
+    for line, owner in zip(lines, owners, strict=True):
+        xs = shared_xs.setdefault(line.xs.tobytes(), line.xs)
+        owned_lines.append(replace(line, xs=xs, owner=show(owner, NAME_LIMIT)))
+    return tuple(owned_lines)
 
 
 # ---- steps
