@@ -183,8 +183,8 @@ def put_legend(
     entries get narrower as long as their names differ. Where that is not enough, they may take a
     third, and at last all rows but a few of the plot.
     """
-    words = [part for part in (show(title, 200), *notes) if part]
-    layout = _choose_layout(entries, words, canvas)
+    title_parts = [part for part in (show(title, 200), *notes) if part]
+    layout = _choose_layout(entries, title_parts, canvas)
     canvas.put(0, 0, to_ascii(layout.head, symbols), "title")
     for parts, x, y in layout.entries:
         for text, role in parts:
@@ -196,13 +196,13 @@ def put_legend(
 
 
 def _choose_layout(
-    entries: Sequence[LegendEntry], words: Sequence[str], canvas: Canvas
+    entries: Sequence[LegendEntry], title_parts: Sequence[str], canvas: Canvas
 ) -> _LegendLayout:
     """Return the first complete layout; if there is none, the one that has most entries."""
     has_full_values = any(entry.full for entry in entries)
     layouts = []
     for rows, form in _list_attempts(canvas.height, has_full_values=has_full_values):
-        layout = _lay_out(entries, words, rows, form, canvas.width)
+        layout = _lay_out(entries, title_parts, rows, form, canvas.width)
         if layout.is_complete:
             return layout
         layouts.append(layout)
@@ -223,12 +223,12 @@ def _list_attempts(height: int, *, has_full_values: bool) -> list[tuple[int, _Fo
 
 
 def _lay_out(
-    entries: Sequence[LegendEntry], words: Sequence[str], rows: int, form: _Form, width: int
+    entries: Sequence[LegendEntry], title_parts: Sequence[str], rows: int, form: _Form, width: int
 ) -> _LegendLayout:
     """Return the layout of a legend in that many rows, with entries of that form."""
     unit = _most_frequent_unit(entries) if form.has_unit_once else ""
-    head_words = [*words, unit] if unit else words
-    head = fit(", ".join(head_words), width)
+    head_parts = [*title_parts, unit] if unit else title_parts
+    head = fit(", ".join(head_parts), width)
     names = _shorten_names(tuple(entry.label for entry in entries), form.name_columns)
     placed = []
     ends = []

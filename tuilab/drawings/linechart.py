@@ -24,7 +24,7 @@ from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
 from tuilab.text.display import show
 from tuilab.text.words import clock, format_number
 
-LEAST_WIDTH, LEAST_HEIGHT = 20, 5  # below these there are only numbers
+_LEAST_WIDTH, _LEAST_HEIGHT = 20, 5  # below these there are only numbers
 _LEAST_PLOT_WIDTH, _LEAST_PLOT_HEIGHT = 8, 2
 _BATCH = 16  # lines that are drawn at once, so that their arrays stay in the caches
 _STRIPE = 3  # columns in one colour where lines lie on each other
@@ -73,7 +73,7 @@ class LineChart:
 
 def draw(chart: LineChart, width: int, height: int, symbols: Symbols = BRAILLE) -> Picture:
     """Draw a chart of that size. A very small one becomes numbers."""
-    if width < LEAST_WIDTH or height < LEAST_HEIGHT:
+    if width < _LEAST_WIDTH or height < _LEAST_HEIGHT:
         return _draw_numbers(chart, width, height, symbols)
     plot = _make_plot(chart, width, height, symbols)
     if all(line.is_empty for line in chart.lines):
@@ -234,9 +234,9 @@ class _Plot:
     def _name_columns(self, axis: Axis) -> range:
         """Return the columns of the name of x: before the ticks if it hides none, else behind."""
         width = 0 if self.has_name_row else count_cells(self.x_name)
-        before = range(width + 2)
-        if not width or self._place_x_labels(axis, before) == self._place_x_labels(axis):
-            return before
+        before_ticks = range(width + 2)
+        if not width or self._place_x_labels(axis, before_ticks) == self._place_x_labels(axis):
+            return before_ticks
         return range(self.canvas.width - width - 2, self.canvas.width)
 
     def _row(self, share: float) -> int:
@@ -282,14 +282,14 @@ class _Plot:
         for start, label in self._place_x_labels(self.x, name_columns, cursor_columns):
             self.canvas.put(start, base + 1, label, "label")
 
-    def _place_x_labels(self, axis: Axis, *taken: range) -> list[tuple[int, str]]:
+    def _place_x_labels(self, axis: Axis, *taken_columns: range) -> list[tuple[int, str]]:
         """Return the columns and labels of the ticks that have room outside of taken columns."""
         placed, free = [], 0
         for share, label in axis.visible_ticks:
             label = to_ascii(label, self.symbols)
             start = centre(self._column(share), len(label), self.canvas.width)
             columns = range(start, start + len(label))
-            if start >= free and not any(_overlap(columns, other) for other in taken):
+            if start >= free and not any(_overlap(columns, other) for other in taken_columns):
                 placed.append((start, label))
                 free = start + len(label) + 2
         return placed
@@ -340,11 +340,11 @@ class _Plot:
         groups = group_by_style(self.lines)
         styles_with_few = {style for style, group in groups.items() if self._have_few(group)}
         has_letters = _has_several_styles(self.chart)
-        taken: set[tuple[int, int]] = set()
+        taken_cells: set[tuple[int, int]] = set()
         for turn, line in enumerate(self.lines):
             name = legend.letter(line.style) if has_letters else ""
             has_few = line.style in styles_with_few
-            self._put_points(line, name, arm_role(line.style), turn, taken, has_few=has_few)
+            self._put_points(line, name, arm_role(line.style), turn, taken_cells, has_few=has_few)
 
     def _have_few(self, lines: Sequence[Line]) -> bool:
         """Say whether lines of one style have so few points that each is marked.
@@ -367,14 +367,14 @@ class _Plot:
         name: str,
         role: str,
         turn: int,
-        taken: set[tuple[int, int]],
+        taken_cells: set[tuple[int, int]],
         *,
         has_few: bool,
     ) -> None:
         """Name a line at a few columns that stay. If it has few points, mark each of them.
 
         Lines that lie on each other take turns. Otherwise only the last one would be named.
-        `taken` has the columns and rows of earlier lines, and gets those of this one.
+        `taken_cells` has the columns and rows of earlier lines, and gets those of this one.
         """
         first, columns = self._in_view(line.xs)
         if not len(columns):
@@ -393,8 +393,8 @@ class _Plot:
             if not self.top <= row <= self.bottom:
                 continue
             has_turn = point % len(self.lines) == turn
-            if (column, row) not in taken or has_turn:
-                taken.add((column, row))
+            if (column, row) not in taken_cells or has_turn:
+                taken_cells.add((column, row))
                 self.canvas.put(self.left + 1 + column, row, mark, role)
 
     def _in_view(self, xs: Floats) -> tuple[int, Ints]:

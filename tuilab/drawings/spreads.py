@@ -200,5 +200,5 @@ def _put_foot(
         if start >= free:
             free = canvas.put(start, y, label, "label") + 2
     if noise is not None:
-        words = to_ascii(f"{symbols.shades[1]} {noise_words(noise)}", symbols)
-        canvas.put(0, y + 1, words, "muted")
+        meaning = to_ascii(f"{symbols.shades[1]} {noise_words(noise)}", symbols)
+        canvas.put(0, y + 1, meaning, "muted")

@@ -1,7 +1,7 @@
 """Several values along one axis of time, each as a strip of columns in a few rows.
 
-The name of a strip is before it and its value behind it. What was true for a while, as a reason why
-clocks were throttled, is a strip of marks. A text is a row of its own.
+The name of a strip is before it and its value behind it. A condition that lasted for a while, as
+throttled clocks, is a strip of marks. A text is a row of its own.
 """
 
 import math
@@ -37,7 +37,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class StripMarks:
-    """When something was true: begin and end in seconds, and whether it is grave."""
+    """The times of a condition: begin and end in seconds, and whether it is grave."""
 
     label: str
     spans: tuple[tuple[float, float, bool], ...] = ()

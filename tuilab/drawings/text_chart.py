@@ -1,6 +1,6 @@
 """Charts as plain text: the only file that uses plotext.
 
-plotext gets only what it can draw: finite numbers, at most two points a column, and ticks and
+plotext gets input that it can draw: finite numbers, at most two points a column, and ticks and
 logarithms that are computed here.
 """
 

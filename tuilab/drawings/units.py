@@ -43,8 +43,8 @@ def _significant_digits(greatest: float, step: float) -> int:
     if step > 0:
         powers = math.floor(math.log10(greatest)) - math.floor(math.log10(step))
     mantissa = trimmed(f"{step:.2e}".partition("e")[0])
-    more = len(mantissa) // 3  # a step of 2.5e8 needs one digit more than one of 2e8
-    return 1 + max(0, powers) + more
+    more_digits = len(mantissa) // 3  # a step of 2.5e8 needs one digit more than one of 2e8
+    return 1 + max(0, powers) + more_digits
 
 
 def _short_label(tick: float, step: float) -> str:
