@@ -19,7 +19,7 @@ from tuilab.text.words import format_number
 _Method = Literal["colours", "quarters", "shades"]
 
 _QUARTERS = " ▗▄▘▚▙▀▜█"  # by 3 x the level of the upper half + the level of the lower half
-_LEAST_FOLDED = 5  # rows: a picture with more of them may have its title in a row of its own
+_TITLE_ROW_ABOVE = 5  # rows: a higher picture may have its title in a row of its own
 _BAD = len(TONES)  # the tone of a value that is not finite
 _NOT_FINITE = 255  # the level of such a value in the record
 _STRIDE_COLUMNS = 11  # for `scale 1:16` behind the scale
@@ -67,24 +67,21 @@ def _put_image(
     scale_columns += sum(len(format_number(end, digits=3)) for end in ends)
     if is_large:
         scale_columns += _STRIDE_COLUMNS
-    has_title_row = scale_columns > width and height > _LEAST_FOLDED
+    has_title_row = scale_columns > width and height > _TITLE_ROW_ABOVE
     room = max(height - 1 - has_title_row, 1)
     method = _choose_method(tones, width, room, symbols, has_colour=has_colour)
     if method == "shades":
         tones, stride = _fit_array(tones, width // 2, room)
-        rows = len(tones)
+        _put_shades(canvas, tones, symbols)
+        rows, scale = len(tones), symbols.shades
     else:
         tones, stride = _fit_array(tones, width, 2 * room)
-        rows = math.ceil(len(tones) / 2)
-    if method == "shades":
-        _put_shades(canvas, tones, symbols)
-        scale = symbols.shades
-    elif method == "quarters":
-        _put_quarters(canvas, tones, symbols)
-        scale = _QUARTERS[::4]
-    else:
-        _put_halves(canvas, tones, symbols)
-        scale = ""
+        rows, scale = math.ceil(len(tones) / 2), ""
+        if method == "quarters":
+            _put_quarters(canvas, tones, symbols)
+            scale = _QUARTERS[::4]
+        else:
+            _put_halves(canvas, tones, symbols)
     if has_title_row:
         canvas.put(0, rows, to_ascii(fit(title, width), symbols), "label")
         rows += 1

@@ -267,7 +267,7 @@ def _shorten_names(labels: tuple[str, ...], width: int) -> list[str]:
     """Return labels of at most that width, by the method that keeps most of them apart.
 
     Wide labels are cut in the middle if that keeps them apart. Otherwise they lose their first
-    words, are cut at the end, or are cut in the middle.
+    word, are cut at the end, or are cut in the middle.
     """
     distinct_labels = told_apart(labels, width)
     cut_in_middle = [fit(distinct_labels[label], width) for label in labels]

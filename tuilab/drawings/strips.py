@@ -202,9 +202,9 @@ def column_values(strip: Strip, low: float, high: float, count: int) -> NDArray[
     A reading counts until the next one. The last one, and one before a gap, count for some time.
     """
     line = strip.line
-    column_values = np.full(count, np.nan)
+    values = np.full(count, np.nan)
     if not len(line.xs):
-        return column_values
+        return values
     spacing = float(np.median(np.diff(line.xs))) if len(line.xs) > 1 else 0.0
     end = max(line.last_x, float(line.xs[-1])) + PATIENCE * spacing
     edges = np.linspace(low, high, count + 1)
@@ -217,10 +217,10 @@ def column_values(strip: Strip, low: float, high: float, count: int) -> NDArray[
         if first > last:
             continue
         if strip.is_least:
-            column_values[column] = np.min(line.lows[first : last + 1])
+            values[column] = np.min(line.lows[first : last + 1])
         else:
-            column_values[column] = np.max(line.highs[first : last + 1])
-    return column_values
+            values[column] = np.max(line.highs[first : last + 1])
+    return values
 
 
 def _describe_moment(cursor: float | None) -> str:
