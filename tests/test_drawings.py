@@ -14,7 +14,7 @@ from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.picture import Canvas, fit
 from tuilab.drawings.spreads import MeasuredSpread, draw_spreads
-from tuilab.drawings.strips import Row, Strip, StripMarks, Words, columns_of, draw_strips
+from tuilab.drawings.strips import Row, Strip, StripMarks, TextRow, column_values, draw_strips
 from tuilab.drawings.symbols import ASCII, BRAILLE
 from tuilab.drawings.table import draw_table
 from tuilab.record.blocks import NoiseFloor
@@ -219,9 +219,9 @@ def made_line(values: Sequence[float], every_s: float = 1.0) -> Line:
 def test_strips_share_an_axis_of_time_and_have_their_last_values() -> None:
     rows: list[Row] = [
         Strip("busy", made_line([0, 50, 100, 100]), "%", 100.0),
-        Strip("clock", made_line([2000, 1000, 2000, 2000]), "MHz", is_least=True, look=1),
+        Strip("clock", made_line([2000, 1000, 2000, 2000]), "MHz", is_least=True, style=1),
         StripMarks("held", ((1.0, 2.0, True), (2.5, 3.0, False))),
-        Words("others", "alice (pid 7) 3 GiB"),
+        TextRow("others", "alice (pid 7) 3 GiB"),
     ]
 
     assert draw_strips(rows, 40, 5, span=(0.0, 3.0)).text.splitlines() == [
@@ -258,7 +258,7 @@ def test_a_strip_has_gaps_where_nothing_was_read_for_long() -> None:
         series.add(at, second * 10**9, 1.0)
     (line,) = lines_of([series], is_timed=True)
 
-    found = columns_of(Strip("x", line), 0.0, 50.0, 10)
+    found = column_values(Strip("x", line), 0.0, 50.0, 10)
     assert [value == value for value in found.tolist()] == [
         True,
         True,
@@ -276,10 +276,10 @@ def test_a_strip_has_gaps_where_nothing_was_read_for_long() -> None:
 
 def test_strips_grow_with_the_room_and_what_does_not_fit_is_counted() -> None:
     rows: list[Row] = [
-        Words("", "GPU 0"),
+        TextRow("", "GPU 0"),
         Strip("busy", made_line([50, 100]), "%", 100.0),
         StripMarks("held"),
-        Words("others", "nobody"),
+        TextRow("others", "nobody"),
     ]
 
     assert draw_strips(rows, 30, 8, span=(0.0, 1.0)).text.splitlines() == [

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.drawing_aids import SECOND, changed_cells, series
-from tuilab.drawings.axis import grown, x_axis, y_axis
+from tuilab.drawings.axis import growing_range, x_axis, y_axis
 from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
-from tuilab.drawings.lines import Known, lines_of, next_bad, next_point, smooth, values_at
+from tuilab.drawings.lines import ArrayCache, lines_of, next_bad, next_point, smooth, values_at
 from tuilab.drawings.picture import cell_codes
 from tuilab.drawings.raster import raster
 from tuilab.drawings.symbols import ALL, ASCII, BLOCK, BRAILLE, Symbols
@@ -86,7 +86,7 @@ def test_a_chart_in_three_sets_of_symbols(symbols: Symbols) -> None:
 @pytest.mark.parametrize("is_timed", [False, True])
 def test_lines_of_series_that_grew_are_those_of_new_ones(is_timed: bool) -> None:
     rng = random.Random(0)
-    growing, known = [Series("loss", arm) for arm in "ab"], Known()
+    growing, known = [Series("loss", arm) for arm in "ab"], ArrayCache()
     for _ in range(30):
         for one in growing:
             for _ in range(rng.randrange(600)):
@@ -95,7 +95,7 @@ def test_lines_of_series_that_grew_are_those_of_new_ones(is_timed: bool) -> None
                     one.count * SECOND,
                     rng.choice([rng.random(), rng.random(), math.nan]),
                 )
-        grew = lines_of(growing, is_timed=is_timed, known=known)
+        grew = lines_of(growing, is_timed=is_timed, array_cache=known)
         new = lines_of(growing, is_timed=is_timed)
 
         for part in ("xs", "lows", "highs", "breaks", "bad_xs", "bad_values"):
@@ -112,7 +112,7 @@ def test_lines_of_others_are_dim_behind_and_in_view_and_named_once() -> None:
         lines_of([series([1.0, 2.0, 3.0])]),
         lines_of([series([50.0] * 9, "before"), series([70.0] * 9, "beside")]),
     )
-    found = draw(LineChart(own, title="loss", is_over=True, others=others), 60, 12)
+    found = draw(LineChart(own, title="loss", is_over=True, overlays=others), 60, 12)
 
     roles = {role for row in found.rows for _, role in row}
     assert found.text.splitlines()[0] == "loss  3          1 before 50         2 beside 70"
@@ -158,11 +158,11 @@ def test_a_point_more_changes_few_cells() -> None:
 
 
 def test_the_x_axis_grows_in_steps() -> None:
-    ends = {grown(0.0, float(last), 10.0)[1] for last in range(1, 1001)}
+    ends = {growing_range(0.0, float(last), 10.0)[1] for last in range(1, 1001)}
 
     assert sorted(ends) == [10, 15, 25, 40, 60, 100, 150, 250, 400, 600, 1000]
-    assert grown(0.0, 3.0, 10.0, end=500.0) == (0.0, 500.0)
-    assert grown(0.0, 700.0, 10.0, end=500.0) == (0.0, 1000.0)
+    assert growing_range(0.0, 3.0, 10.0, end=500.0) == (0.0, 500.0)
+    assert growing_range(0.0, 700.0, 10.0, end=500.0) == (0.0, 1000.0)
 
 
 def test_a_run_that_is_over_fills_the_chart() -> None:
@@ -463,7 +463,7 @@ def test_a_cursor_in_a_gap_reads_nothing_and_says_why() -> None:
             is_timed=True,
             is_over=True,
             cursor=cursor,
-            untold="nothing was at work",
+            gap_reason="nothing was at work",
         )
         return draw(chart, 90, 12).text.splitlines()[0]
 
@@ -572,7 +572,7 @@ def test_every_line_of_eight_gpus_is_named_where_a_chart_fills_a_small_screen() 
 def test_repeats_of_an_arm_share_its_letter() -> None:
     lines = lines_of([series(DECAY, "fp32"), series(BROKEN, "amp"), series(DECAY, "fp32")])
 
-    assert [line.look for line in lines] == [0, 1, 0]
+    assert [line.style for line in lines] == [0, 1, 0]
     assert draw(LineChart(lines), 80, 12).text.splitlines()[0].split()[:2] == ["A", "fp32"]
 
 
@@ -622,7 +622,7 @@ def test_lines_of_two_gpus_are_told_apart_however_short_their_names_must_be() ->
         replace(line, label=word)
         for line, word in zip(lines_of([series([2.0**30])] * 8), words, strict=True)
     ]
-    looks = [replace(line, look=look) for look, line in enumerate(lines)]
+    looks = [replace(line, style=look) for look, line in enumerate(lines)]
 
     text = draw(LineChart(tuple(looks), title="memory", unit="bytes"), 58, 12, BRAILLE).text
 
@@ -640,7 +640,7 @@ def test_in_a_narrow_legend_numbers_have_no_unit_and_ranges_keep_theirs() -> Non
         "loss  A aaa… 72.5  B bbb… 72.5"
     )
     ranges = LineChart(
-        tuple(replace(wide, look=look) for look in range(5)), unit="bytes", cursor=1.0
+        tuple(replace(wide, style=look) for look in range(5)), unit="bytes", cursor=1.0
     )
     assert draw(ranges, 38, 6).text.startswith("A aaaaaaaaaaaa 72.5 GiB..145 GiB")
 

@@ -12,7 +12,7 @@ from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
 from tuilab.drawings.lines import lines_of, next_bad, next_point, smooth, values_at
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.spreads import MeasuredSpread, draw_spreads
-from tuilab.drawings.strips import Row, Strip, StripMarks, Words, draw_strips
+from tuilab.drawings.strips import Row, Strip, StripMarks, TextRow, draw_strips
 from tuilab.drawings.symbols import ALL, Symbols
 from tuilab.drawings.units import labels
 from tuilab.record.blocks import NoiseFloor
@@ -80,7 +80,7 @@ def test_a_line_chart_takes_anything(
     chart = LineChart(
         tuple(map(smooth, lines)) if is_smooth else lines, lines if is_smooth else (), title, unit, is_timed, is_log, is_over,
         end, (window[0], window[0] + window[1]) if window else None, cursor, (Guide(guide, title),),
-        is_log_x=is_log_x, x_name=title, others=lines_of(behind, is_timed=is_timed, is_log_x=is_log_x),
+        is_log_x=is_log_x, x_name=title, overlays=lines_of(behind, is_timed=is_timed, is_log_x=is_log_x),
     )  # fmt: skip
 
     assert "Traceback" not in draw(chart, width, height, signs).text
@@ -162,7 +162,12 @@ def test_strips_take_anything(
         Strip(text, line, "%", top, at % 2 == 0, at)
         for at, line in enumerate(lines_of(found, is_timed=True))
     ]
-    rows: list[Row] = [Words("", text), *strips, StripMarks(text, tuple(spans)), Words(text, text)]
+    rows: list[Row] = [
+        TextRow("", text),
+        *strips,
+        StripMarks(text, tuple(spans)),
+        TextRow(text, text),
+    ]
 
     assert len(draw_strips(rows, width, height, signs, span=span, cursor=cursor).rows) == height
 

@@ -12,7 +12,7 @@ import torch
 
 from tests.engine import read_stream
 from tuilab import Lab
-from tuilab.drawings.gpu_strips import held_words, version_of
+from tuilab.drawings.gpu_strips import describe_throttling, version_of
 from tuilab.engine import messages
 from tuilab.engine.messages import ArmOrder, WorkerOrder
 from tuilab.engine.spawn import socket_pair
@@ -430,9 +430,9 @@ def test_a_reading_speaks_for_twelve_seconds_at_most_and_one_that_cannot_be_for_
 def test_reasons_are_told_with_how_long_they_lasted_the_longest_first() -> None:
     summary = folded(reading(1, 0x24), reading(2, 0x4), reading(3, 0x0))
 
-    words = held_words({"GPU-u0": Throttling().of(summary, "GPU-u0")})
+    words = describe_throttling({"GPU-u0": Throttling().of(summary, "GPU-u0")})
     assert words == "throttled: power cap 2 s, software thermal slowdown 1 s"
-    assert held_words({}) == ""
+    assert describe_throttling({}) == ""
 
 
 class Counted(list[GpuState]):

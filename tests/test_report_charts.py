@@ -61,7 +61,7 @@ def test_arms_that_share_many_characters_are_two_in_every_chart_and_table(
     (panel,) = series_panels(long_arms.summary)
     page = Elements(html.render([long_arms]))
 
-    assert [line.look for line in panel.lines] == [0, 1]
+    assert [line.style for line in panel.lines] == [0, 1]
     assert [one.label for one in time_spreads(long_arms.summary)] == [ONE, TWO]
     assert [entry["title"] for entry in page.of("li") if "title" in entry] == [ONE, TWO]
     labels = [curve["data-label"] for curve in page.of("g", class_="curve")]

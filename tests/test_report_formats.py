@@ -28,7 +28,7 @@ from tests.strict_readers import crc32c, junit_faults, scalars_of, trace_faults
 from tests.tui.made_up import make_run, started
 from tuilab.cli.schemas import schema_of
 from tuilab.cli.verbs import runs
-from tuilab.drawings.lines import lines_of, thinned
+from tuilab.drawings.lines import lines_of, thin_line
 from tuilab.errors import UsageError
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
@@ -708,7 +708,7 @@ def test_thinning_keeps_every_spike_and_every_gap() -> None:
         series.add(step, step, math.inf if step == 2000 else 9.0 if step == 1234 else 1.0)
 
     (line,) = lines_of([series])
-    thin = thinned(line, 100)
+    thin = thin_line(line, 100)
 
     assert len(thin.xs) == 100
     assert (thin.highs.max(), thin.lows.min()) == (9.0, 1.0)

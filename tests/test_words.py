@@ -266,7 +266,7 @@ def test_the_times_of_arms_are_on_the_same_kind_of_axis_on_the_screen_and_in_htm
     near, far = (
         [
             MeasuredSpread("one", low, low, low, low, low),
-            MeasuredSpread("two", 0.1, 0.1, 0.1, 0.1, 0.1, look=1),
+            MeasuredSpread("two", 0.1, 0.1, 0.1, 0.1, 0.1, style=1),
         ]
         for low in (0.05, 0.001)
     )

@@ -1,4 +1,5 @@
-"""Charts and pictures for the screen, drawn by pure functions: data in, rows of characters with the names of styles out.
+"""Charts and pictures for the screen, drawn by pure functions.
 
-Imports the shared modules and `record` alone, and no library of screens.
+They take data and return rows of characters with the names of their roles. The package imports only
+the shared modules and `record`, and no library of screens.
 """

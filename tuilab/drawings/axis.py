@@ -1,4 +1,4 @@
-"""An axis: its range, which changes rarely while data grows, and ticks at numbers that people would choose."""
+"""An axis: its range, which rarely changes while data grows, and ticks at round numbers."""
 
 import math
 import sys
@@ -8,72 +8,75 @@ from functools import lru_cache
 from tuilab.arrays import NDArray, np
 from tuilab.drawings.units import labels, log_label
 
+Ticks = tuple[tuple[float, str], ...]  # share of the way from the low end to the high one, label
+
 _GREATEST = sys.float_info.max
-_ENDS = 4  # how many ends of a range the span of the data is worth: fewer change more rarely and waste more
+# The ends of growing data are multiples of about a fourth of its span. With larger multiples the
+# range would change more rarely, but waste more room.
+_GROWING_STEPS = 4
 _LEAST_SPAN = 1e-321  # below it the arithmetic of steps ends
-_MOST_POWER = 330.0  # no number has a greater power of ten, or a lesser one
-_NEAR = 4.0  # times the least value: below it a logarithmic axis hardly differs from a linear one
-_POWERS = 290.0  # up to which powers of ten can be added and divided
-_FAR = 1e6  # times the span: as good as anywhere outside
-_LADDER = (1, 1.5, 2.5, 4, 6, 10)
-_CLOCK_STEPS = (
-    1,
-    2,
-    5,
-    10,
-    15,
-    30,
-    60,
-    120,
-    300,
-    600,
-    900,
-    1800,
-    3600,
-    7200,
-    10_800,
-    21_600,
-    43_200,
-    86_400,
-)
+_LEAST_STEP = 1e-322
+_MOST_POWER = 330.0  # no float has a power of ten further from 0
+_MOST_NEAR_RATIO = 4.0  # of two ends: below it a logarithmic axis hardly differs from a linear one
+_MOST_POWER_TO_DIVIDE = 290.0  # further from 0, powers of ten cannot be added and divided
+_LEAST_LOG_SPAN = 0.3
+_FAR = 1e6  # a share that is as good as any other outside of the axis
+_ROUNDING = 1e-9  # shares and quotients that differ by less are the same number
+_MOST_TICKS = 50
+_RANGE_ENDS = (1, 1.5, 2.5, 4, 6, 10)  # times a power of ten: the ranges of growing data
+_ROUND_STEPS = (1, 2, 2.5, 5)  # times a power of ten
+_DAY_S = 86_400
+_CLOCK_STEPS_S = (
+    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800,
+    3600, 7200, 10_800, 21_600, 43_200, _DAY_S,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A range; on a logarithmic axis `low` and `high` are powers of ten."""
+    """A range with its ticks. On a logarithmic axis `low` and `high` are powers of ten."""
 
     low: float
     high: float
     is_log: bool = False
-    ticks: tuple[tuple[float, str], ...] = ()  # share of the way from low to high, label
+    ticks: Ticks = ()
+
+    @property
+    def visible_ticks(self) -> Ticks:
+        """The ticks that do not lie outside of the range."""
+        return tuple(tick for tick in self.ticks if -_ROUNDING <= tick[0] <= 1 + _ROUNDING)
 
     def shares(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return where values are: 0 at the low end, 1 at the high end; what a logarithm cannot show is far below."""
+        """Return where values are: 0 at the low end, 1 at the high end.
+
+        A value that a logarithm cannot show is far below 0.
+        """
         if self.is_log:
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = np.where(values > 0, np.log10(values), -_FAR)
         scale = self._scale
         low, high = self.low * scale, self.high * scale
         with np.errstate(over="ignore", under="ignore"):
-            shares: NDArray[np.float64] = np.clip(
-                (values * scale - low) / (high - low), -_FAR, _FAR
-            )
+            unclipped = (values * scale - low) / (high - low)
+            shares: NDArray[np.float64] = np.clip(unclipped, -_FAR, _FAR)
         return shares
 
     @property
     def _scale(self) -> float:
-        """What all is multiplied by, or the span would overflow."""
+        """The factor that keeps the span from overflowing."""
         return 2.0**-4 if self.high > 1e300 or self.low < -1e300 else 1.0
 
     def share(self, value: float) -> float:
-        """Return where one value is."""
+        """Return where a value is."""
         if self.is_log:
             return float(self.shares(np.array([value], np.float64))[0])
+        # Not by `shares`: numpy takes ten times as long for a single value.
         scale = self._scale
         low, high = self.low * scale, self.high * scale
-        return min(
-            max((value * scale - low) / (high - low), -_FAR), _FAR
-        )  # numpy takes ten times as long for one
+        return min(max((value * scale - low) / (high - low), -_FAR), _FAR)
+
+
+# ---- axes of y
 
 
 @lru_cache(64)
@@ -86,24 +89,80 @@ def y_axis(
     is_log: bool = False,
     is_growing: bool = False,
 ) -> Axis:
-    """Return an axis for values from `low` to `high` with about `count` ticks; its ends are round numbers.
+    """Return an axis for values from `low` to `high` with about `count` ticks and round ends.
 
-    Those of data that is growing are rounder, so that they change rarely: each time the whole chart is drawn again.
+    The ends are rounder while data is growing. They change more rarely then, and each change draws
+    the whole chart again.
     """
     if is_log:
         return _log_axis(low, high, unit, count)
     if low >= 0 and low <= 0.25 * high:
         low = 0.0
     is_constant = low == high
-    low, high = _widened(low, high)
-    step = _nice_step(low, high, count, unit)
-    if is_constant:  # in the middle, whatever number it is
-        return replace(Axis(low, high), ticks=_ticks(Axis(low, high), step, unit, is_short=False))
-    end = max(_nice_step(low, high, _ENDS, unit), step / 2) if is_growing else step / 2
-    axis = Axis(
-        max(-_GREATEST, math.floor(low / end) * end), min(_GREATEST, math.ceil(high / end) * end)
-    )
-    return replace(axis, ticks=_ticks(axis, step, unit, is_short=False))
+    low, high = _widen(low, high)
+    step = _round_step(low, high, count, unit)
+    if is_constant:  # the value stays in the middle, even if it is not round
+        axis = Axis(low, high)
+    else:
+        end = step / 2
+        if is_growing:
+            end = max(_round_step(low, high, _GROWING_STEPS, unit), end)
+        bottom = max(-_GREATEST, math.floor(low / end) * end)
+        top = min(_GREATEST, math.ceil(high / end) * end)
+        axis = Axis(bottom, top)
+    return replace(axis, ticks=_make_ticks(axis, step, unit, is_short=False))
+
+
+def _log_axis(low: float, high: float, unit: str, count: int) -> Axis:
+    """Return an axis between two numbers that are 1, 2 or 5 times a power of ten.
+
+    If the values are near each other, the ends are other round numbers.
+    """
+    bottom, _ = _surrounding_powers(low)
+    _, top = _surrounding_powers(high)
+    if 1.0001 * low < high < _MOST_NEAR_RATIO * low and low > 1e-300 and high < 1e300:
+        return _near_log_axis(low, high, unit, count)
+    if top - bottom < _LEAST_LOG_SPAN:
+        bottom -= _LEAST_LOG_SPAN
+        top += _LEAST_LOG_SPAN
+    ticks = []
+    for power in _choose_powers(bottom, top, max(count, 2)):
+        ticks.append(((power - bottom) / (top - bottom), _power_label(power, unit)))
+    return Axis(bottom, top, is_log=True, ticks=tuple(ticks))
+
+
+def _near_log_axis(low: float, high: float, unit: str, count: int) -> Axis:
+    """Return a logarithmic axis with the ends and ticks of a linear one.
+
+    The distances of the two hardly differ if the values are near each other.
+    """
+    for tick_count in range(count, 99):
+        step = _round_step(low, high, tick_count, unit)
+        if step <= low:
+            break
+    linear = Axis(math.floor(low / step) * step, math.ceil(high / step) * step)
+    bottom, top = math.log10(linear.low), math.log10(linear.high)
+    ticks = []
+    for share, label in _make_ticks(linear, step, unit, is_short=False):
+        value = linear.low + share * (linear.high - linear.low)
+        ticks.append(((math.log10(value) - bottom) / (top - bottom), label))
+    return Axis(bottom, top, is_log=True, ticks=tuple(ticks))
+
+
+def _surrounding_powers(value: float) -> tuple[float, float]:
+    """Return the powers of ten of the next round numbers at or below a value, and at or above it.
+
+    Round numbers are 1, 2 and 5 times a power of ten.
+    """
+    power = math.log10(value)
+    whole = math.floor(power)
+    powers = [whole + math.log10(factor) for factor in (1, 2, 5, 10)]
+    below = max(end for end in powers if end <= power + _ROUNDING)
+    above = min(end for end in powers if end >= power - _ROUNDING)
+    return below, above
+
+
+# ---- axes of x
 
 
 @lru_cache(64)
@@ -112,161 +171,151 @@ def x_axis(
 ) -> Axis:
     """Return an axis that shows exactly `low` to `high`, with at most about `count` ticks inside.
 
-    With `is_log` these are powers of ten, and the ticks tell what they are the powers of. Along steps `is_whole` has no ticks
-    between whole numbers.
+    With `is_log` the ends are powers of ten, and the labels of ticks are the numbers with those
+    powers. With `is_whole` an axis without a unit, as that of steps, has no ticks between whole
+    numbers.
     """
-    low, high = _widened(low, high) if high <= low or high - low < _LEAST_SPAN else (low, high)
+    if high <= low or high - low < _LEAST_SPAN:
+        low, high = _widen(low, high)
     if is_log:
-        powers = _log_ticks(max(low, -_MOST_POWER), min(high, _MOST_POWER), max(count, 2))
-        return Axis(
-            low,
-            high,
-            ticks=tuple(((power - low) / (high - low), _step_label(power)) for power in powers),
-        )
-    least = 1.0 if not unit and is_whole else 0.0
-    axis, step = Axis(low, high), max(_nice_step(low, high, count, unit), least)
-    for finer in range(count + 1, 4 * count + 3):
-        if _has_two(axis, step) or step <= least:
+        powers = _choose_powers(max(low, -_MOST_POWER), min(high, _MOST_POWER), max(count, 2))
+        ticks = [((power - low) / (high - low), _step_label(power)) for power in powers]
+        return Axis(low, high, ticks=tuple(ticks))
+    least_step = 1.0 if not unit and is_whole else 0.0
+    axis = Axis(low, high)
+    step = max(_round_step(low, high, count, unit), least_step)
+    # A single tick shows no distance, so the step gets finer until there are two ticks.
+    for tick_count in range(count + 1, 4 * count + 3):
+        if _has_two_ticks(axis, step) or step <= least_step:
             break
-        step = max(_nice_step(low, high, finer, unit), least)  # one tick alone tells no distance
-    return replace(axis, ticks=_ticks(axis, step, unit, is_short=not unit))
+        step = max(_round_step(low, high, tick_count, unit), least_step)
+    return replace(axis, ticks=_make_ticks(axis, step, unit, is_short=not unit))
 
 
-def beginning(first: float, last: float) -> float:
-    """Return where an axis of x begins: at 0 where the data is not far from it, while a run goes on and afterwards."""
+def axis_start(first: float, last: float) -> float:
+    """Return where the axis of x begins: at 0 if the data begins near 0.
+
+    The axis begins at the same place while a run is running and when it has finished.
+    """
     return 0.0 if 0 <= first <= 0.25 * last or first == 0 else first
 
 
-def grown(first: float, last: float, least: float, end: float | None = None) -> tuple[float, float]:
-    """Return a range for data that still grows: up to its known `end`, or further in steps, so that it changes rarely."""
-    low = beginning(first, last)
+def growing_range(
+    first: float, last: float, least: float, end: float | None = None
+) -> tuple[float, float]:
+    """Return a range for data that still grows, at least `least` long.
+
+    It reaches to the known `end`. Without one it grows in steps, so that it rarely changes.
+    """
+    low = axis_start(first, last)
     if end is not None and math.isfinite(end) and end >= last and end > low:
         return low, end
-    span = (
-        max(last / 2 - low / 2, least / 2) * 2 if max(abs(low), abs(last)) < 1e300 else last - low
-    )
+    if max(abs(low), abs(last)) < 1e300:
+        span = max(last / 2 - low / 2, least / 2) * 2
+    else:
+        span = last - low
     if not math.isfinite(span) or span <= 0:
         return low, last
     power = 10.0 ** math.floor(math.log10(span))
-    rung = next((rung for rung in _LADDER if rung * power >= span * (1 - 1e-9)), 10)
-    return low, min(low + rung * power, _GREATEST)
+    high = low + _first_multiple(_RANGE_ENDS, power, span) * power
+    return low, min(high, _GREATEST)
 
 
-def _widened(low: float, high: float) -> tuple[float, float]:
+# ---- steps and ticks
+
+
+def _widen(low: float, high: float) -> tuple[float, float]:
     """Return a range that is wide enough to divide."""
-    if high / 2 - low / 2 >= max(abs(low), abs(high)) * 1e-9 and high / 2 - low / 2 > _LEAST_SPAN:
+    half_span = high / 2 - low / 2
+    greatest = max(abs(low), abs(high))
+    if half_span >= greatest * 1e-9 and half_span > _LEAST_SPAN:
         return low, high
-    margin = max(max(abs(low), abs(high)) * 0.1, _LEAST_SPAN) if low or high else 1.0
+    margin = max(greatest * 0.1, _LEAST_SPAN) if low or high else 1.0
     return max(low - margin, -_GREATEST), min(high + margin, _GREATEST)
 
 
-def _nice_step(low: float, high: float, count: int, unit: str) -> float:
-    raw = min(max((high / 2 - low / 2) / max(count, 2) * 2, 1e-322), _GREATEST / 2)
-    if unit == "bytes" and raw >= 1:
-        return float(2.0 ** min(math.ceil(math.log2(raw)), 1023))
-    if unit == "time" and raw > 0.5:
-        return next(
-            (float(step) for step in _CLOCK_STEPS if step >= raw),
-            math.ceil(raw / 86_400) * 86_400.0,
-        )
-    power = 10.0 ** math.floor(math.log10(raw))
-    return min(
-        next((m * power for m in (1, 2, 2.5, 5) if m * power >= raw * (1 - 1e-9)), 10 * power),
-        _GREATEST,
-    )
+def _round_step(low: float, high: float, count: int, unit: str) -> float:
+    """Return a round step, about `count` of which reach from `low` to `high`."""
+    step = (high / 2 - low / 2) / max(count, 2) * 2
+    step = min(max(step, _LEAST_STEP), _GREATEST / 2)
+    if unit == "bytes" and step >= 1:
+        return float(2.0 ** min(math.ceil(math.log2(step)), 1023))
+    if unit == "time" and step > 0.5:
+        return _clock_step(step)
+    power = 10.0 ** math.floor(math.log10(step))
+    return min(_first_multiple(_ROUND_STEPS, power, step) * power, _GREATEST)
 
 
-def _has_two(axis: Axis, step: float) -> bool:
-    return math.floor(axis.high / step + 1e-9) > math.ceil(axis.low / step - 1e-9)
+def _clock_step(least_s: float) -> float:
+    """Return the next step of a clock: whole days from the last one on."""
+    for step_s in _CLOCK_STEPS_S:
+        if step_s >= least_s:
+            return float(step_s)
+    return math.ceil(least_s / _DAY_S) * float(_DAY_S)
 
 
-def _ticks(axis: Axis, step: float, unit: str, *, is_short: bool) -> tuple[tuple[float, str], ...]:
-    first, last = math.ceil(axis.low / step - 1e-9), math.floor(axis.high / step + 1e-9)
-    wholes = range(first, min(last, first + 50) + 1)
-    values = [value for value in (whole * step for whole in wholes) if math.isfinite(value)]
-    return tuple(
-        zip(
-            (axis.share(value) for value in values),
-            labels(values, step, unit, is_short=is_short),
-            strict=True,
-        )
-    )
+def _first_multiple(factors: tuple[float, ...], power: float, least: float) -> float:
+    """Return the first factor that makes a power of ten at least `least`, else 10."""
+    for factor in factors:
+        if factor * power >= least * (1 - _ROUNDING):
+            return factor
+    return 10
 
 
-def _log_axis(low: float, high: float, unit: str, count: int) -> Axis:
-    """Return an axis from a 1, 2 or 5 times a power of ten to another, for near values between round numbers."""
-    bottom, top = _log_end(low, -1), _log_end(high, 1)
-    if 1.0001 * low < high < _NEAR * low and low > 1e-300 and high < 1e300:
-        return _near_log_axis(low, high, unit, count)
-    if top - bottom < 0.3:
-        bottom, top = bottom - 0.3, top + 0.3
-    wanted = _log_ticks(bottom, top, max(count, 2))
-    marks = [((power - bottom) / (top - bottom), _power_label(power, unit)) for power in wanted]
-    return Axis(bottom, top, is_log=True, ticks=tuple(marks))
+def _has_two_ticks(axis: Axis, step: float) -> bool:
+    first, last = _whole_steps(axis.low, axis.high, step)
+    return last > first
 
 
-def _near_log_axis(low: float, high: float, unit: str, count: int) -> Axis:
-    """Return a logarithmic axis with the ends and ticks of a linear one, whose distances hardly differ there."""
-    step = next(
-        step
-        for step in (_nice_step(low, high, finer, unit) for finer in range(count, 99))
-        if step <= low
-    )
-    axis = Axis(math.floor(low / step) * step, math.ceil(high / step) * step)
-    bottom, top = math.log10(axis.low), math.log10(axis.high)
-    ticks = [
-        (axis.low + share * (axis.high - axis.low), label)
-        for share, label in _ticks(axis, step, unit, is_short=False)
-    ]
-    return Axis(
-        bottom,
-        top,
-        True,
-        tuple(((math.log10(value) - bottom) / (top - bottom), label) for value, label in ticks),
-    )
+def _whole_steps(low: float, high: float, step: float) -> tuple[int, int]:
+    """Return the first and the last multiple of a step in a range, as numbers of steps."""
+    return math.ceil(low / step - _ROUNDING), math.floor(high / step + _ROUNDING)
 
 
-def _log_ticks(bottom: float, top: float, count: int) -> list[float]:
-    """Return about `count` powers of ten from `bottom` to `top`: whole ones, and 2 and 5 times those where there is room."""
-    whole = [float(power) for power in range(math.ceil(bottom - 1e-9), math.floor(top + 1e-9) + 1)]
-    fine = [
-        power + math.log10(m)
-        for power in range(math.floor(bottom), math.ceil(top) + 1)
-        for m in (1, 2, 5)
-    ]
-    fine = [power for power in fine if bottom - 1e-9 <= power <= top + 1e-9]
-    if len(fine) < 2 and -_POWERS < bottom < top < _POWERS:  # 25, 30, 35
-        step = _nice_step(10.0**bottom, 10.0**top, count, "")
-        wholes = range(
-            math.ceil(10.0**bottom / step - 1e-9), math.floor(10.0**top / step + 1e-9) + 1
-        )
-        return [math.log10(whole * step) for whole in wholes[:50] if whole > 0]
-    chosen = fine if len(fine) <= count or len(whole) < 2 else whole
-    return chosen[:: math.ceil(len(chosen) / (count + 1)) or 1]
+def _make_ticks(axis: Axis, step: float, unit: str, *, is_short: bool) -> Ticks:
+    first, last = _whole_steps(axis.low, axis.high, step)
+    values = [whole * step for whole in range(first, min(last, first + _MOST_TICKS) + 1)]
+    values = [value for value in values if math.isfinite(value)]
+    shares = [axis.share(value) for value in values]
+    return tuple(zip(shares, labels(values, step, unit, is_short=is_short), strict=True))
+
+
+def _choose_powers(bottom: float, top: float, count: int) -> list[float]:
+    """Return about `count` powers of ten from `bottom` to `top`.
+
+    These are whole powers, and those of 2 and 5 times a whole power where there is room. If only
+    one of them lies in the range, they are the powers of round numbers such as 25, 30 and 35.
+    """
+    first, last = _whole_steps(bottom, top, 1)
+    whole = [float(power) for power in range(first, last + 1)]
+    fine = []
+    for power in range(math.floor(bottom), math.ceil(top) + 1):
+        for factor in (1, 2, 5):
+            fine_power = power + math.log10(factor)
+            if bottom - _ROUNDING <= fine_power <= top + _ROUNDING:
+                fine.append(fine_power)
+    if len(fine) < 2 and -_MOST_POWER_TO_DIVIDE < bottom < top < _MOST_POWER_TO_DIVIDE:
+        step = _round_step(10.0**bottom, 10.0**top, count, "")
+        first, last = _whole_steps(10.0**bottom, 10.0**top, step)
+        multiples = range(first, last + 1)[:_MOST_TICKS]
+        return [math.log10(multiple * step) for multiple in multiples if multiple > 0]
+    powers = fine if len(fine) <= count or len(whole) < 2 else whole
+    stride = math.ceil(len(powers) / (count + 1)) or 1
+    return powers[::stride]
 
 
 def _power_label(power: float, unit: str) -> str:
-    return log_label(10.0**power, unit) if -300 < power < 300 else _far(power)
+    return log_label(10.0**power, unit) if -300 < power < 300 else _extreme_label(power)
 
 
 def _step_label(power: float) -> str:
     if not -300 < power < 300:
-        return _far(power)
+        return _extreme_label(power)
     step = float(f"{10.0**power:.6g}")
     return labels([step], step, is_short=True)[0]
 
 
-def _far(power: float) -> str:
-    """Return the label of a power of ten that no float may be able to hold: 2e-309."""
-    whole = math.floor(power + 1e-9)
+def _extreme_label(power: float) -> str:
+    """Return the label of a number that a float may not be able to hold: 2e-309."""
+    whole = math.floor(power + _ROUNDING)
     return f"{10 ** (power - whole):.0f}e{whole}"
-
-
-def _log_end(value: float, direction: int) -> float:
-    """Return the power of ten of the next 1, 2 or 5 below or above a positive value."""
-    power = math.log10(value)
-    whole = math.floor(power)
-    ends = [whole + math.log10(m) for m in (1, 2, 5, 10)]
-    if direction < 0:
-        return max(end for end in ends if end <= power + 1e-9)
-    return min(end for end in ends if end >= power - 1e-9)

@@ -1,42 +1,46 @@
-"""Named values as bars that begin at 0, each with its value at the right: lengths compare, and so do digits."""
+"""Named values as bars that begin at 0, each with its value at the right."""
 
 import math
 from collections.abc import Sequence
 
-from tuilab.drawings.picture import ARMS, Canvas, Picture, cell_codes, fit
+from tuilab.drawings.picture import Canvas, Picture, arm_role, count_cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
 from tuilab.record.events import BarsShown
 from tuilab.text.display import show
 from tuilab.text.words import format_number
 
-DIGITS = 5  # of a value: what a bar cannot show
+DIGITS = 5  # of a value: more than the length of a bar can show
 _NAME_SHARE = 0.4  # of the width that names take at most
 _LEAST_ROOM = 4  # columns, below which there are only names and values
+_EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def unit_of_bars(bars: BarsShown) -> str:
-    """Return the unit as values are told in it: bytes in powers of 1024."""
+    """Return the unit in which values are shown. That of "B" has powers of 1024."""
     return "bytes" if bars.unit == "B" else show(bars.unit, 20)
 
 
-def reach_of(values: Sequence[float]) -> tuple[float, float]:
-    """Return the ends of the axis that bars share; 0 is between them."""
-    known = [value for value in values if math.isfinite(value)]
-    return min(0.0, *known, 0.0), max(0.0, *known, 0.0)
+def find_axis_ends(values: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of the axis that bars share; 0 lies between them."""
+    finite = [value for value in values if math.isfinite(value)]
+    return min(0.0, *finite, 0.0), max(0.0, *finite, 0.0)
 
 
-def share_of(value: float, reach: tuple[float, float]) -> float:
+def share_of(value: float, axis_ends: tuple[float, float]) -> float:
     """Return where a value is on the way from one end of the axis to the other."""
-    low, high = reach
-    span = high / 2 - low / 2  # halves, whose difference never overflows
-    return (value / 2 - low / 2) / span if span > 0 else 0.0
+    low, high = axis_ends
+    half_span = high / 2 - low / 2  # the difference of halves never overflows
+    return (value / 2 - low / 2) / half_span if half_span > 0 else 0.0
 
 
-def bar_of(columns: float, symbols: Symbols) -> str:
-    """Return a bar of so many columns, to an eighth of one where there are characters for that."""
+def make_bar(columns: float, symbols: Symbols) -> str:
+    """Return a bar of that many columns, to an eighth of a column if the symbols allow it."""
     eighths = round(columns * 8)
-    whole, rest = divmod(eighths, 8) if symbols.is_utf8 else (round(eighths / 8), 0)
-    return symbols.box * whole + (" ▏▎▍▌▋▊▉"[rest] if rest else "")
+    if not symbols.is_utf8:
+        return symbols.box * round(eighths / 8)
+    whole, rest = divmod(eighths, 8)
+    bar = symbols.box * whole
+    return bar + _EIGHTHS[rest] if rest else bar
 
 
 def draw_bars(bars: BarsShown, width: int, symbols: Symbols = BRAILLE) -> Picture:
@@ -44,43 +48,44 @@ def draw_bars(bars: BarsShown, width: int, symbols: Symbols = BRAILLE) -> Pictur
     canvas = Canvas(width, 1 + len(bars.names))
     canvas.put(0, 0, to_ascii(fit(show(bars.title, 100), width), symbols), "title")
     unit = unit_of_bars(bars)
-    values = [to_ascii(format_number(value, unit, DIGITS), symbols) for value in bars.values]
-    right = max((len(cell_codes(value)) for value in values), default=0)
-    most = max(min(int(_NAME_SHARE * width), width - right - 2), 1)
-    names = [to_ascii(fit(show(name, 100), most), symbols) for name in bars.names]
-    left = max((len(cell_codes(name)) for name in names), default=0) + 1
-    room = width - left - right - 1
-    reach = reach_of(bars.values)
-    for y, (name, value, text) in enumerate(zip(names, bars.values, values, strict=True), 1):
+    texts = [to_ascii(format_number(value, unit, DIGITS), symbols) for value in bars.values]
+    text_columns = max(map(count_cells, texts), default=0)
+    name_limit = max(min(int(_NAME_SHARE * width), width - text_columns - 2), 1)
+    names = [to_ascii(fit(show(name, 100), name_limit), symbols) for name in bars.names]
+    left = max(map(count_cells, names), default=0) + 1
+    room = width - left - text_columns - 1
+    axis_ends = find_axis_ends(bars.values)
+    for y, (name, value, text) in enumerate(zip(names, bars.values, texts, strict=True), 1):
         canvas.put(0, y, name, "label")
         if room >= _LEAST_ROOM:
-            _put_bar(canvas, value, reach, left, room, y, symbols)
-        canvas.put(
-            width - len(cell_codes(text)), y, text, "value" if math.isfinite(value) else "bad"
-        )
+            _put_bar(canvas, value, axis_ends, left, room, y, symbols)
+        role = "value" if math.isfinite(value) else "bad"
+        canvas.put(width - count_cells(text), y, text, role)
     return canvas.picture()
 
 
 def _put_bar(
     canvas: Canvas,
     value: float,
-    reach: tuple[float, float],
+    axis_ends: tuple[float, float],
     left: int,
     room: int,
     y: int,
     symbols: Symbols,
 ) -> None:
-    """Put a bar from 0 to its value, to an eighth of a column where there are characters for that."""
-    zero = share_of(0.0, reach) * room
+    """Put a bar from 0 to its value; a value that is not finite is a mark at 0."""
+    zero = share_of(0.0, axis_ends) * room
+    zero_column = int(zero)
     if not math.isfinite(value):
-        canvas.put(left + min(int(zero), room - 1), y, symbols.nan, "bad")
+        canvas.put(left + min(zero_column, room - 1), y, symbols.nan, "bad")
         return
-    end = share_of(value, reach) * room
+    end = share_of(value, axis_ends) * room
     if value < 0:
-        first = min(int(end), max(int(zero) - 1, 0))
-        canvas.put(left + first, y, symbols.box * max(int(zero) - first, 1), ARMS[1])
+        first = min(int(end), max(zero_column - 1, 0))
+        length = max(zero_column - first, 1)
+        canvas.put(left + first, y, symbols.box * length, arm_role(1))
         return
-    text = bar_of(end - int(zero), symbols)
-    if not text and value > 0:
-        text = "▏" if symbols.is_utf8 else symbols.vertical  # however little, it is something
-    canvas.put(left + int(zero), y, text, ARMS[0])
+    bar = make_bar(end - zero_column, symbols)
+    if not bar and value > 0:  # a value that is tiny, but not 0, is still visible
+        bar = "▏" if symbols.is_utf8 else symbols.vertical
+    canvas.put(left + zero_column, y, bar, arm_role(0))

@@ -1,4 +1,4 @@
-"""What a scenario shows besides curves and pictures: bars, tables and lanes, each drawn as high as it needs to be."""
+"""The bars, tables and lanes that a scenario shows, each drawn as high as it needs to be."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,11 @@ Figure = BarsShown | TableShown | Lanes
 
 
 def figures_of(summary: RunSummary) -> list[Figure]:
-    """Return the figures of a run: bars and tables as they were first shown, the last of each title; then the lanes."""
+    """Return the figures of a run: first its bars and tables, then its lanes.
+
+    Bars and tables are in the order in which their titles first appeared. Of those with the same
+    title the last one counts.
+    """
     return [*summary.figures.values(), *lanes_of(summary)]
 
 
@@ -22,16 +26,16 @@ def draw_figure(figure: Figure, width: int, symbols: Symbols = BRAILLE) -> Pictu
     """Draw a figure, its title first."""
     if isinstance(figure, BarsShown):
         return draw_bars(figure, width, symbols)
-    return (
-        draw_table(figure, width, symbols)
-        if isinstance(figure, TableShown)
-        else draw_lanes(figure, width, symbols)
-    )
+    if isinstance(figure, TableShown):
+        return draw_table(figure, width, symbols)
+    return draw_lanes(figure, width, symbols)
 
 
 def draw_figures(figures: Sequence[Figure], width: int, symbols: Symbols = BRAILLE) -> Picture:
-    """Draw figures below each other."""
+    """Draw figures below each other, with a blank row between two of them."""
     rows: list[tuple[Run, ...]] = []
     for figure in figures:
-        rows += [((" " * width, ""),)] * bool(rows) + [*draw_figure(figure, width, symbols).rows]
+        if rows:
+            rows.append(((" " * width, ""),))
+        rows += draw_figure(figure, width, symbols).rows
     return Picture(width, tuple(rows))

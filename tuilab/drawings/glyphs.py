@@ -1,4 +1,4 @@
-"""The marks of verdicts and states, and how they look in a terminal with UTF-8 and colour, or without."""
+"""The marks of verdicts, and how a terminal with or without UTF-8 and colour shows them."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,11 +7,10 @@ from typing import Literal, NamedTuple, TextIO
 from tuilab.record.verdicts import FAILED, Verdict
 from tuilab.text.display import has_colour, is_utf8_terminal
 
-Kind = Literal[
-    "good", "fair", "bad", "open", "none"
-]  # how a claim came out: what gives it its colour in every view
+# The outcome of a claim, which decides its colour in every view.
+Kind = Literal["good", "fair", "bad", "open", "none"]
 
-VERDICT_MARKS: dict[str, tuple[str, str, Kind]] = {  # verdict -> (mark, plain mark, kind)
+VERDICT_MARKS: dict[str, tuple[str, str, Kind]] = {  # (mark, mark in ASCII, kind)
     Verdict.SUPPORTED: ("✓", "+", "good"),
     Verdict.WEAKER: ("≈", "~", "fair"),
     Verdict.NO_DIFFERENCE: ("≈", "=", "fair"),
@@ -23,7 +22,7 @@ VERDICT_MARKS: dict[str, tuple[str, str, Kind]] = {  # verdict -> (mark, plain m
 }
 _PENDING: tuple[str, str, Kind] = ("…", ".", "none")
 _COLOURS: dict[Kind, int] = {"good": 32, "fair": 33, "bad": 31, "open": 33, "none": 2}
-_ASCII = str.maketrans(
+_ASCII_SPELLINGS = str.maketrans(
     {
         "µ": "u",
         "…": "...",
@@ -39,34 +38,40 @@ _ASCII = str.maketrans(
 )
 
 
-def tally(verdicts: Iterable[str]) -> list[tuple[str, int]]:
-    """Return how many of some verdicts have each mark, what holds first; what has no verdict is not counted."""
+def count_marks(verdicts: Iterable[str]) -> list[tuple[str, int]]:
+    """Return how many verdicts have each mark, in the order of `Verdict`, supported claims first.
+
+    A mark is named by the first verdict that has it. Claims without a verdict are not counted.
+    """
     counts = Counter(VERDICT_MARKS[verdict][0] for verdict in verdicts if verdict in VERDICT_MARKS)
-    firsts = {VERDICT_MARKS[verdict][0]: verdict for verdict in reversed(Verdict)}
-    return [(firsts[sign], counts[sign]) for sign in reversed(firsts) if counts[sign]]
+    first_verdicts = {VERDICT_MARKS[verdict][0]: verdict for verdict in reversed(Verdict)}
+    marks = reversed(first_verdicts)
+    return [(first_verdicts[mark], counts[mark]) for mark in marks if counts[mark]]
 
 
 class Style(NamedTuple):
-    """What the terminal can show."""
+    """Whether the terminal shows UTF-8 and colour."""
 
     is_utf8: bool = True
     has_colour: bool = False
 
     def mark(self, verdict: str) -> str:
-        """Return the mark of a verdict; colour never carries it alone."""
-        rich, plain, kind = VERDICT_MARKS.get(verdict, _PENDING)
-        return self.paint(rich if self.is_utf8 else plain, _COLOURS[kind])
+        """Return the coloured mark of a verdict. Verdicts never differ by colour alone."""
+        utf8_mark, ascii_mark, kind = VERDICT_MARKS.get(verdict, _PENDING)
+        mark = utf8_mark if self.is_utf8 else ascii_mark
+        return self.paint(mark, _COLOURS[kind])
 
     def tally(self, verdicts: Iterable[str]) -> str:
-        """Return how many verdicts there are of each mark: `3 ✓ 1 ✗`."""
-        return " ".join(f"{count} {self.mark(verdict)}" for verdict, count in tally(verdicts))
+        """Return how many verdicts have each mark: `3 ✓ 1 ✗`."""
+        return " ".join(f"{count} {self.mark(verdict)}" for verdict, count in count_marks(verdicts))
 
     def verdict(self, verdict: str, width: int = 0) -> str:
         """Return a verdict's name, padded and coloured."""
-        return self.paint(verdict.ljust(width), _COLOURS[VERDICT_MARKS.get(verdict, _PENDING)[2]])
+        kind = VERDICT_MARKS.get(verdict, _PENDING)[2]
+        return self.paint(verdict.ljust(width), _COLOURS[kind])
 
     def paint(self, text: str, colour: int) -> str:
-        """Return `text` in an ANSI colour, where there is colour."""
+        """Return `text` in an ANSI colour if the terminal has colour."""
         return f"\x1b[{colour}m{text}\x1b[0m" if self.has_colour and text else text
 
     def bold(self, text: str) -> str:
@@ -76,14 +81,14 @@ class Style(NamedTuple):
         return self.paint(text, 2)
 
     def dim_key(self, key: str | None, line: str) -> str:
-        """Return the first line of a claim with its key in the background."""
+        """Return the first line of a claim with its `[key]` dimmed."""
         return line.replace(f"[{key}]", self.dim(f"[{key}]"), 1) if key else line
 
     def fit(self, text: str) -> str:
-        """Return `text` in characters that the terminal has."""
+        """Return `text` as it is, or in ASCII if the terminal has no UTF-8."""
         if self.is_utf8:
             return text
-        return text.translate(_ASCII).encode("ascii", "replace").decode()
+        return text.translate(_ASCII_SPELLINGS).encode("ascii", "replace").decode()
 
     @property
     def dot(self) -> str:
@@ -91,5 +96,5 @@ class Style(NamedTuple):
 
 
 def style_of(stream: TextIO) -> Style:
-    """Return what a stream's terminal can show."""
+    """Return the style of a stream's terminal."""
     return Style(is_utf8=is_utf8_terminal(), has_colour=stream.isatty() and has_colour())

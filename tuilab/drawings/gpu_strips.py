@@ -1,11 +1,15 @@
-"""What the GPUs of a run did along time, as strips: busy, power, clock, heat, what held them down, and who else was there."""
+"""The GPUs of a run along time, as strips.
+
+They show how busy the GPUs were, their power, clock and temperature, what throttled them, and other
+processes.
+"""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from itertools import chain
+from typing import NamedTuple
 
-from tuilab.drawings.axis import beginning, grown
+from tuilab.drawings.axis import axis_start, growing_range
 from tuilab.drawings.lines import lines_of
-from tuilab.drawings.strips import Row, Strip, StripMarks, Words
+from tuilab.drawings.strips import Row, Strip, StripMarks, TextRow
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.record.events import GpuFound
 from tuilab.record.finding_words import others_words
@@ -14,108 +18,135 @@ from tuilab.record.summary import RunSummary
 from tuilab.text.display import show
 from tuilab.text.words import seconds
 
-Held = Mapping[str, Sequence[Throttled]]  # by NVML's UUID
+ThrottlingByGpu = Mapping[str, Sequence[Throttled]]  # by NVML's UUID
 
-_LEAST_SECONDS = 2.0  # that the axis of a run that goes on shows
-# metric -> what it is called, its unit, the value of a full column (None: what the GPU can), and whether a fall is what matters
-_STRIPS = {
-    "busy_percent": ("busy", "%", 100.0, False),
-    "power_w": ("power", "W", None, False),
-    "sm_mhz": ("clock", "MHz", None, True),
-    "temperature_c": ("heat", "°C", 100.0, False),
+_LEAST_SECONDS = 2.0  # along the axis of a running run
+
+
+class _StripKind(NamedTuple):
+    label: str
+    unit: str
+    top: float | None = None  # the value of a full column; None: the limit of the GPU
+    is_least: bool = False  # whether a fall is more important than a rise
+
+
+_STRIP_KINDS = {  # by metric
+    "busy_percent": _StripKind("busy", "%", top=100.0),
+    "power_w": _StripKind("power", "W"),
+    "sm_mhz": _StripKind("clock", "MHz", is_least=True),
+    "temperature_c": _StripKind("heat", "°C", top=100.0),
 }
 
 
-def held_down(summary: RunSummary, gpus: Sequence[GpuFound], throttling: Throttling) -> Held:
-    """Return when the clocks of some GPUs were held down."""
+def find_throttling(
+    summary: RunSummary, gpus: Sequence[GpuFound], throttling: Throttling
+) -> ThrottlingByGpu:
+    """Return when the clocks of GPUs were throttled."""
     return {gpu.uuid: throttling.of(summary, gpu.uuid) for gpu in gpus}
 
 
 def version_of(summary: RunSummary, gpus: Sequence[GpuFound]) -> Hashable:
-    """Return what changes when the rows about some GPUs do."""
-    counts = [
-        summary.resources[f"{gpu.uuid} {metric}"].count
-        for gpu in gpus
-        for metric in known_metrics(summary, gpu)
-    ]
-    words = [tuple(_words(summary, gpu)) for gpu in gpus]
-    return tuple(gpu.uuid for gpu in gpus), tuple(counts), len(summary.gpu_states), tuple(words)
+    """Return a value that changes when the rows of these GPUs do."""
+    counts = []
+    for gpu in gpus:
+        for metric in recorded_metrics(summary, gpu):
+            counts.append(summary.resources[f"{gpu.uuid} {metric}"].count)
+    uuids = tuple(gpu.uuid for gpu in gpus)
+    texts = tuple((_loss_reason(summary, gpu), _describe_others(summary, gpu)) for gpu in gpus)
+    return uuids, tuple(counts), len(summary.gpu_states), texts
 
 
-def strips_of(summary: RunSummary, gpus: Sequence[GpuFound], held: Held) -> list[Row]:
-    """Return the rows about some GPUs, each below its name where there are several."""
-    return [
-        row
-        for gpu in gpus
-        for row in _rows(summary, gpu, held.get(gpu.uuid, []), has_heading=len(gpus) > 1)
-    ]
+def strips_of(
+    summary: RunSummary, gpus: Sequence[GpuFound], throttling: ThrottlingByGpu
+) -> list[Row]:
+    """Return the rows of GPUs. If there are several, each has its name above its rows."""
+    rows: list[Row] = []
+    for gpu in gpus:
+        if len(gpus) > 1:
+            rows.append(TextRow("", f"{gpu.label} {gpu.name}"))
+        rows += _make_rows(summary, gpu, throttling.get(gpu.uuid, []))
+    return rows
 
 
 def has_strips(summary: RunSummary) -> bool:
-    """Say whether there is something to show of a GPU of the run."""
-    return any(gpu.nvml and known_metrics(summary, gpu.nvml) for gpu in own_gpus(summary))
+    """Say whether there is a strip of a GPU of the run."""
+    return any(gpu.nvml and recorded_metrics(summary, gpu.nvml) for gpu in own_gpus(summary))
 
 
-def known_metrics(summary: RunSummary, gpu: GpuFound) -> list[str]:
-    """Return what a GPU has told of that."""
-    return [metric for metric in _STRIPS if f"{gpu.uuid} {metric}" in summary.resources]
+def recorded_metrics(summary: RunSummary, gpu: GpuFound) -> list[str]:
+    """Return the metrics of strips that were recorded for a GPU."""
+    return [metric for metric in _STRIP_KINDS if f"{gpu.uuid} {metric}" in summary.resources]
 
 
-def held_words(held: Held) -> str:
-    """Return what held clocks down, each reason with how long it did."""
-    by_mask: dict[int, int] = {}
-    for one in chain.from_iterable(held.values()):
-        by_mask[one.mask] = by_mask.get(one.mask, 0) + one.end_t - one.begin_t
-    lasted: dict[str, int] = {}
-    for mask, lasted_ns in by_mask.items():
+def describe_throttling(throttling: ThrottlingByGpu) -> str:
+    """Return the reasons of throttling with their durations, the longest first; empty if none."""
+    ns_by_mask: dict[int, int] = {}
+    for stretches in throttling.values():
+        for stretch in stretches:
+            ns = ns_by_mask.get(stretch.mask, 0)
+            ns_by_mask[stretch.mask] = ns + stretch.end_t - stretch.begin_t
+    ns_by_name: dict[str, int] = {}
+    for mask, ns in ns_by_mask.items():
         for name in throttle_names(mask):
-            lasted[name] = lasted.get(name, 0) + lasted_ns
-    reasons = sorted(lasted, key=lambda name: -lasted[name])
-    return (
-        f"throttled: {', '.join(f'{name} {seconds(lasted[name] / 1e9)}' for name in reasons)}"
-        if reasons
-        else ""
-    )
+            ns_by_name[name] = ns_by_name.get(name, 0) + ns
+    if not ns_by_name:
+        return ""
+    names = sorted(ns_by_name, key=lambda name: -ns_by_name[name])
+    return f"throttled: {', '.join(f'{name} {seconds(ns_by_name[name] / 1e9)}' for name in names)}"
 
 
 def span_of(rows: Sequence[Row], *, is_over: bool) -> tuple[float, float]:
-    """Return the seconds that are shown: of a run that goes on more than there are, so that columns stay where they are."""
+    """Return the seconds that are shown.
+
+    A running run shows more than it has, so that columns stay where they are.
+    """
     lines = [row.line for row in rows if isinstance(row, Strip) and len(row.line.xs)]
     if not lines:
         return 0.0, _LEAST_SECONDS
-    first, last = min(float(line.xs[0]) for line in lines), max(line.last_x for line in lines)
-    return (beginning(first, last), last) if is_over else grown(first, last, _LEAST_SECONDS, None)
+    first = min(float(line.xs[0]) for line in lines)
+    last = max(line.last_x for line in lines)
+    if is_over:
+        return axis_start(first, last), last
+    return growing_range(first, last, _LEAST_SECONDS)
 
 
-def _rows(
-    summary: RunSummary, gpu: GpuFound, held: Sequence[Throttled], *, has_heading: bool
+def _make_rows(
+    summary: RunSummary, gpu: GpuFound, throttling: Sequence[Throttled]
 ) -> Iterator[Row]:
-    if has_heading:
-        yield Words("", f"{gpu.label} {gpu.name}")
-    lost, others = _words(summary, gpu)
-    if lost:  # the last values below are old
-        yield Words("lost", lost)
-    for look, metric in enumerate(_STRIPS):
-        if series := summary.resources.get(f"{gpu.uuid} {metric}"):
-            label, unit, top, is_least = _STRIPS[metric]
-            (line,) = lines_of([series], is_timed=True, starts=[summary.first_t])
-            limit = top or {"power_w": gpu.power_limit_w, "sm_mhz": gpu.most_sm_mhz}[metric]
-            yield Strip(
-                label, line, unit, max(limit, series.high or 0) if limit else None, is_least, look
-            )
-    start = summary.first_t
-    yield StripMarks(
-        "held",
-        tuple(
-            ((one.begin_t - start) / 1e9, (one.end_t - start) / 1e9, one.is_held_back)
-            for one in held
-        ),
-    )
+    loss_reason = _loss_reason(summary, gpu)
+    if loss_reason:  # first, because the last values of the strips are old
+        yield TextRow("lost", loss_reason)
+    for style, metric in enumerate(_STRIP_KINDS):
+        if f"{gpu.uuid} {metric}" in summary.resources:
+            yield _make_strip(summary, gpu, metric, style)
+    start_t = summary.first_t
+    spans = []
+    for stretch in throttling:
+        begin_s, end_s = (stretch.begin_t - start_t) / 1e9, (stretch.end_t - start_t) / 1e9
+        spans.append((begin_s, end_s, stretch.is_held_back))
+    yield StripMarks("held", tuple(spans))
+    others = _describe_others(summary, gpu)
     if others:
-        yield Words("others", others)
+        yield TextRow("others", others)
 
 
-def _words(summary: RunSummary, gpu: GpuFound) -> tuple[str, str]:
-    """Return why a GPU does not answer any more, and who else was on one of the run."""
-    own = [others_words(summary, one) for one in own_gpus(summary) if one.nvml_uuid == gpu.uuid]
-    return show(summary.unavailable.get(gpu.uuid, ""), 200), ", ".join(own)
+def _make_strip(summary: RunSummary, gpu: GpuFound, metric: str, style: int) -> Strip:
+    series = summary.resources[f"{gpu.uuid} {metric}"]
+    kind = _STRIP_KINDS[metric]
+    limits = {"power_w": gpu.power_limit_w, "sm_mhz": gpu.most_sm_mhz}
+    top = kind.top or limits[metric]
+    if top:
+        top = max(top, series.high or 0)
+    [line] = lines_of([series], is_timed=True, starts=[summary.first_t])
+    return Strip(kind.label, line, kind.unit, top or None, kind.is_least, style)
+
+
+def _loss_reason(summary: RunSummary, gpu: GpuFound) -> str:
+    """Return the reason why a GPU does not answer any more; empty if it does."""
+    return show(summary.unavailable.get(gpu.uuid, ""), 200)
+
+
+def _describe_others(summary: RunSummary, gpu: GpuFound) -> str:
+    """Return the other processes on a GPU of the run; empty if it is not a GPU of the run."""
+    own = [own_gpu for own_gpu in own_gpus(summary) if own_gpu.nvml_uuid == gpu.uuid]
+    return ", ".join(others_words(summary, own_gpu) for own_gpu in own)

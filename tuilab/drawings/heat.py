@@ -1,19 +1,28 @@
-"""Arrays as pictures: two cells of the array in one of the screen where there is colour, shades where there is none."""
+"""Arrays as pictures.
 
-import base64
-import binascii
+With colour, a cell of the screen shows two cells of the array. Without colour it shows shades.
+"""
+
 import math
+from typing import Literal
 
 from tuilab.arrays import NDArray, np
 from tuilab.drawings.picture import TONES, Canvas, Picture, fit
+from tuilab.drawings.shade import decode_cells
 from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
 from tuilab.record.events import ImageShown
 from tuilab.text.display import show
 from tuilab.text.words import format_number
 
-_QUARTERS = " ▗▄▘▚▙▀▜█"  # by three tones of the upper half, each with three of the lower
-_LEAST_FOLDED = 5  # rows, of which two may be words
-_BAD = len(TONES)  # the tone of what is not finite
+# How cells of the array become characters: two of them in the upper and the lower half of a cell,
+# by colours or by three levels of filling, or each as two characters of one shade.
+_Method = Literal["colours", "quarters", "shades"]
+
+_QUARTERS = " ▗▄▘▚▙▀▜█"  # by 3 x the level of the upper half + the level of the lower half
+_TITLE_ROW_ABOVE = 5  # rows: a higher picture may have its title in a row of its own
+_BAD = len(TONES)  # the tone of a value that is not finite
+_NOT_FINITE = 255  # the level of such a value in the record
+_STRIDE_COLUMNS = 11  # for `scale 1:16` behind the scale
 
 
 def draw_image(
@@ -25,69 +34,77 @@ def draw_image(
     has_colour: bool = True,
     is_named: bool = True,
 ) -> Picture:
-    """Draw a picture that a scenario showed; a damaged one says so."""
-    try:
-        content = base64.b64decode(image.cells, validate=True)
-    except (binascii.Error, ValueError):
-        content = b""
-    title = (
-        " ".join(part for part in (show(image.title, 60), show(image.arm, 30)) if part)
-        if is_named
-        else ""
-    )
-    if not 0 < image.cols * image.rows == len(content):
-        canvas = Canvas(width, height)
-        canvas.put(
-            0, 0, to_ascii(fit(f"{title}: a damaged picture", max(width, 0)), symbols), "muted"
-        )
-        return canvas.picture()
-    levels = np.frombuffer(content, np.uint8).reshape(image.rows, image.cols)
-    tones = np.where(levels == 255, _BAD, levels.astype(np.int64) * len(TONES) // 255)
-    return _draw(tones, (image.low, image.high), title, width, height, symbols, has_colour)
-
-
-def _draw(
-    tones: NDArray[np.int64],
-    ends: tuple[float, float],
-    title: str,
-    width: int,
-    height: int,
-    symbols: Symbols,
-    has_colour: bool,
-) -> Picture:
+    """Draw a picture that a scenario showed, or a note that it is damaged."""
+    title = ""
+    if is_named:
+        parts = (show(image.title, 60), show(image.arm, 30))
+        title = " ".join(part for part in parts if part)
+    cells = decode_cells(image)
     canvas = Canvas(width, height)
-    is_large = (
-        tones.shape[0] > 2 * height or tones.shape[1] > width
-    )  # what is left out is told, too
-    scale_width = (
-        len(title)
-        + sum(len(format_number(end, digits=3)) for end in ends)
-        + 3
-        + len(TONES)
-        + 11 * is_large
-    )
-    is_folded = scale_width > width and height > _LEAST_FOLDED
-    room = max(height - 1 - is_folded, 1)
-    has_room = (
-        _fitted(tones, width // 2, room)[1] == 1
-    )  # for a cell of the screen, and its neighbour, to each of the array
-    has_two = symbols.is_utf8 and (has_colour or not has_room)
-    tones, stride = _fitted(tones, width if has_two else width // 2, room * (2 if has_two else 1))
-    scale = "" if has_two and has_colour else _QUARTERS[::4] if has_two else symbols.shades
-    if scale:
-        (_put_quarters if has_two else _put_shades)(canvas, tones, symbols)
-    else:
-        _put_halves(canvas, tones, symbols)
-    rows = -(-len(tones) // 2) if has_two else len(tones)
-    if is_folded:
-        canvas.put(0, rows, to_ascii(fit(title, width), symbols), "label")
-        rows, title = rows + 1, ""
-    _put_scale(canvas, rows, ends, title, stride, bool((tones == _BAD).any()), symbols, scale)
+    if not cells:
+        note = fit(f"{title}: a damaged picture", max(width, 0))
+        canvas.put(0, 0, to_ascii(note, symbols), "muted")
+        return canvas.picture()
+    levels = np.frombuffer(cells, np.uint8).reshape(image.rows, image.cols)
+    tones = levels.astype(np.int64) * len(TONES) // _NOT_FINITE
+    tones = np.where(levels == _NOT_FINITE, _BAD, tones)
+    _put_image(canvas, tones, (image.low, image.high), title, symbols, has_colour=has_colour)
     return canvas.picture()
 
 
-def _fitted(tones: NDArray[np.int64], columns: int, rows: int) -> tuple[NDArray[np.int64], int]:
-    """Return the array so large that it fits: every n-th cell of a large one, each cell of a small one several times."""
+def _put_image(
+    canvas: Canvas,
+    tones: NDArray[np.int64],
+    ends: tuple[float, float],
+    title: str,
+    symbols: Symbols,
+    *,
+    has_colour: bool,
+) -> None:
+    width, height = canvas.width, canvas.height
+    is_large = tones.shape[0] > 2 * height or tones.shape[1] > width  # the stride may be noted
+    scale_columns = len(title) + 3 + len(TONES)
+    scale_columns += sum(len(format_number(end, digits=3)) for end in ends)
+    if is_large:
+        scale_columns += _STRIDE_COLUMNS
+    has_title_row = scale_columns > width and height > _TITLE_ROW_ABOVE
+    room = max(height - 1 - has_title_row, 1)
+    method = _choose_method(tones, width, room, symbols, has_colour=has_colour)
+    if method == "shades":
+        tones, stride = _fit_array(tones, width // 2, room)
+        _put_shades(canvas, tones, symbols)
+        rows, scale = len(tones), symbols.shades
+    else:
+        tones, stride = _fit_array(tones, width, 2 * room)
+        rows, scale = math.ceil(len(tones) / 2), ""
+        if method == "quarters":
+            _put_quarters(canvas, tones, symbols)
+            scale = _QUARTERS[::4]
+        else:
+            _put_halves(canvas, tones, symbols)
+    if has_title_row:
+        canvas.put(0, rows, to_ascii(fit(title, width), symbols), "label")
+        rows += 1
+        title = ""
+    has_bad = bool((tones == _BAD).any())
+    _put_scale(canvas, rows, ends, title, stride, scale, symbols, has_bad=has_bad)
+
+
+def _choose_method(
+    tones: NDArray[np.int64], width: int, room: int, symbols: Symbols, *, has_colour: bool
+) -> _Method:
+    """Return the method for an array. Shades are used if they show every cell, or without UTF-8."""
+    if symbols.is_utf8 and has_colour:
+        return "colours"
+    _, stride = _fit_array(tones, width // 2, room)
+    return "quarters" if symbols.is_utf8 and stride > 1 else "shades"
+
+
+def _fit_array(tones: NDArray[np.int64], columns: int, rows: int) -> tuple[NDArray[np.int64], int]:
+    """Return an array in a size that fits, and the stride at which it was thinned.
+
+    Of a large array every n-th cell is left. Each cell of a small one is repeated.
+    """
     height, width = tones.shape
     stride = max(1, math.ceil(width / max(columns, 1)), math.ceil(height / max(rows, 1)))
     tones = tones[::stride, ::stride]
@@ -96,14 +113,19 @@ def _fitted(tones: NDArray[np.int64], columns: int, rows: int) -> tuple[NDArray[
 
 
 def _put_halves(canvas: Canvas, tones: NDArray[np.int64], symbols: Symbols) -> None:
-    """Put two rows of the array in one of the screen, the upper in the foreground; what is not finite has its own mark."""
+    """Put two rows of the array into one of the screen, the upper one in the foreground.
+
+    A cell with a value that is not finite has a mark of its own.
+    """
     if len(tones) % 2:
-        tones = np.vstack([tones, tones[-1:]]) if len(tones) > 1 else np.vstack([tones, tones])
-    for y, (upper, lower) in enumerate(zip(tones[::2].tolist(), tones[1::2].tolist(), strict=True)):
+        tones = np.vstack([tones, tones[-1:]])
+    upper_rows, lower_rows = tones[::2].tolist(), tones[1::2].tolist()
+    for y, (upper, lower) in enumerate(zip(upper_rows, lower_rows, strict=True)):
         for x, (above, below) in enumerate(zip(upper, lower, strict=True)):
-            if above == _BAD or below == _BAD:
-                other = below if above == _BAD else above
-                canvas.put(x, y, symbols.nan, f"bad on {TONES[other]}" if other != _BAD else "bad")
+            if above == _BAD and below == _BAD:
+                canvas.put(x, y, symbols.nan, "bad")
+            elif above == _BAD or below == _BAD:
+                canvas.put(x, y, symbols.nan, f"bad on {TONES[min(above, below)]}")
             elif above == below:
                 canvas.put(x, y, "█", TONES[above])
             else:
@@ -111,22 +133,29 @@ def _put_halves(canvas: Canvas, tones: NDArray[np.int64], symbols: Symbols) -> N
 
 
 def _put_quarters(canvas: Canvas, tones: NDArray[np.int64], symbols: Symbols) -> None:
-    """Put two rows of the array in one of the screen without colour: of a half all, one quarter or nothing."""
-    tones = np.vstack([tones, np.zeros_like(tones[:1])]) if len(tones) % 2 else tones
+    """Put two rows of the array into one of the screen without colour.
+
+    Each half of a cell is empty, filled by a quarter of the cell, or full.
+    """
+    if len(tones) % 2:
+        tones = np.vstack([tones, np.zeros_like(tones[:1])])
     levels = tones * 3 // len(TONES)
-    for y, row in enumerate((levels[::2] * 3 + levels[1::2]).tolist()):
-        canvas.put(0, y, "".join(_QUARTERS[min(pair, 8)] for pair in row), "value")
+    pairs = np.minimum(levels[::2] * 3 + levels[1::2], len(_QUARTERS) - 1)
+    for y, row in enumerate(pairs.tolist()):
+        canvas.put(0, y, "".join(_QUARTERS[pair] for pair in row), "value")
     for y, x in zip(*np.nonzero(tones == _BAD), strict=True):
         canvas.put(int(x), int(y) // 2, symbols.nan, "bad")
 
 
 def _put_shades(canvas: Canvas, tones: NDArray[np.int64], symbols: Symbols) -> None:
+    """Put each cell of the array as two characters of one shade."""
     shades = symbols.shades
     for y, row in enumerate(tones.tolist()):
         for x, tone in enumerate(row):
-            is_bad = tone == _BAD
-            mark = symbols.nan if is_bad else shades[tone * len(shades) // len(TONES)]
-            canvas.put(2 * x, y, 2 * mark, "bad" if is_bad else "value")
+            if tone == _BAD:
+                canvas.put(2 * x, y, 2 * symbols.nan, "bad")
+            else:
+                canvas.put(2 * x, y, 2 * shades[tone * len(shades) // len(TONES)], "value")
 
 
 def _put_scale(
@@ -135,11 +164,15 @@ def _put_scale(
     ends: tuple[float, float],
     title: str,
     stride: int,
-    has_bad: bool,
-    symbols: Symbols,
     scale: str,
+    symbols: Symbols,
+    *,
+    has_bad: bool,
 ) -> None:
-    """Write below the picture what the tones mean, in the characters of a scale or else in colours, and what was left out."""
+    """Write the scale below the picture: its characters, or colours if there are none.
+
+    Notes behind it say which mark is not finite, and at which stride the array was thinned.
+    """
     low, high = (to_ascii(format_number(end, digits=3), symbols) for end in ends)
     x = canvas.put(0, y, to_ascii(f"{title} {low} ".lstrip(), symbols), "label")
     if scale:

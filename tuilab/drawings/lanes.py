@@ -1,24 +1,26 @@
-"""Who did what from when to when: a lane for each, its spans filled by what went on, over an axis with ticks and a unit."""
+"""Spans in lanes: when each process, stream or the like did what, over an axis of time or steps."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuilab.drawings.axis import Axis, x_axis
-from tuilab.drawings.picture import ARMS, Canvas, Picture, cell_codes, fit
+from tuilab.drawings.picture import Canvas, Picture, Run, arm_role, centre, count_cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
 from tuilab.record.events import SpanShown
 from tuilab.record.summary import RunSummary
 from tuilab.text.display import plural, show
 
-_FILLS, _PLAIN_FILLS = "█▒░▓▚▞", "#=+~%o"  # colour is not the only carrier
-_LANE_SHARE = 0.3  # of the width that their names take at most
+_FILLS, _ASCII_FILLS = "█▒░▓▚▞", "#=+~%o"  # they distinguish names where there is no colour
+_LANE_SHARE = 0.3  # of the width that the names of lanes take at most
 _MOST_LANES = 64
+_LEGEND_GAP = 2  # columns between entries of the legend
+_GREATEST = 1e300  # beyond it, an axis cannot be divided
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """The spans of one picture; seconds begin with the first of them."""
+    """The spans of one picture. Seconds count from the beginning of the first span."""
 
     title: str
     unit: str
@@ -26,20 +28,20 @@ class Lanes:
 
     @property
     def lanes(self) -> list[str]:
-        return self._every_lane[:_MOST_LANES]
+        return self._all_lanes[:_MOST_LANES]
 
     @property
-    def hidden(self) -> int:
-        """How many lanes more there are than are shown."""
-        return max(len(self._every_lane) - _MOST_LANES, 0)
+    def hidden_count(self) -> int:
+        """The number of lanes that are not shown."""
+        return max(len(self._all_lanes) - _MOST_LANES, 0)
 
     @property
-    def _every_lane(self) -> list[str]:
+    def _all_lanes(self) -> list[str]:
         return list(dict.fromkeys(span.lane for span in self.spans))
 
     @property
     def names(self) -> list[str]:
-        """What went on, in the order in which it first did."""
+        """The names of spans, in the order in which they first appear. Their places are styles."""
         return list(dict.fromkeys(span.name for span in self.spans))
 
     @property
@@ -48,99 +50,103 @@ class Lanes:
 
     def axis(self, count: int) -> Axis:
         """Return the axis from the first span to the last, with about `count` ticks."""
-        start = self.start
-        low, high = (
-            end(edges) for end, edges in ((min, self._edges("began")), (max, self._edges("ended")))
-        )
-        is_whole = all(
-            edge == math.floor(edge) for edge in (*self._edges("began"), *self._edges("ended"))
-        )
-        return x_axis(
-            low - start, high - start, "s" if self.unit == "s" else "", count, is_whole=is_whole
-        )
+        begins = [span.began for span in self.spans]
+        ends = [span.ended for span in self.spans]
+        low, high = min(begins) - self.start, max(ends) - self.start
+        is_whole = all(edge == math.floor(edge) for edge in begins + ends)
+        return x_axis(low, high, "s" if self.unit == "s" else "", count, is_whole=is_whole)
 
     @property
     def x_name(self) -> str:
-        """What is along the axis; seconds are told with each tick."""
+        """The unit of the axis; empty for seconds, because each tick has their unit."""
         return "" if self.unit == "s" else show(self.unit, 20)
-
-    def _edges(self, name: str) -> list[float]:
-        return [getattr(span, name) for span in self.spans]
 
 
 def lanes_of(summary: RunSummary) -> list[Lanes]:
-    """Return a picture for each arm: what all processes of the first repeat that has spans of it showed."""
-    writers: dict[str, list[str]] = {}
+    """Return a picture for each arm: the spans of all processes of its first repeat with spans."""
+    writers_by_arm: dict[str, list[str]] = {}
     for arm, writer in summary.spans:
-        writers.setdefault(arm, []).append(writer)
-    return [_picture(summary, arm, of_arm) for arm, of_arm in writers.items()]
+        writers_by_arm.setdefault(arm, []).append(writer)
+    return [_make_lanes(summary, arm, writers) for arm, writers in writers_by_arm.items()]
 
 
-def _picture(summary: RunSummary, arm: str, writers: Sequence[str]) -> Lanes:
-    def repeat(writer: str) -> int:
-        return summary.workers[writer].repeat if writer in summary.workers else 0
+def _make_lanes(summary: RunSummary, arm: str, writers: Sequence[str]) -> Lanes:
+    repeats = [_repeat_of(writer, summary) for writer in writers]
+    spans = []
+    for writer, repeat in zip(writers, repeats, strict=True):
+        if repeat == min(repeats):
+            spans += summary.spans[arm, writer]
+    unit = spans[0].unit
+    shown = [span for span in spans if _is_drawable(span) and span.unit == unit]
+    return Lanes(arm, unit, tuple(shown))
 
-    first = min(map(repeat, writers))
-    spans = [
-        span for writer in writers if repeat(writer) == first for span in summary.spans[arm, writer]
-    ]
-    shown = [
-        span
-        for span in spans
-        if -1e300 < span.began <= span.ended < 1e300 and span.unit == spans[0].unit
-    ]
-    return Lanes(arm, spans[0].unit, tuple(shown))
+
+def _repeat_of(writer: str, summary: RunSummary) -> int:
+    return summary.workers[writer].repeat if writer in summary.workers else 0
+
+
+def _is_drawable(span: SpanShown) -> bool:
+    return -_GREATEST < span.began <= span.ended < _GREATEST
+
+
+# ---- the drawing
 
 
 def draw_lanes(lanes: Lanes, width: int, symbols: Symbols = BRAILLE) -> Picture:
-    """Draw what the marks mean, a row for each lane, and the axis."""
-    legend = _legend(lanes, width, symbols)
-    canvas = Canvas(width, len(legend) + len(lanes.lanes) + 2)
+    """Draw the legend, a row for each lane, and the axis."""
+    legend = _make_legend(lanes, width, symbols)
+    top = len(legend)
+    names = lanes.lanes
+    canvas = Canvas(width, top + len(names) + 2)
     for y, row in enumerate(legend):
         x = 0
         for text, role in row:
             x = canvas.put(x, y, text, role)
     if not lanes.spans:
-        canvas.put(0, len(legend), to_ascii("no span that can be drawn", symbols), "muted")
+        canvas.put(0, top, to_ascii("no span that can be drawn", symbols), "muted")
         return canvas.picture()
-    most = max(int(_LANE_SHARE * width), 1)
-    labels = [to_ascii(fit(show(lane, 100), most), symbols) for lane in lanes.lanes]
-    left = max(len(cell_codes(label)) for label in labels) + 1
+    limit = max(int(_LANE_SHARE * width), 1)
+    labels = [to_ascii(fit(show(name, 100), limit), symbols) for name in names]
+    left = max(map(count_cells, labels)) + 1
     room = max(width - left - 1, 1)
     axis = lanes.axis(max(2, room // 9))
-    for y, (lane, label) in enumerate(zip(lanes.lanes, labels, strict=True), len(legend)):
-        canvas.put(left - 1 - len(cell_codes(label)), y, label, "label")
+    for y, (name, label) in enumerate(zip(names, labels, strict=True), top):
+        canvas.put(left - 1 - count_cells(label), y, label, "label")
         canvas.put(left, y, symbols.vertical, "axis")
-        _put_spans(canvas, lanes, lane, axis, left + 1, room, y, symbols)
-    _put_axis(canvas, lanes, axis, left, room, len(legend) + len(labels), symbols)
+        _put_spans(canvas, lanes, name, axis, left + 1, room, y, symbols)
+    _put_axis(canvas, lanes, axis, left, room, top + len(labels), symbols)
     return canvas.picture()
 
 
-def _legend(lanes: Lanes, width: int, symbols: Symbols) -> list[list[tuple[str, str]]]:
-    """Return the title and what the marks mean, as rows."""
-    more = f" +{plural(lanes.hidden, 'lane')} not drawn" if lanes.hidden else ""
-    title = to_ascii(fit((show(lanes.title, 100) or "lanes") + more, width), symbols)
-    rows, used = [[(title, "title")]], len(cell_codes(title))
-    for look, name in enumerate(lanes.names):
+def _make_legend(lanes: Lanes, width: int, symbols: Symbols) -> list[list[Run]]:
+    """Return rows with the title, and with the fill and the name of each kind of span."""
+    title = show(lanes.title, 100) or "lanes"
+    if lanes.hidden_count:
+        title += f" +{plural(lanes.hidden_count, 'lane')} not drawn"
+    title = to_ascii(fit(title, width), symbols)
+    rows: list[list[Run]] = [[(title, "title")]]
+    used = count_cells(title)
+    for style, name in enumerate(lanes.names):
         if not name:
             continue
-        entry = to_ascii(
-            fit(f"{_fill(look, symbols)} {show(name, 100)}", max(width - 2, 1)), symbols
-        )
-        if used + 2 + len(cell_codes(entry)) > width:
+        entry = f"{_fill(style, symbols)} {show(name, 100)}"
+        entry = to_ascii(fit(entry, max(width - 2, 1)), symbols)
+        columns = count_cells(entry)
+        if used + _LEGEND_GAP + columns > width:
             rows.append([])
-            used = -2
-        rows[-1] += [("  ", "")] * (used >= 0) + [
-            (entry[:1], ARMS[look % len(ARMS)]),
-            (entry[1:], "label"),
-        ]
-        used += 2 + len(cell_codes(entry))
+            used = 0
+        else:
+            rows[-1].append((" " * _LEGEND_GAP, ""))
+            used += _LEGEND_GAP
+        rows[-1].append((entry[:1], arm_role(style)))
+        rows[-1].append((entry[1:], "label"))
+        used += columns
     return rows
 
 
-def _fill(look: int, symbols: Symbols) -> str:
-    fills = _FILLS if symbols.is_utf8 else _PLAIN_FILLS
-    return fills[look % len(fills)]
+def _fill(style: int, symbols: Symbols) -> str:
+    fills = _FILLS if symbols.is_utf8 else _ASCII_FILLS
+    return fills[style % len(fills)]
 
 
 def _put_spans(
@@ -153,22 +159,21 @@ def _put_spans(
     y: int,
     symbols: Symbols,
 ) -> None:
-    """Fill the columns of each span; one that begins where another of its name ends has an edge."""
+    """Fill the columns of each span. A span that follows another of its name has an edge."""
     names, start = lanes.names, lanes.start
-    taken = dict.fromkeys(range(len(names)), -1)  # the last column that each look fills
-    for span in sorted(
-        (span for span in lanes.spans if span.lane == lane), key=lambda span: span.began
-    ):
-        first, after = (round(axis.share(end - start) * room) for end in (span.began, span.ended))
-        first = min(first, room - 1)
-        last = max(after - 1, first)
-        look = names.index(span.name)
-        canvas.put(
-            left + first, y, _fill(look, symbols) * (last - first + 1), ARMS[look % len(ARMS)]
-        )
-        if taken[look] >= 0 and first <= taken[look] + 1 and last > first:
-            canvas.put(left + first, y, "▐" if symbols.is_utf8 else "|", ARMS[look % len(ARMS)])
-        taken[look] = last
+    edge = "▐" if symbols.is_utf8 else "|"
+    last_columns = dict.fromkeys(range(len(names)), -1)  # by style: the last filled column
+    spans = [span for span in lanes.spans if span.lane == lane]
+    for span in sorted(spans, key=lambda span: span.began):
+        first = min(round(axis.share(span.began - start) * room), room - 1)
+        last = max(round(axis.share(span.ended - start) * room) - 1, first)
+        style = names.index(span.name)
+        role = arm_role(style)
+        canvas.put(left + first, y, _fill(style, symbols) * (last - first + 1), role)
+        previous = last_columns[style]
+        if previous >= 0 and first <= previous + 1 and last > first:
+            canvas.put(left + first, y, edge, role)
+        last_columns[style] = last
 
 
 def _put_axis(
@@ -176,12 +181,14 @@ def _put_axis(
 ) -> None:
     canvas.put(left, y, symbols.corner + symbols.horizontal * room, "axis")
     name = to_ascii(lanes.x_name, symbols)
-    free, end = 0, canvas.width - (len(cell_codes(name)) + 2 if name else 0)
-    for share, label in axis.ticks:
+    free, end = 0, canvas.width
+    if name:
+        end -= count_cells(name) + 2
+    for share, label in axis.visible_ticks:
         label = to_ascii(label, symbols)
         column = left + 1 + min(round(share * room), room - 1)
-        begin = min(max(column - len(label) // 2, 0), canvas.width - len(label))
-        if -1e-9 <= share <= 1 + 1e-9 and begin >= free and begin + len(label) <= end:
+        start = centre(column, len(label), canvas.width)
+        if start >= free and start + len(label) <= end:
             canvas.put(column, y, symbols.tick_x, "axis")
-            free = canvas.put(begin, y + 1, label, "label") + 2
-    canvas.put(canvas.width - len(cell_codes(name)), y + 1, name, "title")
+            free = canvas.put(start, y + 1, label, "label") + 2
+    canvas.put(canvas.width - count_cells(name), y + 1, name, "title")

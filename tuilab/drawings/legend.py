@@ -1,4 +1,7 @@
-"""The head of a chart: its title, and for each line its letter, name, value, and what of it is no number."""
+"""The head of a chart: its title, and an entry for each style of its lines.
+
+An entry has a letter, a name, a value, and the NaN and Inf of its lines.
+"""
 
 import math
 from collections import Counter
@@ -9,230 +12,289 @@ from string import ascii_letters
 from typing import NamedTuple
 
 from tuilab.arrays import np
-from tuilab.drawings.lines import Line, by_look, is_untold, lasts, reading_at, step_at
-from tuilab.drawings.picture import ARMS, Canvas, cell_codes, fit
+from tuilab.drawings.lines import (
+    Line,
+    group_by_style,
+    is_in_gap,
+    last_values,
+    reading_at,
+    step_at,
+)
+from tuilab.drawings.picture import Canvas, Run, arm_role, count_cells, fit
 from tuilab.drawings.symbols import Symbols, to_ascii
 from tuilab.text.display import distinct_labels, show
 from tuilab.text.words import clock, extent
 
-_LEAST_PLOT = 7  # rows that a long legend leaves: four of the plot, the axis, its labels, and the marks of Inf
-_HIGH = 16  # rows of a chart that has many
-_SPACE = 2  # columns between entries
-_LEAST_CUT = 24  # columns of a name that shows its end, too
+# Rows that a long legend leaves: four of the plot, the axis, its labels, and the marks of Inf.
+_LEAST_PLOT = 7
+_TALL = 16  # rows, from which on a chart has room for a long legend
+_GAP = 2  # columns between entries
+_LEAST_CUT_IN_MIDDLE = 24  # columns of a name that is cut in the middle, so that its end shows
 
 
-class _Step(NamedTuple):
+class _Form(NamedTuple):
     """How narrow entries are."""
 
-    label: int  # columns of a name
-    value: int  # and of a value; 0: as few digits as tell enough
-    is_brief: bool = False  # of what is bad its place is left out
-    has_unit_once: bool = False
-    is_full: bool = False  # values with more digits, or whose they are
+    name_columns: int
+    value_columns: int  # 0: a brief value takes the columns that it needs
+    is_bad_brief: bool = False  # whether the place of the first NaN or Inf is left out
+    has_unit_once: bool = False  # whether the unit is in the head instead of each entry
+    is_full: bool = False  # whether values have more digits, or their owners
 
 
-_TIGHTER = (
-    _Step(24, 9),
-    _Step(24, 7),
-    _Step(12, 7, True),
-    _Step(8, 0, True),
-    _Step(6, 0, True),
-    _Step(4, 0, True, True),
+_FORMS = (  # the widest first
+    _Form(24, 9),
+    _Form(24, 7),
+    _Form(12, 7, is_bad_brief=True),
+    _Form(8, 0, is_bad_brief=True),
+    _Form(6, 0, is_bad_brief=True),
+    _Form(4, 0, is_bad_brief=True, has_unit_once=True),
 )
+_FULL_FORM = _Form(24, 9, is_full=True)
 
 
 @dataclass(frozen=True)
 class LegendEntry:
-    """What is said of one line, or of the repeats that share its look."""
+    """The entry of a line, or of the repeats that share its style."""
 
     letter: str
     label: str
     value: str
-    brief: str  # the value in fewer digits
+    brief: str  # the value with fewer digits
     bad: str
     role: str
-    full: str = ""  # the value in more digits, where somebody looks at it; of several lines, whose
+    full: str = ""  # the value with more digits, for a cursor; for several lines, with their owners
 
 
-def letter(look: int) -> str:
-    """Return the letter that tells a line apart without its colour."""
-    return ascii_letters[(look + 26) % 52]
+# ---- the entries
 
 
-def entries(
+def letter(style: int) -> str:
+    """Return the letter that distinguishes a line without its colour: A to Z, then a to z."""
+    return ascii_letters[(style + 26) % 52]
+
+
+def make_entries(
     lines: Sequence[Line],
     cursor: float | None,
     unit: str,
     *,
     is_timed: bool,
     is_log_x: bool = False,
-    untold: str = "",
+    gap_reason: str = "",
 ) -> list[LegendEntry]:
-    """Return an entry for each look, with the value at the cursor, else the last; of several lines the range.
+    """Return an entry for each style, with the value at the cursor, or else the last value.
 
-    `untold` is why nothing could be told where that was looked for.
+    The value of several lines is their range. `gap_reason` is the reason why a value could not be
+    read.
     """
-    found = []
-    for look, group in by_look(lines).items():
-        brief, value, full = _values(group, cursor, unit, untold)
-        bad = _bad(group, is_timed, is_log_x)
-        found.append(
-            LegendEntry(
-                letter(look), group[0].label, value, brief, bad, ARMS[look % len(ARMS)], full
-            )
+    entries = []
+    for style, group in group_by_style(lines).items():
+        brief, value, full = _describe_values(group, cursor, unit, gap_reason)
+        entry = LegendEntry(
+            letter(style),
+            group[0].label,
+            value,
+            brief,
+            _describe_bad(group, is_timed=is_timed, is_log_x=is_log_x),
+            arm_role(style),
+            full,
         )
-    return found
+        entries.append(entry)
+    return entries
 
 
-def _values(
-    group: list[Line], cursor: float | None, unit: str, untold: str
+def _describe_values(
+    group: list[Line], cursor: float | None, unit: str, gap_reason: str
 ) -> tuple[str, str, str]:
-    """Return a value in three widths, the widest only where it tells more."""
-    ends = [(end, line.owner) for line in group for end in _ends(line, cursor)]
-    if not ends and cursor is not None:
-        is_told = untold and any(is_untold(line, cursor) for line in group)
-        return "n/a", "n/a", f"n/a: {untold}" if is_told else ""
-    values, owners = [end for end, _ in ends], [owner for _, owner in ends]
-    brief, value = (extent(values, unit, digits) for digits in (3, 4))
-    of = owners if len({*owners}) > 1 else ()
-    if cursor is None and not of:
-        return brief, value, ""
-    full = extent(values, unit, 4 if cursor is None else 6, of)
-    return brief, value, full if full != value else ""
+    """Return a brief value, a usual one, and a full one; the last is empty if it adds nothing."""
+    values, owners = [], []
+    for line in group:
+        for value in _find_values(line, cursor):
+            values.append(value)
+            owners.append(line.owner)
+    if not values and cursor is not None:
+        has_reason = gap_reason and any(is_in_gap(line, cursor) for line in group)
+        return "n/a", "n/a", f"n/a: {gap_reason}" if has_reason else ""
+    brief, usual = extent(values, unit, 3), extent(values, unit, 4)
+    has_several_owners = len(set(owners)) > 1
+    if cursor is None and not has_several_owners:
+        return brief, usual, ""
+    digits = 4 if cursor is None else 6
+    full = extent(values, unit, digits, owners if has_several_owners else ())
+    return brief, usual, full if full != usual else ""
 
 
-def _ends(line: Line, cursor: float | None) -> list[float]:
-    """Return what a line has at the cursor, the least and the greatest where points share a place; else its last value."""
+def _find_values(line: Line, cursor: float | None) -> list[float]:
+    """Return the least and the greatest value at the cursor; without one, the last value."""
     if cursor is None:
-        return lasts([line])
+        return last_values([line])
     reading = reading_at(line, cursor)
     return [reading.low, reading.high] if reading else []
 
 
-def _bad(group: list[Line], is_timed: bool, is_log_x: bool) -> str:
-    """Return what is no number: kind, count, and the first x."""
-    parts = [line for line in group if len(line.bad_xs)]
-    if not parts:
+def _describe_bad(group: list[Line], *, is_timed: bool, is_log_x: bool) -> str:
+    """Return the kinds of NaN and Inf, their count, and their first x: `NaN ×3 from 12`."""
+    bad_lines = [line for line in group if len(line.bad_xs)]
+    if not bad_lines:
         return ""
-    values = np.concatenate([line.bad_values for line in parts])
-    first = min(float(line.bad_xs[0]) for line in parts)
-    kinds = [
-        name
-        for name, is_there in (
-            ("NaN", np.isnan(values).any()),
-            ("Inf", (values == math.inf).any()),
-            ("-Inf", (values == -math.inf).any()),
-        )
-        if is_there
-    ]
-    count = sum(line.bad_count for line in parts)
-    where = clock(first, 0.1) if is_timed else f"{step_at(first, is_log_x=is_log_x):.10g}"
-    return f"{'/'.join(kinds)} ×{count} from {where}"
+    values = np.concatenate([line.bad_values for line in bad_lines])
+    kinds = []
+    if np.isnan(values).any():
+        kinds.append("NaN")
+    if (values == math.inf).any():
+        kinds.append("Inf")
+    if (values == -math.inf).any():
+        kinds.append("-Inf")
+    count = sum(line.bad_count for line in bad_lines)
+    first = min(float(line.bad_xs[0]) for line in bad_lines)
+    place = clock(first, 0.1) if is_timed else f"{step_at(first, is_log_x=is_log_x):.10g}"
+    return f"{'/'.join(kinds)} ×{count} from {place}"
+
+
+# ---- the layout
+
+
+class _PlacedEntry(NamedTuple):
+    parts: list[Run]
+    x: int
+    y: int
+
+
+class _LegendLayout(NamedTuple):
+    """A legend as it would be written."""
+
+    head: str
+    entries: list[_PlacedEntry]  # those that have room
+    rows: int
+    is_complete: bool  # whether every entry has room, and no two names look alike
 
 
 def put_legend(
-    canvas: Canvas, title: str, found: Sequence[LegendEntry], notes: Sequence[str], symbols: Symbols
+    canvas: Canvas,
+    title: str,
+    entries: Sequence[LegendEntry],
+    notes: Sequence[str],
+    symbols: Symbols,
 ) -> int:
-    """Write the head of a chart in as many rows as it needs, a quarter of the height at most; return how many it took.
+    """Write the head of a chart and return how many rows it took.
 
-    Where that is too little, entries get narrower as long as their names differ; where that is, too, they may take a third, and
-    at last all rows but a few of the plot.
+    It takes as many rows as it needs, at most a quarter of the height. Where that is too little,
+    entries get narrower as long as their names differ. Where that is not enough, they may take a
+    third, and at last all rows but a few of the plot.
     """
-    words = [part for part in (show(title, 200), *notes) if part]
-    few, many = max(1, canvas.height // 4), max(1, canvas.height // 3)
-    tall = max(many, canvas.height - _LEAST_PLOT)
-    wide = (
-        _TIGHTER[:3] if canvas.height >= _HIGH else _TIGHTER
-    )  # where there is room, more rows before briefer names
-    full = [(few, _Step(24, 9, is_full=True))] if any(entry.full for entry in found) else []
-    tries = [
-        *full,
-        *((few, step) for step in wide[:-1]),
-        *((many, step) for step in wide),
-        *((tall, step) for step in _TIGHTER),
-    ]
-    laid: list[_Laid] = []
-    for rows, step in tries:
-        laid.append(_lay(found, words, rows, step, canvas.width))
-        if laid[-1].tells_all:
-            break
-    best = laid[-1] if laid[-1].tells_all else max(laid, key=lambda one: len(one.entries))
-    canvas.put(0, 0, to_ascii(best.head, symbols), "title")
-    for parts, (x, y) in best.entries:
+    title_parts = [part for part in (show(title, 200), *notes) if part]
+    layout = _choose_layout(entries, title_parts, canvas)
+    canvas.put(0, 0, to_ascii(layout.head, symbols), "title")
+    for parts, x, y in layout.entries:
         for text, role in parts:
             x = canvas.put(x, y, to_ascii(text, symbols), role)
-    if left_out := len(found) - len(best.entries):
-        canvas.put(canvas.width - 4, best.rows - 1, f" +{left_out}".rjust(4), "muted")
-    return best.rows if best.head or found else 0
+    left_out = len(entries) - len(layout.entries)
+    if left_out:
+        canvas.put(canvas.width - 4, layout.rows - 1, f" +{left_out}".rjust(4), "muted")
+    return layout.rows if layout.head or entries else 0
 
 
-class _Laid(NamedTuple):
-    """A legend as it would be."""
+def _choose_layout(
+    entries: Sequence[LegendEntry], title_parts: Sequence[str], canvas: Canvas
+) -> _LegendLayout:
+    """Return the first complete layout; if there is none, the one that has most entries."""
+    has_full_values = any(entry.full for entry in entries)
+    layouts = []
+    for rows, form in _list_attempts(canvas.height, has_full_values=has_full_values):
+        layout = _lay_out(entries, title_parts, rows, form, canvas.width)
+        if layout.is_complete:
+            return layout
+        layouts.append(layout)
+    return max(layouts, key=lambda layout: len(layout.entries))
 
-    head: str
-    entries: list[
-        tuple[list[tuple[str, str]], tuple[int, int]]
-    ]  # the parts of each that there is room for, and where
-    rows: int
-    tells_all: bool  # whether each entry is there, and known from the others
+
+def _list_attempts(height: int, *, has_full_values: bool) -> list[tuple[int, _Form]]:
+    """Return how many rows and which form to try, in order. A tall chart takes more rows early."""
+    few, many = max(1, height // 4), max(1, height // 3)
+    all_but_plot = max(many, height - _LEAST_PLOT)
+    forms = _FORMS[:3] if height >= _TALL else _FORMS
+    attempts = [(few, form) for form in forms[:-1]]
+    attempts += [(many, form) for form in forms]
+    attempts += [(all_but_plot, form) for form in _FORMS]
+    if has_full_values:
+        return [(few, _FULL_FORM), *attempts]
+    return attempts
 
 
-def _lay(
-    found: Sequence[LegendEntry], words: Sequence[str], rows: int, step: _Step, width: int
-) -> _Laid:
-    """Return how a legend comes out in so many rows, its entries as narrow as a step has them."""
-    unit = _unit(found) if step.has_unit_once else ""
-    head = fit(", ".join(filter(None, [*words, unit])), width)
-    names = _names(tuple(entry.label for entry in found), step.label)
-    entries: list[tuple[list[tuple[str, str]], tuple[int, int], int]] = []
-    x, y = len(cell_codes(head)), 0
-    for entry, name in zip(found, names, strict=True):
-        parts = _parts(entry, name, step, unit)
-        wide = sum(len(cell_codes(text)) for text, _ in parts)
-        x += _SPACE if x else 0
-        if x > _SPACE and x + wide > width:
-            x, y = 0, y + 1
-        if y == rows:  # no more of them are seen, however many there are
+def _lay_out(
+    entries: Sequence[LegendEntry], title_parts: Sequence[str], rows: int, form: _Form, width: int
+) -> _LegendLayout:
+    """Return the layout of a legend in that many rows, with entries of that form."""
+    unit = _most_frequent_unit(entries) if form.has_unit_once else ""
+    head_parts = [*title_parts, unit] if unit else title_parts
+    head = fit(", ".join(head_parts), width)
+    names = _shorten_names(tuple(entry.label for entry in entries), form.name_columns)
+    placed = []
+    ends = []
+    x, y = count_cells(head), 0
+    for entry, name in zip(entries, names, strict=True):
+        parts = _make_parts(entry, name, form, unit)
+        columns = sum(count_cells(text) for text, _ in parts)
+        if x:
+            x += _GAP
+            if x + columns > width:
+                x, y = 0, y + 1
+        if y == rows:  # the remaining entries have no room, however many there are
             break
-        entries.append((parts, (x, y), wide))
-        x += wide
+        placed.append(_PlacedEntry(parts, x, y))
+        x += columns
+        ends.append(x)
     is_cut = y == rows
-    end = (rows - 1, width - 5 if is_cut else width)
-    there = [(parts, (x, y)) for parts, (x, y), wide in entries if (y, x + wide) <= end]
-    is_known = len(set(names)) == len({entry.label for entry in found})
-    return _Laid(head, there, min(y + 1, rows), tells_all=not is_cut and is_known)
+    limit = width - 5 if is_cut else width  # columns for how many entries are left out
+    fitting = []
+    for placed_entry, end in zip(placed, ends, strict=True):
+        if placed_entry.y < rows - 1 or end <= limit:
+            fitting.append(placed_entry)
+    are_names_distinct = len(set(names)) == len({entry.label for entry in entries})
+    is_complete = not is_cut and are_names_distinct
+    return _LegendLayout(head, fitting, min(y + 1, rows), is_complete)
 
 
-def _unit(found: Sequence[LegendEntry]) -> str:
-    """Return the unit that most values have, to be told once; a range of two values keeps its own."""
-    units = Counter(entry.brief.partition(" ")[2] for entry in found if ".." not in entry.brief)
+def _most_frequent_unit(entries: Sequence[LegendEntry]) -> str:
+    """Return the unit that most values have. A range of two values keeps its own units."""
+    units = Counter(entry.brief.partition(" ")[2] for entry in entries if ".." not in entry.brief)
     return max(units, key=lambda unit: units[unit], default="")
 
 
 @lru_cache(32)
-def _names(labels: tuple[str, ...], width: int) -> list[str]:
-    """Return labels of that width; where some would be cut, without the first words if that tells them apart as well.
+def _shorten_names(labels: tuple[str, ...], width: int) -> list[str]:
+    """Return labels of at most that width, by the method that keeps most of them apart.
 
-    Where there is room for it they are cut in the middle, as where both look alike.
+    Wide labels are cut in the middle if that keeps them apart. Otherwise they lose their first
+    word, are cut at the end, or are cut in the middle.
     """
-    apart = distinct_labels(labels, width)
-    middle = [fit(apart[label], width) for label in labels]
-    if width >= _LEAST_CUT and len(set(middle)) == len(set(labels)):
-        return middle
-    names = [fit(label, width) for label in labels]
-    briefer = [fit(label.partition(" ")[2] or label, width) for label in labels]
-    tries = [briefer, names, middle] if names != list(labels) else [names]
-    return max(tries, key=lambda found: len(set(found)))
+    distinct = distinct_labels(labels, width)
+    cut_in_middle = [fit(distinct[label], width) for label in labels]
+    if width >= _LEAST_CUT_IN_MIDDLE and len(set(cut_in_middle)) == len(set(labels)):
+        return cut_in_middle
+    cut_at_end = [fit(label, width) for label in labels]
+    if cut_at_end == list(labels):
+        return cut_at_end
+    without_first_word = [fit(label.partition(" ")[2] or label, width) for label in labels]
+    methods = [without_first_word, cut_at_end, cut_in_middle]
+    return max(methods, key=lambda names: len(set(names)))
 
 
-def _parts(entry: LegendEntry, label: str, step: _Step, unit: str) -> list[tuple[str, str]]:
-    name = f"{entry.letter} {label}".strip()
-    bad = entry.bad.partition(" from")[0] if step.is_brief else entry.bad
-    brief = entry.brief if ".." in entry.brief or not unit else entry.brief.removesuffix(f" {unit}")
-    value = entry.full if step.is_full and entry.full else entry.value if step.value else brief
+def _make_parts(entry: LegendEntry, name: str, form: _Form, unit: str) -> list[Run]:
+    """Return the parts of an entry with their roles. `unit` is in the head and left out here."""
+    if form.is_full and entry.full:
+        value = entry.full
+    elif form.value_columns:
+        value = entry.value
+    elif unit and ".." not in entry.brief:
+        value = entry.brief.removesuffix(f" {unit}")
+    else:
+        value = entry.brief
+    bad = entry.bad.partition(" from")[0] if form.is_bad_brief else entry.bad
     parts = [
-        (f"{name} ", entry.role),
-        (value.ljust(step.value), "value"),
-        (f" {bad}" if bad else "", "bad"),
+        (f"{entry.letter} {name}".strip() + " ", entry.role),
+        (value.ljust(form.value_columns), "value"),
+        (f" {bad}", "bad"),
     ]
     return [(text, role) for text, role in parts if text.strip()]

@@ -1,4 +1,4 @@
-"""What every drawing becomes: rows of text in few styles, each style a role that the screen's theme gives a look."""
+"""A picture: rows of text, each piece with a role that the theme of the screen gives a look."""
 
 import unicodedata
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from tuilab.arrays import NDArray, np
 
-Run = tuple[str, str]  # text, and the role that says how it looks
+Run = tuple[str, str]  # a piece of a row, and its role
 
-ARMS = tuple(f"arm{look}" for look in range(6))
+ARMS = tuple(f"arm{style}" for style in range(6))
 TONES = tuple(f"tone{level}" for level in range(8))  # from the least value to the greatest
 _PARTS = (
     "axis",
@@ -29,6 +29,7 @@ ROLES = (*ARMS, *TONES, *_PARTS)
 """All roles. A run may also be called `a on b`: role a, on the colour of role b."""
 
 _SPACE = ord(" ")
+_WIDE_HALF = 0  # in the cell after a wide character, which takes two
 _MARKS = ("Mn", "Me")  # accents, and the vowels that Thai sets above and below
 
 
@@ -41,27 +42,27 @@ class Picture:
 
     @property
     def text(self) -> str:
-        """The picture without its styles."""
-        return "\n".join("".join(text for text, _ in row).rstrip() for row in self.rows)
+        """The picture without its roles."""
+        lines = ["".join(text for text, _ in row) for row in self.rows]
+        return "\n".join(line.rstrip() for line in lines)
 
 
 class Canvas:
-    """Cells to draw on; what falls outside is cut off."""
+    """Cells to draw on. Text that falls outside is cut off."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = max(width, 0), max(height, 0)
         self.codes: NDArray[np.uint32] = np.full((self.height, self.width), _SPACE, np.uint32)
-        self.looks: NDArray[np.uint8] = np.zeros((self.height, self.width), np.uint8)
-        self._names = [""]
-        self._marks: dict[
-            tuple[int, int], str
-        ] = {}  # by row and column: accents and the like, which take no cell
+        self.roles: NDArray[np.uint8] = np.zeros((self.height, self.width), np.uint8)
+        self._role_names = [""]
+        # By row and column: accents and the like, which take no cell.
+        self._marks: dict[tuple[int, int], str] = {}
 
-    def look(self, role: str) -> int:
-        """Return the number that stands for a role in `looks`."""
-        if role not in self._names:
-            self._names.append(role)
-        return self._names.index(role)
+    def role_number(self, role: str) -> int:
+        """Return the number that stands for a role in `roles`."""
+        if role not in self._role_names:
+            self._role_names.append(role)
+        return self._role_names.index(role)
 
     def put(self, x: int, y: int, text: str, role: str = "") -> int:
         """Write `text` and return the column after it."""
@@ -71,113 +72,150 @@ class Canvas:
         if not 0 <= y < self.height or left >= right:
             return after
         row = self.codes[y]
-        if row[left] == 0:  # the right half of a wide character
+        # No half of a wide character stays without its other half, neither of the text that is
+        # written over nor of the new text at the edges of the canvas.
+        if row[left] == _WIDE_HALF:
             row[left - 1] = _SPACE
-        if right < self.width and row[right] == 0:
+        if right < self.width and row[right] == _WIDE_HALF:
             row[right] = _SPACE
         row[left:right] = codes[left - x : right - x]
-        if row[left] == 0:
+        if row[left] == _WIDE_HALF:
             row[left] = _SPACE
-        if right < after and codes[right - x] == 0:
+        if right < after and codes[right - x] == _WIDE_HALF:
             row[right - 1] = _SPACE
-        self.looks[y, left:right] = self.look(role)
-        if self._marks:
-            self._marks = {
-                at: mark
-                for at, mark in self._marks.items()
-                if at[0] != y or not left <= at[1] < right
-            }
-        self._marks |= {
-            (y, x + at): mark for at, mark in marks(text).items() if left <= x + at < right
-        }
+        self.roles[y, left:right] = self.role_number(role)
+        self._put_marks(x, y, left, right, text)
         return after
+
+    def _put_marks(self, x: int, y: int, left: int, right: int, text: str) -> None:
+        """Replace the marks from column `left` to `right` by those of `text`, which begins at x."""
+        if self._marks:
+            for row, column in list(self._marks):
+                if row == y and left <= column < right:
+                    del self._marks[row, column]
+        for cell, mark in marks(text).items():
+            if left <= x + cell < right:
+                self._marks[y, x + cell] = mark
 
     def fill(
         self, rows: slice, columns: slice, mark: str, role: str, *, over: tuple[str, ...] = ()
     ) -> None:
-        """Put one character into every cell of a block that is blank, or has one of the roles `over`."""
-        codes, looks = self.codes[rows, columns], self.looks[rows, columns]
+        """Put a character into each cell of a block that is blank or whose role is in `over`."""
+        codes, roles = self.codes[rows, columns], self.roles[rows, columns]
         is_free = codes == _SPACE
         for name in over:
-            is_free |= looks == self.look(name)
+            is_free |= roles == self.role_number(name)
         codes[is_free] = ord(mark)
-        looks[is_free] = self.look(role)
+        roles[is_free] = self.role_number(role)
 
     def picture(self) -> Picture:
-        """Return what was drawn; a blank has no role, so that it does not change when its neighbours do."""
+        """Return the drawing as a picture.
+
+        A blank has no role, so that it does not change when its neighbours do.
+        """
         if not self.width:
             return Picture(0, ((),) * self.height)
-        has_ground = np.array([" on " in name or name == "cursor" for name in self._names])
-        looks = np.where(
-            (self.codes == _SPACE) & ~has_ground[self.looks], np.uint8(0), self.looks
-        ).tobytes()
-        text, names = self.codes.tobytes().decode("utf-32-le"), tuple(self._names)
-        marks: list[dict[int, str]] = [{} for _ in range(self.height)]
+        names = tuple(self._role_names)
+        has_ground = np.array([" on " in name or name == "cursor" for name in names])
+        is_blank = (self.codes == _SPACE) & ~has_ground[self.roles]
+        roles = np.where(is_blank, np.uint8(0), self.roles).tobytes()
+        text = self.codes.tobytes().decode("utf-32-le")
+        marks_by_row: list[dict[int, str]] = [{} for _ in range(self.height)]
         for (y, x), mark in self._marks.items():
-            marks[y][x] = mark
-        rows = (slice(y * self.width, (y + 1) * self.width) for y in range(self.height))
-        return Picture(
-            self.width,
-            tuple(
-                _runs(text[row], looks[row], names, *marks[y].items()) for y, row in enumerate(rows)
-            ),
-        )
+            marks_by_row[y][x] = mark
+        rows = []
+        for y, row_marks in enumerate(marks_by_row):
+            row = slice(y * self.width, (y + 1) * self.width)
+            rows.append(_make_runs(text[row], roles[row], names, *row_marks.items()))
+        return Picture(self.width, tuple(rows))
 
 
+# Cached because few rows differ from one picture to the next.
 @lru_cache(1024)
-def _runs(
-    line: str, looks: bytes, names: tuple[str, ...], *marks: tuple[int, str]
+def _make_runs(
+    line: str, roles: bytes, names: tuple[str, ...], *row_marks: tuple[int, str]
 ) -> tuple[Run, ...]:
-    """Return the runs of a row, one for each look; from one picture to the next few rows are others."""
-    text = list(line)
-    for at, mark in marks:
-        text[at] += mark * (line[at] not in " \0")
-    edges = [
-        0,
-        *(at for at, (look, after) in enumerate(pairwise(looks), 1) if look != after),
-        len(line),
-    ]
-    return tuple(
-        ("".join(text[start:end]).replace("\0", ""), names[looks[start]])
-        for start, end in pairwise(edges)
-    )
+    """Return the runs of a row: each stretch of cells that have one role."""
+    characters = list(line)
+    for column, mark in row_marks:
+        if line[column] not in " \0":
+            characters[column] += mark
+    edges = [0]
+    for column, (role, next_role) in enumerate(pairwise(roles), 1):
+        if role != next_role:
+            edges.append(column)
+    edges.append(len(line))
+    runs = []
+    for start, end in pairwise(edges):
+        text = "".join(characters[start:end]).replace("\0", "")
+        runs.append((text, names[roles[start]]))
+    return tuple(runs)
+
+
+def centre(column: int, length: int, width: int) -> int:
+    """Return where a text begins that is centred at a column, but lies within `width` columns."""
+    return min(max(column - length // 2, 0), width - length)
+
+
+def arm_role(style: int) -> str:
+    """Return the role of the lines and bars of a style. Styles share the colours of few arms."""
+    return ARMS[style % len(ARMS)]
+
+
+# ---- the cells of a text
 
 
 @lru_cache(4096)
 def cell_codes(text: str) -> tuple[int, ...]:
-    """Return the characters of `text` by the cell: a wide one is followed by 0, one without width is left out."""
+    """Return the code point of each cell of `text`.
+
+    A wide character is followed by 0. A character without a width is left out.
+    """
     if text.isascii():
         return tuple(text.encode())
     codes: list[int] = []
     for character in text:
-        codes += (ord(character), 0)[: _width_of(character)]
+        codes += (ord(character), _WIDE_HALF)[: _character_width(character)]
     return tuple(codes)
+
+
+def count_cells(text: str) -> int:
+    """Return how many cells a text takes."""
+    return len(cell_codes(text))
 
 
 @lru_cache(4096)
 def marks(text: str) -> dict[int, str]:
-    """Return what takes no cell, by the cell of the character that it belongs to."""
-    found: dict[int, str] = {}
-    at = after = 0
-    for character in "" if text.isascii() else text:
-        if width := _width_of(character):
-            at, after = after, after + width
-        elif after and unicodedata.category(character) in _MARKS:
-            found[at] = found.get(at, "") + character
-    return found
+    """Return the accents and the like that take no cell, by the cell of their character."""
+    if text.isascii():
+        return {}
+    marks_by_cell: dict[int, str] = {}
+    cell = next_cell = 0
+    for character in text:
+        width = _character_width(character)
+        if width:
+            cell = next_cell
+            next_cell += width
+        elif next_cell and unicodedata.category(character) in _MARKS:
+            marks_by_cell[cell] = marks_by_cell.get(cell, "") + character
+    return marks_by_cell
 
 
 def fit(text: str, width: int) -> str:
     """Return `text` cut to `width` cells, with an ellipsis where something is missing."""
-    if len(cell_codes(text)) <= width:
+    if count_cells(text) <= width:
         return text
-    room, end = width, 0
-    while (room := room - _width_of(text[end])) > 0:
+    end = 0
+    room = width - _character_width(text[0])
+    while room > 0:
         end += 1
+        room -= _character_width(text[end])
     return text[:end] + "…"[:width]
 
 
-def _width_of(character: str) -> int:
+def _character_width(character: str) -> int:
     if unicodedata.east_asian_width(character) in "WF":
         return 2
-    return 0 if unicodedata.category(character) in (*_MARKS, "Cf") else 1
+    if unicodedata.category(character) in (*_MARKS, "Cf"):
+        return 0
+    return 1

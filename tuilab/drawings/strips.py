@@ -1,6 +1,7 @@
-"""Several things along one axis of time in a few rows: of each a strip of columns, its name before it and its value behind it.
+"""Several values along one axis of time, each as a strip of columns in a few rows.
 
-What held for a while, as a reason why clocks were down, is a strip of marks; what has no time is a row of words.
+The name of a strip is before it and its value behind it. A condition that lasted for a while, as
+throttled clocks, is a strip of marks. A text is a row of its own.
 """
 
 import math
@@ -9,45 +10,48 @@ from dataclasses import dataclass
 
 from tuilab.arrays import NDArray, np
 from tuilab.drawings.axis import x_axis
-from tuilab.drawings.lines import PATIENCE, Line, point_at
-from tuilab.drawings.picture import ARMS, Canvas, Picture, cell_codes, fit
+from tuilab.drawings.lines import PATIENCE, Line, find_point
+from tuilab.drawings.picture import Canvas, Picture, arm_role, centre, count_cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
 from tuilab.text.display import show
 from tuilab.text.words import clock, format_number
 
 _MOST_ROWS = 6  # of one strip
 _LEAST_ROOM = 8  # columns, below which there are only names and values
+_LEFT_OUT_COLUMNS = 4  # for how many rows are left out
+_LABEL_LIMIT, _TEXT_LIMIT = 20, 300
+_MOST_SPAN = 1e300  # more seconds cannot be divided into columns
 
 
 @dataclass(frozen=True, eq=False)
 class Strip:
-    """A line; a column is as high as the greatest value in it, or the least, of `top`."""
+    """A line as columns. The height of a column is the greatest value in it, or the least."""
 
     label: str
     line: Line
     unit: str = ""
-    top: float | None = None  # None: the greatest value that there is
-    is_least: bool = False
-    look: int = 0
+    top: float | None = None  # the value of a full column; None: the greatest value
+    is_least: bool = False  # whether a column shows its least value
+    style: int = 0
 
 
 @dataclass(frozen=True)
 class StripMarks:
-    """When something held: begin, end, and whether it is grave."""
+    """The times of a condition: begin and end in seconds, and whether it is grave."""
 
     label: str
     spans: tuple[tuple[float, float, bool], ...] = ()
 
 
 @dataclass(frozen=True)
-class Words:
-    """A row of text, or a heading where there is no label."""
+class TextRow:
+    """A row of text. Without a label it is a heading."""
 
     label: str
     text: str
 
 
-Row = Strip | StripMarks | Words
+Row = Strip | StripMarks | TextRow
 
 
 def draw_strips(
@@ -59,46 +63,48 @@ def draw_strips(
     span: tuple[float, float] = (0.0, 1.0),
     cursor: float | None = None,
 ) -> Picture:
-    """Draw rows over a span of seconds; strips share what room there is, and what does not fit is counted.
+    """Draw rows over a span of seconds. The strips share the room; rows without room are counted.
 
-    The values at the right are those at the cursor, else the last, of which each may have been read at another moment.
+    The values at the right are those at the cursor, or else the last ones, which may have been
+    read at different moments.
     """
     canvas = Canvas(width, height)
     if not rows or not height:
         return canvas.picture()
     has_axis = height > len(rows)
     strips = sum(isinstance(row, Strip) for row in rows)
-    each = max(1, min((height - has_axis - len(rows) + strips) // max(strips, 1), _MOST_ROWS))
-    left = min(max(len(cell_codes(show(row.label, 20))) for row in rows) + 1, width // 2)
-    values = {
-        at: to_ascii(_value(row, cursor), symbols)
-        for at, row in enumerate(rows)
-        if isinstance(row, Strip)
-    }
-    room = max(map(len, values.values()), default=0)
-    frame = _Frame(canvas, symbols, left, width - left - room - 1, span)
+    strip_rows = (height - has_axis - len(rows) + strips) // max(strips, 1)
+    strip_rows = max(1, min(strip_rows, _MOST_ROWS))
+    label_columns = max(count_cells(show(row.label, _LABEL_LIMIT)) for row in rows)
+    left = min(label_columns + 1, width // 2)
+    values = []
+    for row in rows:
+        value = _describe_value(row, cursor) if isinstance(row, Strip) else ""
+        values.append(to_ascii(value, symbols))
+    value_columns = max(map(len, values))
+    frame = _Frame(canvas, symbols, left, width - left - value_columns - 1, span)
     y = 0
-    for at, row in enumerate(rows):
-        tall = each if isinstance(row, Strip) else 1
-        if y + tall > height:
-            canvas.put(
-                width - max(room, 4), height - 1, f" +{len(rows) - at}".rjust(max(room, 4)), "muted"
-            )
+    for index, (row, value) in enumerate(zip(rows, values, strict=True)):
+        row_height = strip_rows if isinstance(row, Strip) else 1
+        if y + row_height > height:
+            columns = max(value_columns, _LEFT_OUT_COLUMNS)
+            left_out = f" +{len(rows) - index}".rjust(columns)
+            canvas.put(width - columns, height - 1, left_out, "muted")
             break
-        frame.put(row, y, tall)
-        if not isinstance(row, Words):
-            frame.put_cursor(cursor, y, tall)
-        canvas.put(width - len(values.get(at, "")), y + tall - 1, values.get(at, ""), "value")
-        y += tall
+        frame.put(row, y, row_height)
+        if not isinstance(row, TextRow):
+            frame.put_cursor(cursor, y, row_height)
+        canvas.put(width - len(value), y + row_height - 1, value, "value")
+        y += row_height
     if has_axis and y < height:
-        word = to_ascii(_moment(cursor), symbols) if values else ""
-        canvas.put(width - len(word), y, word, "muted")
-        frame.put_axis(y, width - len(word) - 2)
+        moment = to_ascii(_describe_moment(cursor), symbols) if strips else ""
+        canvas.put(width - len(moment), y, moment, "muted")
+        frame.put_axis(y, width - len(moment) - 2)
     return canvas.picture()
 
 
 class _Frame:
-    """Where the strips are, and how each kind of row is put there."""
+    """The place of the strips, and how each kind of row is put there."""
 
     def __init__(
         self, canvas: Canvas, symbols: Symbols, left: int, room: int, span: tuple[float, float]
@@ -106,134 +112,131 @@ class _Frame:
         self.canvas, self.symbols, self.left = canvas, symbols, left
         self.room = room if room >= _LEAST_ROOM else 0
         low, high = span
-        self.low, self.high = (
-            (low, high) if 0 < high - low < 1e300 else (0.0, 1.0)
-        )  # more cannot be divided into columns
+        if not 0 < high - low < _MOST_SPAN:
+            low, high = 0.0, 1.0
+        self.low, self.high = low, high
 
-    def put(self, row: Row, y: int, tall: int) -> None:
-        label = to_ascii(fit(show(row.label, 20), max(self.left - 1, 0)), self.symbols)
-        if isinstance(row, Words):
-            after = self.canvas.put(0, y, label, "label") if label else 0
-            text = fit(
-                show(row.text, 300),
-                max(self.canvas.width - max(after, self.left if label else 0), 0),
-            )
-            self.canvas.put(
-                self.left if label else 0, y, to_ascii(text, self.symbols), "" if label else "title"
-            )
+    def put(self, row: Row, y: int, height: int) -> None:
+        label = to_ascii(fit(show(row.label, _LABEL_LIMIT), max(self.left - 1, 0)), self.symbols)
+        if isinstance(row, TextRow):
+            self._put_text(row.text, label, y)
             return
-        role = ARMS[row.look % len(ARMS)] if isinstance(row, Strip) else "label"
-        self.canvas.put(0, y + tall - 1, label, role)
+        role = arm_role(row.style) if isinstance(row, Strip) else "label"
+        self.canvas.put(0, y + height - 1, label, role)
         if not self.room:
             return
         if isinstance(row, StripMarks):
             self._put_marks(row, y)
         else:
-            self._put_strip(row, y, tall, role)
+            self._put_strip(row, y, height, role)
 
-    def _put_strip(self, row: Strip, y: int, tall: int, role: str) -> None:
-        values = columns_of(row, self.low, self.high, self.room)
-        known = values[np.isfinite(values)]
-        top = row.top if row.top is not None else float(known.max()) if len(known) else 0.0
-        levels = len(self.symbols.columns)
+    def _put_text(self, text: str, label: str, y: int) -> None:
+        start, role = 0, "title"
+        after = self.canvas.put(0, y, label, "label")
+        if label:
+            start, role = self.left, ""
+        room = max(self.canvas.width - max(after, start), 0)
+        text = fit(show(text, _TEXT_LIMIT), room)
+        self.canvas.put(start, y, to_ascii(text, self.symbols), role)
+
+    def _put_strip(self, row: Strip, y: int, height: int, role: str) -> None:
+        values = column_values(row, self.low, self.high, self.room)
+        finite = values[np.isfinite(values)]
+        top = row.top
+        if top is None:
+            top = float(finite.max()) if len(finite) else 0.0
+        bars = self.symbols.columns
         for x, value in enumerate(values.tolist()):
-            if math.isfinite(value):
-                filled = max(
-                    1,
-                    math.ceil(min(max(value / top if top > 0 else 0.0, 0.0), 1.0) * tall * levels),
-                )
-                for up in range(-(-filled // levels)):
-                    self.canvas.put(
-                        self.left + x,
-                        y + tall - 1 - up,
-                        self.symbols.columns[min(filled - up * levels, levels) - 1],
-                        role,
-                    )
+            if not math.isfinite(value):
+                continue
+            share = min(max(value / top, 0.0), 1.0) if top > 0 else 0.0
+            eighths = max(1, math.ceil(share * height * len(bars)))
+            row_y = y + height - 1
+            while eighths > 0:
+                bar = bars[min(eighths, len(bars)) - 1]
+                self.canvas.put(self.left + x, row_y, bar, role)
+                eighths -= len(bars)
+                row_y -= 1
 
     def _put_marks(self, row: StripMarks, y: int) -> None:
         self.canvas.put(self.left, y, self.symbols.grid * self.room, "grid")
-        seen = (
-            one
-            for one in row.spans
-            if one[0] <= one[1] and one[1] >= self.low and one[0] <= self.high
-        )
-        # of thousands many share a column, where the grave one is to be seen
-        places = {
-            (grave, self._column(max(begin, self.low)), self._column(min(end, self.high)))
-            for begin, end, grave in seen
-        }
-        for is_grave, first, last in sorted(places):
+        places = set()  # of thousands of spans, many share their columns
+        for begin, end, is_grave in row.spans:
+            if begin <= end and end >= self.low and begin <= self.high:
+                first, last = self._column(max(begin, self.low)), self._column(min(end, self.high))
+                places.add((is_grave, first, last))
+        for is_grave, first, last in sorted(places):  # grave ones last, so that they are visible
             mark = self.symbols.box if is_grave else self.symbols.shades[2]
-            self.canvas.put(
-                self.left + first, y, mark * (last - first + 1), "bad" if is_grave else "guide"
-            )
+            role = "bad" if is_grave else "guide"
+            self.canvas.put(self.left + first, y, mark * (last - first + 1), role)
 
-    def put_cursor(self, cursor: float | None, y: int, tall: int) -> None:
-        if cursor is not None and self.low <= cursor <= self.high and self.room:
-            column = self.left + self._column(cursor)
-            self.canvas.fill(
-                np.s_[y : y + tall],
-                np.s_[column : column + 1],
-                self.symbols.vertical,
-                "cursor",
-                over=("grid",),
-            )
-            self.canvas.looks[y : y + tall, column] = self.canvas.look(
-                "cursor"
-            )  # columns that are full, too
+    def put_cursor(self, cursor: float | None, y: int, height: int) -> None:
+        if cursor is None or not self.low <= cursor <= self.high or not self.room:
+            return
+        column = self.left + self._column(cursor)
+        rows, columns = slice(y, y + height), slice(column, column + 1)
+        self.canvas.fill(rows, columns, self.symbols.vertical, "cursor", over=("grid",))
+        # In full columns, the cursor is a colour.
+        self.canvas.roles[rows, column] = self.canvas.role_number("cursor")
 
     def put_axis(self, y: int, end: int) -> None:
-        """Write the ticks that have room before a column, from which on the values are said to be of some moment."""
+        """Write the ticks that have room before a column. The moment of the values is behind it."""
         if not self.room:
             return
-        axis, free = x_axis(self.low, self.high, "time", max(2, self.room // 10)), self.left
-        for share, label in axis.ticks:
+        axis = x_axis(self.low, self.high, "time", max(2, self.room // 10))
+        free = self.left
+        for share, label in axis.visible_ticks:
             text = to_ascii(label, self.symbols)
-            start = min(
-                max(self.left + round(share * (self.room - 1)) - len(text) // 2, 0),
-                self.canvas.width - len(text),
-            )
-            if -1e-9 <= share <= 1 + 1e-9 and start >= free and start + len(text) <= end:
+            column = self.left + round(share * (self.room - 1))
+            start = centre(column, len(text), self.canvas.width)
+            if start >= free and start + len(text) <= end:
                 free = self.canvas.put(start, y, text, "label") + 2
 
     def _column(self, x: float) -> int:
         return min(int((x - self.low) / (self.high - self.low) * self.room), self.room - 1)
 
 
-def columns_of(strip: Strip, low: float, high: float, count: int) -> NDArray[np.float64]:
-    """Return the value of each column of time: a reading counts until the next one; NaN where nothing was read."""
+def column_values(strip: Strip, low: float, high: float, count: int) -> NDArray[np.float64]:
+    """Return the value of each column of time, NaN where nothing was read.
+
+    A reading counts until the next one. The last one, and one before a gap, count for some time.
+    """
     line = strip.line
-    found = np.full(count, np.nan)
+    values = np.full(count, np.nan)
     if not len(line.xs):
-        return found
-    values, choose = (line.lows, np.min) if strip.is_least else (line.highs, np.max)
+        return values
     spacing = float(np.median(np.diff(line.xs))) if len(line.xs) > 1 else 0.0
     end = max(line.last_x, float(line.xs[-1])) + PATIENCE * spacing
     edges = np.linspace(low, high, count + 1)
-    before = np.searchsorted(line.xs, edges, "right") - 1  # the reading that counts at each edge
+    readings = np.searchsorted(line.xs, edges, "right") - 1  # the reading that counts at each edge
     for column in range(count):
-        first, last = int(before[column]), int(before[column + 1])
+        first, last = int(readings[column]), int(readings[column + 1])
         is_broken = 0 <= first < len(line.breaks) and bool(line.breaks[first])
         if first < 0 or is_broken or edges[column] > end:
             first += 1  # the reading before this column does not reach into it
-        if first <= last:
-            found[column] = choose(values[first : last + 1])
-    return found
+        if first > last:
+            continue
+        if strip.is_least:
+            values[column] = np.min(line.lows[first : last + 1])
+        else:
+            values[column] = np.max(line.highs[first : last + 1])
+    return values
 
 
-def _moment(cursor: float | None) -> str:
-    """Return of when the values are."""
+def _describe_moment(cursor: float | None) -> str:
+    """Return the moment of the values."""
     if cursor is None:
         return "last"
     return f"at {clock(cursor, 0.1)}" if math.isfinite(cursor) else ""
 
 
-def _value(strip: Strip, cursor: float | None) -> str:
-    """Return the last value, or the one at the cursor."""
+def _describe_value(strip: Strip, cursor: float | None) -> str:
+    """Return the value at the cursor; without one, the last value."""
     line = strip.line
     if cursor is None:
         return format_number(line.last, strip.unit) if len(line.xs) else "n/a"
-    at = point_at(line, cursor)
-    if at is None:
+    point = find_point(line, cursor)
+    if point is None:
         return "n/a"
-    return format_number(float((line.lows if strip.is_least else line.highs)[at]), strip.unit)
+    values = line.lows if strip.is_least else line.highs
+    return format_number(float(values[point]), strip.unit)

@@ -2,21 +2,17 @@
 
 from dataclasses import dataclass
 
-_BRAILLE_BITS = (
-    0x01,
-    0x02,
-    0x04,
-    0x40,
-    0x08,
-    0x10,
-    0x20,
-    0x80,
-)  # down the left column, then down the right one
+# The bits of Unicode's braille block, down the left column of dots and then down the right one.
+_BRAILLE_BITS = (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)
 
 
 @dataclass(frozen=True, repr=False)
 class Symbols:
-    """A cell is a grid of dots, `across` by `down`; `glyphs` has a character for each set of dots, the left column first."""
+    """One set of characters.
+
+    A cell is a grid of dots, `across` by `down`. `glyphs` has a character for each set of dots. The
+    lowest bits of its index are the left column of the cell, from top to bottom.
+    """
 
     name: str
     across: int
@@ -37,33 +33,54 @@ class Symbols:
     box: str = "█"
     left: str = "├"
     right: str = "┤"
-    columns: str = "▁▂▃▄▅▆▇█"  # a column of each height, the lowest first
+    columns: str = "▁▂▃▄▅▆▇█"  # bars that fill 1/8, 2/8, ... of a cell
     shades: str = " ░▒▓█"
     is_utf8: bool = True
 
 
 def _braille() -> str:
-    codes = [
-        sum(bit for dot, bit in enumerate(_BRAILLE_BITS) if dots >> dot & 1) for dots in range(256)
-    ]
-    return " " + "".join(chr(0x2800 + code) for code in codes[1:])
+    glyphs = [" "]
+    for dots in range(1, 256):
+        bits = sum(bit for dot, bit in enumerate(_BRAILLE_BITS) if dots >> dot & 1)
+        glyphs.append(chr(0x2800 + bits))
+    return "".join(glyphs)
 
 
 BRAILLE = Symbols("braille", 2, 4, _braille())
 BLOCK = Symbols("block", 2, 2, " ▘▖▌▝▀▞▛▗▚▄▙▐▜▟█")
 ASCII = Symbols(
-    "ascii", 1, 3, " '-'.|.|", "-", "|", "+", "+", "+", ".", "-", "*", "^", "v", "x", "=", "#", "|", "|",
-    "_.,-=+*#", " .:*#", is_utf8=False,
-)  # fmt: skip
+    "ascii",
+    across=1,
+    down=3,
+    glyphs=" '-'.|.|",
+    horizontal="-",
+    vertical="|",
+    corner="+",
+    tick_y="+",
+    tick_x="+",
+    grid=".",
+    guide="-",
+    point="*",
+    inf_up="^",
+    inf_down="v",
+    nan="x",
+    bar="=",
+    box="#",
+    left="|",
+    right="|",
+    columns="_.,-=+*#",
+    shades=" .:*#",
+    is_utf8=False,
+)
 ALL = (BRAILLE, BLOCK, ASCII)
 
-_PLAIN = str.maketrans(
+_ASCII_SPELLINGS = str.maketrans(
     {"µ": "u", "…": "~", "–": "-", "×": "x", "·": "-", "±": "+/-", "≤": "<=", "≥": ">=", "°": ""}
 )
 
 
 def to_ascii(text: str, symbols: Symbols) -> str:
-    """Return `text` in characters that the terminal has."""
+    """Return `text` as it is, or in ASCII if the symbols are ASCII."""
     if symbols.is_utf8 or text.isascii():
         return text
-    return text.translate(_PLAIN).encode("ascii", "replace").decode()
+    return text.translate(_ASCII_SPELLINGS).encode("ascii", "replace").decode()

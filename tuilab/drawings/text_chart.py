@@ -1,13 +1,14 @@
 """Charts as plain text: the only file that uses plotext.
 
-plotext gets what it can draw: finite numbers, at most two points a column, our own ticks and our own logarithm.
+plotext gets input that it can draw: finite numbers, at most two points a column, and ticks and
+logarithms that are computed here.
 """
 
 import math
 import sys
 import textwrap
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tuilab.drawings.units import labels, log_label
@@ -17,149 +18,139 @@ from tuilab.text.display import distinct_labels, shorten, show
 from tuilab.text.words import scale_of, unit_of
 
 _MARKERS = ("braille", "hd", "•", "×", "+", "o")
-_PLAIN_MARKERS = ("*", "o", "+", "x", "#", "@")
-_LEAST_SPAN, _GREATEST_SPAN = 1e-307, 1e300
+_ASCII_MARKERS = ("*", "o", "+", "x", "#", "@")
+_LEGEND_MARKERS = {"braille": "⠒", "hd": "▚"}  # others are shown as they are
+_LEAST_SPAN, _GREATEST_SPAN = 1e-307, 1e300  # outside of these, the arithmetic of ticks ends
+_FRAME_COLUMNS = 10  # about as many as the frame and the labels take
+_LEAST_BAND = 10  # columns
+_NO_BREAK = "\xa0"  # between a marker and its arm
 _LOCK = threading.Lock()  # plotext draws on one global figure
 
 
 @dataclass(frozen=True)
-class _Scale:
-    """From a number to where it stands on an axis, and the ticks there."""
+class _TextAxis:
+    """An axis from one number to another."""
 
+    low: float
+    high: float
     is_log: bool
     unit: str = ""
     is_whole: bool = False
 
-    def __call__(self, value: float) -> float:
+    def place(self, value: float) -> float:
+        """Return where a number is on the axis."""
         return math.log10(value) if self.is_log else float(value)
 
     def can_show(self, value: float) -> bool:
         return value > 0 or not self.is_log
 
-    def can_span(self, low: float, high: float) -> bool:
-        """Say whether an axis can reach from one number to another: the arithmetic of ticks ends before numbers do."""
-        return self.is_log or low == high or _LEAST_SPAN < high - low < _GREATEST_SPAN
-
-    def ticks(self, low: float, high: float) -> tuple[list[float], list[str]]:
-        """Return where ticks stand, and what they say."""
-        ticks = _log_ticks(low, high) if self.is_log else _ticks_of(self.unit, low, high)
+    def ticks(self) -> tuple[list[float], list[str]]:
+        """Return the places of ticks, and their labels."""
+        if self.is_log:
+            ticks = _log_ticks(self.low, self.high)
+        else:
+            ticks = _linear_ticks(self.low, self.high, self.unit)
         if self.is_whole:
             ticks = [tick for tick in ticks if tick == int(tick)]
-            return [*map(self, ticks)], [f"{int(tick)}" for tick in ticks]
-        if self.is_log:
-            return [*map(self, ticks)], [log_label(tick, self.unit) for tick in ticks]
-        return [*map(self, ticks)], labels(ticks, ticks[-1] - ticks[-2:][0], self.unit)
+            texts = [f"{int(tick)}" for tick in ticks]
+        elif self.is_log:
+            texts = [log_label(tick, self.unit) for tick in ticks]
+        else:
+            step = ticks[-1] - ticks[-2] if len(ticks) > 1 else 0.0
+            texts = labels(ticks, step, self.unit)
+        return [self.place(tick) for tick in ticks], texts
 
 
 def line_chart(
-    lines: Sequence[Series], width: int, height: int, *, whole: Sequence[Series] = (), axes: AxesNamed | None = None,
+    lines: Sequence[Series],
+    width: int,
+    height: int,
+    *,
+    whole: Sequence[Series] = (),
+    axes: AxesNamed | None = None,
     is_utf8: bool = True,
-) -> str:  # fmt: skip
-    """Return a chart of series that share a name, one marker an arm; empty when nothing can be drawn.
+) -> str:
+    """Return a chart of series that share a name, one marker an arm; empty if nothing can be drawn.
 
-    `whole` is all that there is of the name, where `lines` are some of it: it tells whether an axis is logarithmic, as in the
-    charts that draw all; `axes` is what the scenario said of them. Where a series has no number, a band below the chart has an
-    n (NaN) or an i (Inf).
+    If `lines` are some of the series of the name, `whole` are all of them. They decide whether an
+    axis is logarithmic, as in the charts that draw all. `axes` is what the scenario declared. A
+    band below the chart has an n (NaN) or an i (Inf) where a series has no number.
     """
     drawable = [line for line in lines if line.lows][: len(_MARKERS)]
     if not drawable:
         return ""
     axes = axes or AxesNamed(metric=drawable[0].name)
-    steps = [
-        step
-        for line in lines
-        for step in (*line.steps, line.last_step, *(bad.step for bad in line.bad))
-    ]
+    steps: list[float] = []
+    for line in lines:
+        steps += [*line.steps, line.last_step, *(bad.step for bad in line.bad)]
     is_whole = all(step == int(step) for step in steps)
-    x = _Scale(is_log_x(axes, whole or lines), is_whole=is_whole)
-    y = _Scale(is_log_y(axes, whole or lines), unit_of(drawable[0].name))
-    span = [step for step in steps if x.can_show(step)]
-    ends = [end for end in ends_of(drawable) if y.can_show(end)]
-    if (
-        not ends
-        or not span
-        or not (y.can_span(min(ends), max(ends)) and x.can_span(min(span), max(span)))
-    ):
+    all_series = whole or lines
+    x = _make_axis(steps, is_log=is_log_x(axes, all_series), is_whole=is_whole)
+    unit = unit_of(drawable[0].name)
+    y = _make_axis(ends_of(drawable), is_log=is_log_y(axes, all_series), unit=unit)
+    if x is None or y is None:
         return ""
-    reach = (min(span), max(span))
-    markers = _MARKERS if is_utf8 else _PLAIN_MARKERS
+    markers = _MARKERS if is_utf8 else _ASCII_MARKERS
     with _LOCK:
-        text = _draw(drawable, (min(ends), max(ends)), reach, (x, y), markers, (width, height))
-    rows = [row.rstrip() for row in text.splitlines()]
-    if not rows:
+        plot = _draw(drawable, x, y, markers, width, height)
+    plot_rows = [row.rstrip() for row in plot.splitlines()]
+    if not plot_rows:
         return ""  # plotext draws nothing where there are too few rows or columns
-    rows = [
-        *_legend(drawable, axes, markers, y.is_log, width),
-        *rows,
-        *_x_name(axes, x.is_log, max(map(len, rows))),
-    ]
-    rows += _bands(lines, reach, x, rows)
-    return "\n".join(rows if is_utf8 else (row.translate(_ASCII) for row in rows))
+    rows = _make_legend(drawable, axes, markers, width, is_log=y.is_log)
+    rows += plot_rows
+    x_name = _make_x_name(axes, max(map(len, plot_rows)), is_log=x.is_log)
+    if x_name:
+        rows.append(x_name)
+    rows += _make_bands(lines, x, rows)
+    text = "\n".join(rows)
+    return text if is_utf8 else text.translate(_ASCII_FRAME)
+
+
+def _make_axis(
+    values: Iterable[float], *, is_log: bool, unit: str = "", is_whole: bool = False
+) -> _TextAxis | None:
+    """Return the axis of values; None if it can show none of them, or not their span."""
+    shown = [value for value in values if value > 0 or not is_log]
+    if not shown:
+        return None
+    axis = _TextAxis(min(shown), max(shown), is_log, unit, is_whole)
+    is_constant = axis.low == axis.high
+    if is_log or is_constant or _LEAST_SPAN < axis.high - axis.low < _GREATEST_SPAN:
+        return axis
+    return None
 
 
 def _draw(
     lines: Sequence[Series],
-    heights: tuple[float, float],
-    span: tuple[float, float],
-    scales: tuple[_Scale, _Scale],
+    x: _TextAxis,
+    y: _TextAxis,
     markers: Sequence[str],
-    size: tuple[int, int],
+    width: int,
+    height: int,
 ) -> str:
     import plotext
 
-    x, y = scales
     plotext.clear_figure()
     plotext.theme("clear")
-    plotext.plotsize(*size)
+    plotext.plotsize(width, height)
     for marker, line in zip(markers, lines, strict=False):
-        points = [
-            (px, py)
-            for px, py in zip(*thin(line, max(size[0] - 10, 10)), strict=True)
-            if x.can_show(px) and y.can_show(py)
-        ]
-        plotext.plot([x(px) for px, _ in points], [y(py) for _, py in points], marker=marker)
-    plotext.yticks(*y.ticks(*heights))
-    plotext.xticks(*x.ticks(*span))
-    if x(span[0]) < x(span[1]):
-        plotext.xlim(x(span[0]), x(span[1]))
-    if y(heights[0]) < y(heights[1]):
-        plotext.ylim(y(heights[0]), y(heights[1]))
+        xs, ys = [], []
+        steps, values = thin(line, max(width - _FRAME_COLUMNS, 10))
+        for step, value in zip(steps, values, strict=True):
+            if x.can_show(step) and y.can_show(value):
+                xs.append(x.place(step))
+                ys.append(y.place(value))
+        plotext.plot(xs, ys, marker=marker)
+    plotext.yticks(*y.ticks())
+    plotext.xticks(*x.ticks())
+    left, right = x.place(x.low), x.place(x.high)
+    if left < right:
+        plotext.xlim(left, right)
+    bottom, top = y.place(y.low), y.place(y.high)
+    if bottom < top:
+        plotext.ylim(bottom, top)
     text: str = plotext.uncolorize(plotext.build())
     return text
-
-
-def _bands(
-    lines: Sequence[Series], span: tuple[float, float], x: _Scale, rows: list[str]
-) -> list[str]:
-    """Return a row under the chart for each series that has values which are no numbers, in the columns of the chart."""
-    frame = next((row for row in rows if "┌" in row), "")
-    left, columns = frame.find("┌") + 1, frame.rfind("┐") - frame.find("┌") - 1
-    low, high = map(x, span)
-    if columns < 10 or low == high:
-        return []
-    found = []
-    per_unit = (columns - 1) / (high - low)
-    for line in lines:
-        shown = [bad for bad in line.bad if x.can_show(bad.step)]
-        if not shown:
-            continue
-        row = [" "] * columns
-        for bad in shown:
-            end = bad.step + 1 if x.is_whole else bad.step  # a step reaches to the next
-            first, after = (round((x(step) - low) * per_unit) for step in (bad.step, end))
-            for column in range(first, min(max(after, first + 1), columns)):
-                row[column] = "n" if math.isnan(bad.value) else "i"
-        kinds = " and ".join(word for word, sign in (("NaN", "n"), ("Inf", "i")) if sign in row)
-        found.append(f"{' ' * left}{''.join(row)}  {kinds} {shorten(line.arm, 30)}".rstrip())
-    return found
-
-
-def _x_name(axes: AxesNamed, is_log: bool, width: int) -> list[str]:
-    """Return what is along x, below the right end of the axis."""
-    from tuilab.drawings.picture import cell_codes, fit  # which loads numpy
-
-    name = fit(f"{show(axes.x, 200) or 'step'} (log)" if is_log else show(axes.x, 200), width)
-    return [f"{' ' * (width - len(cell_codes(name)))}{name}"] if name else []
 
 
 def thin(line: Series, columns: int) -> tuple[list[float], list[float]]:
@@ -172,76 +163,117 @@ def thin(line: Series, columns: int) -> tuple[list[float], list[float]]:
         highs = line.highs[start : start + per_column]
         low, high = min(lows), max(highs)
         is_rising = highs.index(high) >= lows.index(low)
-        for value in dict.fromkeys((low, high) if is_rising else (high, low)):
+        ends = (low, high) if is_rising else (high, low)
+        for value in dict.fromkeys(ends):
             xs.append(line.steps[start])
             ys.append(value)
     return xs, ys
 
 
-def _legend(
-    lines: Sequence[Series], axes: AxesNamed, markers: Sequence[str], is_log: bool, width: int
+# ---- the rows around the plot
+
+
+def _make_legend(
+    lines: Sequence[Series],
+    axes: AxesNamed,
+    markers: Sequence[str],
+    width: int,
+    *,
+    is_log: bool,
 ) -> list[str]:
-    """Return what is along y, or the name of the series and the marker of each arm, in as many rows as they need."""
-    name = shorten(axes.y or lines[0].name, 60) + (" (log)" if is_log else "")
-    shown = {"braille": "⠒", "hd": "▚"}
-    names = distinct_labels([line.arm for line in lines], 30)
-    arms = [
-        f"{shown.get(marker, marker)}\xa0{names[line.arm]}"
-        for line, marker in zip(lines, markers, strict=False)
-        if line.arm
-    ]
-    return [row.replace("\xa0", " ") for row in textwrap.wrap("  ".join([name, *arms]), width)]
+    """Return the name of y and the marker of each arm, in as many rows as they need."""
+    name = shorten(axes.y or lines[0].name, 60)
+    entries = [f"{name} (log)" if is_log else name]
+    arms = distinct_labels([line.arm for line in lines], 30)
+    for line, marker in zip(lines, markers, strict=False):
+        if line.arm:
+            entries.append(f"{_LEGEND_MARKERS.get(marker, marker)}{_NO_BREAK}{arms[line.arm]}")
+    return [row.replace(_NO_BREAK, " ") for row in textwrap.wrap("  ".join(entries), width)]
 
 
-def _ticks_of(unit: str, low: float, high: float) -> list[float]:
-    """Return ticks that are round numbers in the unit that their values are told in."""
+def _make_x_name(axes: AxesNamed, width: int, *, is_log: bool) -> str:
+    """Return the name of x, aligned with the right end of the axis; empty if it has none."""
+    from tuilab.drawings.picture import count_cells, fit  # imported here because it loads numpy
+
+    name = show(axes.x, 200)
+    if is_log:
+        name = f"{name or 'step'} (log)"
+    name = fit(name, width)
+    return f"{' ' * (width - count_cells(name))}{name}" if name else ""
+
+
+def _make_bands(lines: Sequence[Series], x: _TextAxis, rows: list[str]) -> list[str]:
+    """Return a row for each series with NaN or Inf, to be put below the columns of the chart."""
+    frame = ""
+    for row in rows:
+        if "┌" in row:
+            frame = row
+            break
+    left, right = frame.find("┌") + 1, frame.rfind("┐")
+    columns = right - left
+    low, high = x.place(x.low), x.place(x.high)
+    if columns < _LEAST_BAND or low == high:
+        return []
+    columns_per_unit = (columns - 1) / (high - low)
+    bands = []
+    for line in lines:
+        bad_points = [bad for bad in line.bad if x.can_show(bad.step)]
+        if not bad_points:
+            continue
+        band = [" "] * columns
+        for bad in bad_points:
+            end = bad.step + 1 if x.is_whole else bad.step  # a whole step reaches to the next one
+            first = round((x.place(bad.step) - low) * columns_per_unit)
+            after = round((x.place(end) - low) * columns_per_unit)
+            for column in range(first, min(max(after, first + 1), columns)):
+                band[column] = "n" if math.isnan(bad.value) else "i"
+        kinds = []
+        if "n" in band:
+            kinds.append("NaN")
+        if "i" in band:
+            kinds.append("Inf")
+        name = f"{' and '.join(kinds)} {shorten(line.arm, 30)}"
+        bands.append(f"{' ' * left}{''.join(band)}  {name}".rstrip())
+    return bands
+
+
+# ---- ticks
+
+
+def _linear_ticks(low: float, high: float, unit: str) -> list[float]:
+    """Return ticks at numbers that are round in the unit in which they are shown."""
     divisor, _ = scale_of(max(abs(low), abs(high)), unit)
-    return [divisor * tick for tick in _ticks(low / divisor, high / divisor)]
+    return [divisor * tick for tick in _round_ticks(low / divisor, high / divisor)]
 
 
-def _ticks(low: float, high: float) -> list[float]:
+def _round_ticks(low: float, high: float) -> list[float]:
+    """Return about four round numbers from `low` to `high`, or else these two."""
     if high == low:
         return [low]
-    raw = (high - low) / 4
-    step = 10 ** math.floor(math.log10(raw))
-    step *= next(m for m in (1, 2, 2.5, 5, 10) if m * step >= raw)
-    first = math.ceil(low / step)
-    return [float(f"{k * step:.12g}") for k in range(first, math.floor(high / step) + 1)] or [
-        low,
-        high,
-    ]
+    least_step = (high - low) / 4
+    power = 10 ** math.floor(math.log10(least_step))
+    for factor in (1, 2, 2.5, 5, 10):
+        step = factor * power
+        if step >= least_step:
+            break
+    wholes = range(math.ceil(low / step), math.floor(high / step) + 1)
+    return [float(f"{whole * step:.12g}") for whole in wholes] or [low, high]
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    first, last = (
-        math.floor(math.log10(low)),
-        min(math.ceil(math.log10(high)), sys.float_info.max_10_exp),
-    )
-    stride = max(1, (last - first) // 5)
-    fine = (
-        [m * 10.0**power for power in range(first - 1, last + 1) for m in (1, 2, 5)]
-        if last - first <= 2
-        else []
-    )
-    if shown := [tick for tick in fine if low <= tick <= high]:
-        return shown
-    return [
-        10.0**power for power in range(first, last + 1, stride) if low <= 10.0**power <= high
-    ] or [low, high]
+    """Return powers of ten from `low` to `high`, and 2 and 5 times those if there are few."""
+    first = math.floor(math.log10(low))
+    last = min(math.ceil(math.log10(high)), sys.float_info.max_10_exp)
+    ticks = []
+    if last - first <= 2:
+        for power in range(first - 1, last + 1):
+            ticks += [factor * 10.0**power for factor in (1, 2, 5)]
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    if not ticks:
+        stride = max(1, (last - first) // 5)
+        ticks = [10.0**power for power in range(first, last + 1, stride)]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+    return ticks or [low, high]
 
 
-_ASCII = str.maketrans(
-    {
-        "─": "-",
-        "│": "|",
-        "┌": "+",
-        "┐": "+",
-        "└": "+",
-        "┘": "+",
-        "├": "+",
-        "┤": "+",
-        "┬": "+",
-        "┴": "+",
-        "┼": "+",
-    }
-)
+_ASCII_FRAME = str.maketrans("─│┌┐└┘├┤┬┴┼", "-|+++++++++")

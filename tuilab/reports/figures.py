@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuilab.drawings.axis import Axis
-from tuilab.drawings.bars import DIGITS, reach_of, share_of, unit_of_bars
+from tuilab.drawings.bars import DIGITS, find_axis_ends, share_of, unit_of_bars
 from tuilab.drawings.figures import Figure
 from tuilab.drawings.lanes import Lanes
-from tuilab.drawings.table import is_number_column, told_cell
+from tuilab.drawings.table import format_cell, is_number_column
 from tuilab.record.events import BarsShown, SpanShown, TableShown
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
 from tuilab.text.display import distinct_labels, show
@@ -111,7 +111,7 @@ def shapes_of(figure: Figure) -> Shapes:
 
 def _draw_bars(bars: BarsShown) -> Bars:
     unit = unit_of_bars(bars)
-    reach = reach_of(bars.values)
+    reach = find_axis_ends(bars.values)
 
     def place(value: float) -> float:
         return round(_LEFT + share_of(value, reach) * (_RIGHT - _LEFT), 1)
@@ -137,7 +137,7 @@ def _draw_bars(bars: BarsShown) -> Bars:
 
 def _lay_out_table(table: TableShown) -> Table:
     head = tuple(show(name) for name in table.head)
-    rows = tuple(tuple(map(told_cell, row)) for row in table.rows)
+    rows = tuple(tuple(map(format_cell, row)) for row in table.rows)
     column_count = max(map(len, [*rows, table.head]), default=0)
     are_numbers = tuple(is_number_column(table, column) for column in range(column_count))
     return Table("table", show(table.title), head, rows, are_numbers)

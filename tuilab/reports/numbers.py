@@ -118,9 +118,9 @@ def _throttle_rows(summary: RunSummary) -> list[Row]:
     if not gpus:
         return []
     # imported here: only runs with a GPU need it
-    from tuilab.drawings.gpu_strips import held_down, held_words
+    from tuilab.drawings.gpu_strips import describe_throttling, find_throttling
 
-    words = held_words(held_down(summary, gpus, Throttling()))
+    words = describe_throttling(find_throttling(summary, gpus, Throttling()))
     return [("  clocks", words)] if words else []
 
 

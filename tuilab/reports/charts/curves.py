@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from tuilab.arrays import np
 from tuilab.drawings.axis import Axis
-from tuilab.drawings.lines import Floats, Line, bad_points, steps_of, stretches, thinned
+from tuilab.drawings.lines import Floats, Line, bad_points, steps_of, stretch_starts, thin_line
 from tuilab.reports.charts.frame import BOTTOM, TOP, letter, px, py
 from tuilab.text.words import format_number
 
@@ -68,8 +68,8 @@ def thin_out(line: Line, max_points: int, *, is_log: bool) -> ThinnedLine:
         mids = line.lows / 2 + line.highs / 2
     if len(line.xs) <= max_points:
         return ThinnedLine(line, mids)
-    thin = thinned(line, max_points)
-    parts = np.split(mids, stretches(len(line.xs), max_points)[1:])
+    thin = thin_line(line, max_points)
+    parts = np.split(mids, stretch_starts(len(line.xs), max_points)[1:])
     medians = np.array([float(np.median(part)) for part in parts])
     return ThinnedLine(thin, np.clip(medians, thin.lows, thin.highs))
 
@@ -98,8 +98,8 @@ def draw_curve(
     breaks = (np.flatnonzero(thin.breaks) + 1).tolist()
     return CurveShapes(
         label=label,
-        letter=letter(line.look),
-        look=line.look,
+        letter=letter(line.style),
+        look=line.style,
         path=path,
         band=band,
         dots=tuple(dots),

@@ -209,7 +209,7 @@ def time_spreads(summary: RunSummary) -> list[MeasuredSpread]:
             high=high,
             least=min(row.times),
             greatest=max(row.times),
-            look=arms.index(row.arm) if row.arm in arms else 0,
+            style=arms.index(row.arm) if row.arm in arms else 0,
             aside=row.aside,
         )
         spreads.append(spread)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tuilab.arrays import np
 from tuilab.drawings.axis import Axis
-from tuilab.drawings.spreads import MeasuredSpread, base_of, spread_axis
+from tuilab.drawings.spreads import MeasuredSpread, find_base, spread_axis
 from tuilab.record.blocks import Measure, NoiseFloor
 from tuilab.record.finding_words import noise_words
 from tuilab.reports.charts.frame import WIDTH, Tick, letter
@@ -85,7 +85,7 @@ def draw_spreads(
     for share, label in axis.ticks:
         if 0 <= share <= 1:
             ticks.append(Tick(_share_to_x(share), label))
-    base = base_of(finite, noise)
+    base = find_base(finite, noise)
     band = None
     band_words = ""
     if base and noise:
@@ -111,7 +111,7 @@ def _make_rows(spreads: Sequence[MeasuredSpread], axis: Axis, unit: str) -> list
         ends = (spread.least, spread.low, spread.high, spread.greatest)
         row = SpreadRow(
             spread=spread,
-            letter=letter(spread.look),
+            letter=letter(spread.style),
             label=labels[spread.label],
             words=format_number(spread.value, unit, _DIGITS),
             ends=tuple(format_number(end, unit, _DIGITS) for end in ends),

@@ -43,7 +43,7 @@ def make_value_table(
     rows = []
     for line in lines:
         cells = tuple(_make_cells(line, chosen, unit))
-        rows.append(ValueRow(letter(line.look), line.label, cells))
+        rows.append(ValueRow(letter(line.style), line.label, cells))
     places = [f"{step_at(x, is_log_x=is_log_x):.6g}" for x in chosen]
     return ValueTable(x_unit, tuple(places), tuple(rows), is_whole=len(xs) <= max_places)
 

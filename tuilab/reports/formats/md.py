@@ -5,10 +5,16 @@ from collections.abc import Iterable, Sequence
 from tuilab.catalogue.lesson import code_parts
 from tuilab.catalogue.scenario import Scenario
 from tuilab.drawings.figures import draw_figure, figures_of
-from tuilab.drawings.gpu_strips import held_down, held_words, known_metrics, span_of, strips_of
+from tuilab.drawings.gpu_strips import (
+    describe_throttling,
+    find_throttling,
+    recorded_metrics,
+    span_of,
+    strips_of,
+)
 from tuilab.drawings.shade import shade
 from tuilab.drawings.strips import draw_strips
-from tuilab.drawings.table import told_cell
+from tuilab.drawings.table import format_cell
 from tuilab.drawings.text_chart import line_chart
 from tuilab.record.events import TableShown
 from tuilab.record.gpus.own_gpus import Throttling, own_gpus
@@ -398,7 +404,7 @@ def _render_figures(subject: ReportedRun) -> str:
     for figure in figures_of(subject.summary)[:_MAX_FIGURES]:
         if isinstance(figure, TableShown):
             heads = figure.head or [""] * max(map(len, figure.rows), default=0)
-            rows = [list(map(told_cell, row)) for row in figure.rows]
+            rows = [list(map(format_cell, row)) for row in figure.rows]
             parts.append(f"**{escape(figure.title)}**\n\n{table(heads, rows)}")
         else:
             parts.append(fence(draw_figure(figure, _WIDTH).text))
@@ -410,17 +416,17 @@ def _draw_gpus(subject: ReportedRun, heading: str) -> str:
     summary = subject.summary
     gpus = []
     for gpu in own_gpus(summary):
-        if gpu.nvml and known_metrics(summary, gpu.nvml):
+        if gpu.nvml and recorded_metrics(summary, gpu.nvml):
             gpus.append(gpu.nvml)
     gpus = gpus[:_MAX_GPUS]
     if not gpus:
         return ""
-    throttled = held_down(summary, gpus, Throttling())
+    throttled = find_throttling(summary, gpus, Throttling())
     rows = strips_of(summary, gpus, throttled)
     height = _ROWS_OF_GPU * len(gpus) + len(rows) + 1
     picture = draw_strips(rows, _WIDTH, height, span=span_of(rows, is_over=True))
     parts = [heading, fence(picture.text)]
-    reasons = held_words(throttled)
+    reasons = describe_throttling(throttled)
     if reasons:
         parts.append(f"{escape(reasons)}.")
     return _join(parts)

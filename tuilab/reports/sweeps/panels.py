@@ -150,7 +150,7 @@ def _make_line(
         bad_xs=bad_xs,
         bad_values=bad_values,
         breaks=np.diff(np.searchsorted(bad_xs, xs)) > 0,
-        look=style,
+        style=style,
         bad_count=len(bad),
         last=float(mids[-1]),
         last_x=float(xs[-1]),

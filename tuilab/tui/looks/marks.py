@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from textual.content import Content
 
-from tuilab.drawings.glyphs import VERDICT_MARKS, Kind
-from tuilab.drawings.glyphs import tally as count_marks
+from tuilab.drawings.glyphs import VERDICT_MARKS, Kind, count_marks
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import QUEUED, RUNNING
 from tuilab.text.display import show

@@ -10,7 +10,7 @@ from textual import events
 from textual.message import Message
 
 from tuilab.drawings.linechart import Guide, LineChart, draw, x_at, x_range
-from tuilab.drawings.lines import Known, Line, lines_of, next_bad, next_point, smooth, step_at
+from tuilab.drawings.lines import ArrayCache, Line, lines_of, next_bad, next_point, smooth, step_at
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record.events import AxesNamed
@@ -110,7 +110,7 @@ class Chart(Drawing):
         # The lines in front, and the raw lines behind them if they are smoothed.
         self._lines: tuple[tuple[Line, ...], tuple[Line, ...]] = (), ()
         self._lines_key: object = None
-        self._known: Known = {}  # the arrays of the lines, which are extended as series grow
+        self._array_cache: ArrayCache = {}  # of the lines; they are extended as series grow
         self._other_lines: tuple[Line, ...] = ()
         self._other_lines_key: object = None
 
@@ -297,7 +297,7 @@ class Chart(Drawing):
             starts=curves.starts,
             order=curves.order,
             owners=curves.owners,
-            known=self._known,
+            array_cache=self._array_cache,
         )
         if view.is_smooth:
             weight = _weight(view)
@@ -335,7 +335,7 @@ class Chart(Drawing):
                 is_timed=self.is_timed,
                 is_log_x=self.is_log_x,
             )
-            line = replace(line, look=arms.index(label))
+            line = replace(line, style=arms.index(label))
             lines.append(smooth(line, _weight(view)) if view.is_smooth else line)
         self._other_lines = tuple(lines)
         self._other_lines_key = key
@@ -361,8 +361,8 @@ class Chart(Drawing):
             cursor=self.cursor,
             guides=curves.guides,
             empty=curves.empty,
-            untold=curves.untold,
-            others=self._overlaid_lines(),
+            gap_reason=curves.untold,
+            overlays=self._overlaid_lines(),
         )
 
     @property

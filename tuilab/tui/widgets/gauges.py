@@ -7,7 +7,7 @@ from typing import Any
 
 from textual.content import Content
 
-from tuilab.drawings.bars import bar_of
+from tuilab.drawings.bars import make_bar
 from tuilab.drawings.symbols import ASCII, BRAILLE, Symbols
 from tuilab.probes.gpu.nvml import throttle_names
 from tuilab.text.display import is_utf8_terminal
@@ -199,7 +199,7 @@ class Gauges(Lines):
     def _bar(self, share: float, width: int) -> Content:
         """Return a bar of a width. From a share of 0.8 on it warns, from 0.95 on it is red."""
         width = max(width, 0)
-        filled = bar_of(min(max(share, 0.0), 1.0) * width, self._symbols)
+        filled = make_bar(min(max(share, 0.0), 1.0) * width, self._symbols)
         rest = self._symbols.horizontal * (width - len(filled))
         if share > 0.95:
             style = "$text-error"

@@ -4,7 +4,13 @@ from collections.abc import Hashable, Sequence
 
 from textual.content import Content
 
-from tuilab.drawings.gpu_strips import held_down, held_words, span_of, strips_of, version_of
+from tuilab.drawings.gpu_strips import (
+    describe_throttling,
+    find_throttling,
+    span_of,
+    strips_of,
+    version_of,
+)
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.strips import Row, draw_strips
 from tuilab.drawings.symbols import Symbols
@@ -53,11 +59,11 @@ class GpuPane(DrawingPane):
         self, summary: RunSummary, own: Sequence[GpuFound], shown: Sequence[GpuFound]
     ) -> None:
         """Make the strips, and show in the frame when the own GPUs were throttled."""
-        throttled = held_down(summary, shown, self._throttling)
+        throttled = find_throttling(summary, shown, self._throttling)
         self._rows = strips_of(summary, shown, throttled)
         title = "GPUs"
         if len(shown) == 1:
             title = f"{show(shown[0].label)} {show(shown[0].name, 60)}"
         self.entitle(Content(title))
-        words = held_words({gpu.uuid: throttled[gpu.uuid] for gpu in own})
+        words = describe_throttling({gpu.uuid: throttled[gpu.uuid] for gpu in own})
         self.note(Content.styled(words, "$text-warning"))
