@@ -14,6 +14,7 @@ from tuilab.probes import NotKnown
 from tuilab.probes.gpu.gpu_choices import cuda_numbers
 from tuilab.probes.gpu.nvml import Gpu
 from tuilab.tui.state.gpus import GpuList, GpuQuestion, ListedGpu, listed
+from tuilab.tui.widgets.lab.field import gpu_lines
 
 if TYPE_CHECKING:
     from tests.fakes.nvml import FakeNvml
@@ -170,6 +171,15 @@ def test_who_is_there_is_told_by_user(tenants: list[tuple[int, str, int | None]]
     assert listed({"listed": [row(*tenants)]}) == GpuList(
         (ListedGpu("cuda:0", "1 GiB free", who, "T4"),)
     )
+
+
+def test_a_narrow_form_has_a_second_line_for_the_users_of_a_gpu_that_has_some() -> None:
+    gpus = listed({"listed": [row(), row((812, "ana", 2**30))]})
+    assert gpus
+
+    lines = [line.plain.strip() for line in gpu_lines(gpus, chosen="", column=20, width=40)]
+
+    assert lines == ["cuda:0  1 GiB free  T4", "cuda:0  1 GiB free  T4", "ana 1 GiB (pid 812)"]
 
 
 def test_what_is_not_known_is_said_once() -> None:

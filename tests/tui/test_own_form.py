@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tuilab.errors import UsageError
 from tuilab.record import events
 from tuilab.tui.state.draft import Draft
 from tuilab.tui.state.own import own_form
@@ -49,3 +50,13 @@ def test_the_order_of_a_form_has_what_is_measured_and_whether_learning_may_diffe
     assert ordered.command is not None
     assert (ordered.command.measure, ordered.command.has_guard) == ("memory", False)
     assert ordered.claims == ["slow has less memory than base"]
+
+
+@pytest.mark.parametrize("repeats", ["two", "0", "1001", "2.5", "-3", "9" * 5000])
+def test_a_wrong_number_of_repeats_is_a_problem_of_its_field(repeats: str, tmp_path: Path) -> None:
+    draft = draft_of(ARMS, tmp_path)
+    draft.type("repeat", repeats)
+
+    assert own_form.problem(draft.text, "repeat") == "a number from 1 to 1000"
+    with pytest.raises(UsageError, match="a number from 1 to 1000"):
+        own_form.run_line(draft.text, tmp_path)

@@ -12,6 +12,8 @@ from tuilab.probes.gpu.own_process import NvmlProcess
 from tuilab.text.display import plural, show
 from tuilab.text.words import size
 
+NO_USERS = "no processes"
+
 _PAUSE_S = 5.0  # between two questions
 
 
@@ -107,7 +109,7 @@ def _describe_users(tenants: Sequence[Mapping[str, Any]]) -> str:
     If no user is known, pids are left out: they may be those of another namespace.
     """
     if not tenants:
-        return "no processes"
+        return NO_USERS
     by_user: dict[str, list[Mapping[str, Any]]] = {}
     for tenant in tenants:
         by_user.setdefault(tenant["user"], []).append(tenant)

@@ -19,6 +19,7 @@ Text = Callable[[str], str]
 """A function that returns the text of a field."""
 _OPTIONS = ("name", "watch", "metric", "step-of", "timeout")
 _RACE_OPTIONS = ("arm", "claim", "measure", "repeat", "budget")
+_MAX_REPEATS = 1000
 _LISTS = ("metric", "arm", "claim")  # fields of several values
 
 
@@ -81,7 +82,7 @@ def _order(text: Text, root: Path, argv: list[str]) -> "RunOrder":
     repeats = None
     budget_s = None
     if race_arms:
-        repeats = _parse(text, "repeat", int)
+        repeats = _parse(text, "repeat", _parse_repeats)
         budget_s = _parse(text, "budget", parse_duration)
     return make_order.order(
         command,
@@ -98,6 +99,13 @@ def _parse(text: Text, key: str, parse: Callable[[str], T]) -> T | None:
     """Return the parsed text of a field; None if it is empty."""
     typed = text(key).strip()
     return parse(typed) if typed else None
+
+
+def _parse_repeats(typed: str) -> int:
+    is_short = len(typed) <= len(str(_MAX_REPEATS))  # Python refuses to parse thousands of digits
+    if is_short and typed.isdecimal() and 1 <= int(typed) <= _MAX_REPEATS:
+        return int(typed)
+    raise UsageError(f"a number from 1 to {_MAX_REPEATS}")
 
 
 def problem(text: Text, key: str) -> str:
@@ -125,8 +133,8 @@ def _check(text: Text, key: str, typed: str) -> None:
             split(metric)
     elif key in ("timeout", "budget") and typed:
         parse_duration(typed)
-    elif key == "repeat" and typed and not (typed.isdecimal() and 1 <= int(typed) <= 1000):
-        raise UsageError("a number from 1 to 1000")
+    elif key == "repeat" and typed:
+        _parse_repeats(typed)
     elif key == "arm":
         _arms(text)
     elif key == "claim" and typed and not problem(text, "arm"):

@@ -14,7 +14,7 @@ from tuilab.text.display import show
 from tuilab.tui.looks.lesson_layout import wrap_lines
 from tuilab.tui.looks.marks import to_content
 from tuilab.tui.state.draft import BUDGET, GUESS, REPEAT, TIMEOUT, Draft, is_option
-from tuilab.tui.state.gpus import GpuList
+from tuilab.tui.state.gpus import NO_USERS, GpuList
 from tuilab.tui.widgets.lab.choice import Choice
 
 _GPU_COLUMNS = 44  # columns that a GPU wants next to the names of the fields
@@ -265,7 +265,7 @@ def gpu_lines(gpus: GpuList, chosen: str, column: int, width: int) -> list[Conte
             lines.append(to_content(f"{words}  {gpu.who}", None, style))
             continue
         lines.append(to_content(words.rstrip(), None, style))
-        if gpu.who != "nobody":
+        if gpu.who != NO_USERS:
             lines.append(to_content(f"{'':{label_width}}  {gpu.who}", None, style))
     for note in gpus.notes:
         lines += wrap_lines(to_content(note, 400, "$text-muted"), room)
