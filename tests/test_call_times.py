@@ -33,6 +33,12 @@ def test_one_process_tells_nothing() -> None:
     assert shifts_of({"a": [1.0, 1.0]}, [{"a": [2.0]}, {}]) == {"a": (None, None)}
 
 
+@pytest.mark.parametrize("time", [0.0, -1.0, math.inf, math.nan])
+def test_a_time_without_a_logarithm_gives_no_interval(time: float) -> None:
+    assert shifts_of({"a": [1.0, time]}, [{"a": [2.0, 2.0]}]) == {"a": (None,)}
+    assert shifts_of({"a": [2.0, 2.0]}, [{"a": [1.0, time]}]) == {"a": (None,)}
+
+
 def test_processes_that_do_not_vary_are_sure() -> None:
     ((shift,),) = shifts_of({"a": [1.0, 1.0]}, [{"a": [1.0, 1.0]}]).values()
 

@@ -77,6 +77,7 @@ AB = ["ab", "--arm", "two: A=1", "--repeat", "6", "--budget=9m", "--json", "--",
          "tuilab run softmax --m 2 --headless"),
         ([7], {"command": [GONE], "folder": "/w", "argv": ["ab", "--", GONE]}, ""),
         ([None], {}, ""),
+        ([-9], {}, ""),
         ([], {"quick": True}, ""),
     ],
 )  # fmt: skip

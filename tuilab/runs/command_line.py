@@ -58,7 +58,7 @@ def deciding_line(summary: "RunSummary", root: PathLike | None = None) -> str:
     for claim in claims:
         if claim.verdict and claim.verdict.more_repeats:
             needed.append(claim.verdict.units + claim.verdict.more_repeats)
-    repeats = max((count for count in needed if count <= _MAX_REPEATS), default=0)
+    repeats = max((count for count in needed if 0 < count <= _MAX_REPEATS), default=0)
     is_quick = run.quick and "--quick" in run.argv
     if not repeats and not (is_quick and claims):
         return ""

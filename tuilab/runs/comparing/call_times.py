@@ -48,9 +48,12 @@ def shifts_of(first: Times, later: Sequence[Times]) -> dict[str, tuple[Shift | N
 def shift_between(first: Sequence[float], later: Sequence[float]) -> Shift | None:
     """Return the ratio of the times of two runs, with Welch's interval.
 
-    None if one of them has fewer than two processes.
+    None if one of them has fewer than two processes, or a time that has no logarithm: a clock may
+    advance too rarely for a short call, and a damaged record may contain any number.
     """
     if len(first) < 2 or len(later) < 2:
+        return None
+    if not all(0 < time < math.inf for time in (*first, *later)):
         return None
     first_logs = list(map(math.log, first))
     later_logs = list(map(math.log, later))
