@@ -34,7 +34,7 @@ class Column(NamedTuple):
 
 _COLUMNS = (
     Column("when", 10),
-    Column("format_time", 16, 112),
+    Column("exactly", 16, 112),
     Column("name", 16),
     Column("changed", 0, 66),
     Column("state", 12),
@@ -149,7 +149,7 @@ def _cell(entry: RunEntry, notes: Notes, column: Column, now_s: float) -> Conten
     match column.name:
         case "when":
             return Content(ago(entry.started_s, now_s))
-        case "format_time":
+        case "exactly":
             return Content.styled(format_time(entry.started_s), "dim")
         case "name":
             # The topic of a user's command says whether it was compared or watched alone.
@@ -190,7 +190,7 @@ def _gpus(entry: RunEntry) -> Content:
 
 
 def _fit(cell: Content, column: Column) -> Content:
-    """Return a cell in format_time the width of its column."""
+    """Return a cell in exactly the width of its column."""
     cell = cell.truncate(column.width, ellipsis=True)
     padding = Content(" " * (column.width - cell.cell_length))
     return Content("").join([padding, cell] if column.is_right else [cell, padding])
