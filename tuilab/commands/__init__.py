@@ -1,4 +1,5 @@
-"""The user's own commands under the lab: started as they are, watched from inside and outside, and raced against each other.
+"""Run the user's own commands: unchanged, watched from inside and outside, and raced.
 
-Imports the shared modules and the packages up to `lab`, of which only what needs no torch: a command brings its own.
+This package imports the shared modules and the packages up to `lab`. It imports only modules that
+need no torch, because a command brings its own torch.
 """

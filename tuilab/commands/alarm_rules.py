@@ -1,7 +1,8 @@
-"""What whoever trains wants to know at once: a stall, a loss that is no number, memory that creeps up, a rank that is slow.
+"""Decide what a user wants to know at once: a stall, a NaN loss, growing memory, a slow rank.
 
-Each of these is told what happens, with the time, and answers with a sentence or with nothing. What ordinary training does is
-no alarm: the first steps, an evaluation, a checkpoint, a box that is busy.
+Each rule takes what happens, with its time or its step, and returns a sentence or an empty string.
+Ordinary events of a training raise no alarm: the first steps, an evaluation, a checkpoint, a busy
+machine.
 """
 
 import math
@@ -13,29 +14,29 @@ from tuilab.commands.steps import Step
 from tuilab.text.display import join
 from tuilab.text.words import seconds, size
 
-_USUAL_OF = 5  # steps, before a usual one is known
+_USUAL_OF = 5  # steps, before the usual time of a step is known
 _STALL_TIMES, _STALL_S = 10, 5.0
-_BUSY_S = 60.0  # without a step, of processes that work: an evaluation may be long
-_LONGER = 3  # than the longest pause so far
-_SPREAD = 240  # readings of memory, over the whole time
-_WARM = 4  # the share of them that is warm-up: one in four
+_BUSY_S = 60.0  # without a step, if the processes work: an evaluation may be long
+_LONGER = 3  # times the longest pause so far
+_SPREAD = 240  # readings of memory that are kept, spread over the whole time
+_WARM = 4  # the first quarter of the readings is the warm-up
 _BINS = 6
-_LEAST_READINGS, _LEAST_STEPS = (
-    180,
-    50,
-)  # one a second: an epoch in which data are kept in memory is often over by then
+# There is one reading a second: an epoch that keeps its data in memory is often over by then.
+_LEAST_READINGS, _LEAST_STEPS = 180, 50
 _LEAST_BYTES, _LEAST_SHARE = 64 << 20, 0.05
-_LEVELS_OFF = (
-    0.5  # of the growth before: what grows more slowly than that is on its way to level off
-)
+_LEVELS_OFF = 0.5  # of the earlier growth: memory that grows more slowly is levelling off
 _RANK_STEPS = 50
-_SLOWER = 1.3  # times as much work as the others
+_SLOWER = 1.3  # times as much work as the other ranks
 _SHARE_OF_STEP = 0.1
 _IN_A_ROW = 3
 
 
 class Stall:
-    """Whether a process that lives makes no step any more: none for ten times as long as usual, and nothing else either."""
+    """Detect that a living process has stopped making steps.
+
+    The process stalls if it makes no step for at least ten times the usual time of a step, and
+    neither marks nor prints anything else in that time.
+    """
 
     def __init__(self) -> None:
         self._usual_s: list[float] = []
@@ -46,7 +47,7 @@ class Stall:
         self._is_told = False
 
     def step(self, now_s: float, steps: Collection[Step]) -> str:
-        """Take the steps that came; tell that they go on after a stall."""
+        """Take the new steps; after a reported stall, return a sentence that steps continue."""
         if self._left_ns is not None and any(step.ended > self._left_ns for step in steps):
             self._left_ns = None  # the main thread has ended, but other threads still train
         durations_s = [(step.took_ns or 0) / 1e9 for step in steps if step.took_ns]
@@ -58,15 +59,15 @@ class Stall:
         return f"steps continue, after {seconds(paused_s)} without one" if was_told else ""
 
     def hear(self, now_s: float) -> None:
-        """Take note that something else was marked or printed: it is not stuck."""
+        """Note that the process marked or printed something else, so it is not stuck."""
         self._heard_at = now_s
 
     def leave(self, at_ns: int) -> None:
-        """Note when the script ended: after that a missing step is no stall."""
+        """Note when the script ended; after that, a missing step is no stall."""
         self._left_ns = at_ns
 
     def look(self, now_s: float, *, is_busy: bool, lacks_core: bool = False) -> str:
-        """Return that the process stalls, once for each stall.
+        """Return a sentence if the process stalls, once for each stall.
 
         A process is busy if it works, and also if it could run but lacks a core.
         """
@@ -85,7 +86,7 @@ class Stall:
         )
 
     def is_near(self, now_s: float) -> bool:
-        """Say whether there may be a stall, so that it is worth a look at what the processes do."""
+        """Say whether there may be a stall, so that the caller should check the processes."""
         if self._left_ns is not None or self._stepped_at is None:
             return False
         return len(self._usual_s) >= _USUAL_OF and now_s - self._stepped_at >= _STALL_S
@@ -95,7 +96,7 @@ class Stall:
 
 
 class NotFinite:
-    """The first root of a backward that is no number."""
+    """Detect the first root of a backward that is NaN or infinite."""
 
     def __init__(self) -> None:
         self._is_told = False
@@ -111,17 +112,20 @@ class NotFinite:
 
 
 class Creep:
-    """Whether memory grows and grows, and does not level off: by medians of stretches of the time after the warm-up."""
+    """Detect memory that keeps growing and does not level off.
+
+    The time after the warm-up is cut into stretches, and the medians of the stretches are compared.
+    """
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._readings: list[tuple[int, float]] = []  # step, bytes: thinned out evenly
+        self._readings: list[tuple[int, float]] = []  # step and bytes, thinned out evenly
         self._every = 1
         self._count = 0
         self._is_told = False
 
     def read(self, step: int, held: float) -> str:
-        """Take a reading, and return that it creeps up, once."""
+        """Take a reading; return a sentence if the memory keeps growing, only once."""
         self._count += 1
         if self._count % self._every:
             return ""
@@ -156,14 +160,17 @@ class Creep:
 
 
 class SlowRank:
-    """Whether one rank has more to do than the others, who wait for it in their backwards."""
+    """Detect a rank that has more work than the others, which wait for it in their backwards."""
 
     def __init__(self) -> None:
         self._seen: tuple[str, int] = "", 0
         self._told: set[str] = set()
 
     def look(self, ranks: Mapping[str, Collection[Step]]) -> str:
-        """Take the last steps of each rank, all of them new since the last look; tell which is slow, once for each."""
+        """Take the last steps of each rank; return a sentence about a slow rank, once for each.
+
+        The caller passes only steps that are new since the last call.
+        """
         own_s = {name: _own_s(steps) for name, steps in ranks.items() if len(steps) >= _RANK_STEPS}
         if len(own_s) < len(ranks) or len(own_s) < 2:
             return ""
@@ -190,10 +197,16 @@ class SlowRank:
 
 
 def _own_s(steps: Collection[Step]) -> float:
-    """Return what a rank does by itself in a step: all but the backward, in which ranks wait for each other."""
+    """Return how many seconds of a step are a rank's own work.
+
+    The backward does not count, because ranks wait for each other in it.
+    """
     return median(max((step.took_ns or 0) - step.backward_ns, 0) for step in steps) / 1e9
 
 
 def in_one(names: Collection[str], text: str) -> tuple[str, str]:
-    """Return whose an alert is, and its text: one for all where it is the same of several."""
+    """Return the arm of an alert, and its text.
+
+    If several arms have the same alert, they share one: its arm is empty, and its text names them.
+    """
     return (next(iter(names)), text) if len(names) == 1 else ("", f"{join([*names])}: {text}")

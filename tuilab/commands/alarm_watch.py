@@ -1,4 +1,4 @@
-"""Looks out for what is worth an alert while a command trains, and records it as it is seen."""
+"""Watch for events that are worth an alert while a command trains, and record each at once."""
 
 import os
 import time
@@ -15,19 +15,19 @@ from tuilab.probes.core_work import worked_s
 from tuilab.record import events, presence
 from tuilab.record.journal.writer import Writer
 
-_READ_S = 1.0  # between two readings of memory, and looks at ranks
-_BUSY_SHARE = 0.2  # of a core
+_READ_S = 1.0  # between two checks of memory, stalls and ranks
+_BUSY_SHARE = 0.2  # of a core: processes that use more are busy
 _RANK_STEPS = 50
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Trained:
-    """One process that steps, as far as alerts go."""
+    """A process that makes steps, with the rules for its alerts."""
 
     def __init__(self, pid: int, arm: str) -> None:
         self.pid = pid
         self.arm = arm
-        self.count = 0  # of its steps
+        self.count = 0  # steps so far
         self.stall = Stall()
         self.not_finite = NotFinite()
         self.resident = Creep("resident memory")
@@ -37,7 +37,7 @@ class Trained:
 
 
 class Activity(NamedTuple):
-    """The core time of a command's processes up to a moment, in seconds."""
+    """The core time that a command's processes have used up to a moment, in seconds."""
 
     at: float
     worked_s: float
@@ -45,7 +45,7 @@ class Activity(NamedTuple):
 
 
 class Alarms:
-    """All of them, of one command."""
+    """Raise the alerts of one command."""
 
     def __init__(
         self,
@@ -61,10 +61,13 @@ class Alarms:
         self._slow_rank = SlowRank()
         self._read_at = clock()
         self._contention = contention
-        self._activity: Activity | None = None  # at the last look for a stall
+        self._activity: Activity | None = None  # at the last check for a stall
 
     def step(self, pid: int, arm: str, steps: Sequence[Step], root: Callable[[int], str]) -> None:
-        """Take the steps that a process made; `root` names what goes backward before an optimizer's step."""
+        """Take the new steps of a process.
+
+        `root` returns the name of the value that goes backward before a given optimizer steps.
+        """
         trained = self._trained.setdefault(pid, Trained(pid, arm))
         if not steps:
             return
@@ -85,18 +88,21 @@ class Alarms:
         self._trained.setdefault(pid, Trained(pid, arm)).stall.leave(at_ns)
 
     def hear(self, pid: int | None = None) -> None:
-        """Take note that a process marked something else, or that something was printed, by whichever."""
+        """Note that a process marked something else.
+
+        Without a `pid`, note that something was printed, by any process of the command.
+        """
         for trained in self._trained.values():
             if pid in (None, trained.pid):
                 trained.stall.hear(self._clock())
 
     def hold(self, pid: int, held: float) -> None:
-        """Take what torch holds on a GPU in a process."""
+        """Take the number of bytes that torch holds on a GPU in a process."""
         if trained := self._trained.get(pid):
             self._tell("memory", [trained.arm], trained.held.read(trained.count, held))
 
     def turn(self) -> None:
-        """Look at what no mark tells: that none comes, and what the processes use."""
+        """Check what no mark shows: that marks stop coming, and what the processes use."""
         now_s = self._clock()
         if now_s - self._read_at < _READ_S:
             return
@@ -155,7 +161,7 @@ class Alarms:
 
 
 def resident_bytes(pid: int) -> int | None:
-    """Return the memory that a process has; None where that is not shown."""
+    """Return the resident memory of a process; None if /proc does not show it."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
     except (OSError, IndexError, ValueError):

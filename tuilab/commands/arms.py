@@ -1,4 +1,7 @@
-"""The arms of a command, as the user writes them: `NAME: [VARIABLE=VALUE...] [PREFIX...] [-- WORDS...]`; and their claims."""
+"""Parse the arms of a command, and the claims about them, as the user writes them.
+
+The user writes an arm as `NAME: [VARIABLE=VALUE...] [PREFIX...] [-- WORDS...]`.
+"""
 
 import re
 import shlex
@@ -19,7 +22,10 @@ _MOST = 12  # arms
 
 
 def parse(texts: Sequence[str]) -> list[CommandArm]:
-    """Return the arms; the command as it is comes first where only other ways to run it are named."""
+    """Return the arms.
+
+    If the user names only one arm, and it changes the command, the unchanged command comes first.
+    """
     arms = [_arm(text) for text in texts]
     if len(arms) == 1 and not is_plain(arms[0]):
         arms = [CommandArm(name=BASE), *arms]
@@ -42,7 +48,7 @@ def parse(texts: Sequence[str]) -> list[CommandArm]:
 
 
 def is_plain(arm: CommandArm) -> bool:
-    """Say whether an arm is the command as it is."""
+    """Say whether an arm is the unchanged command."""
     return not (arm.env or arm.prefix or arm.words)
 
 
@@ -74,7 +80,7 @@ def _arm(text: str) -> CommandArm:
 
 
 def _parts(words: list[str]) -> tuple[list[str], list[str]]:
-    """Return what stands before the first -- and what stands behind it."""
+    """Return the words before the first -- and the words after it."""
     end = words.index("--") if "--" in words else len(words)
     return words[:end], words[end + 1 :]
 
@@ -87,7 +93,11 @@ def command_of(arm: CommandArm, words: Sequence[str]) -> list[str]:
 def parse_claims(
     texts: Sequence[str], arms: Sequence[CommandArm], measure: str = ""
 ) -> list[ArmClaim]:
-    """Return the claims; without any, that each arm is faster than the first, or has less of what is measured."""
+    """Return the claims.
+
+    Without any texts, claim that each arm is faster than the first. If there is a `measure`, claim
+    that each arm has less of it than the first.
+    """
     if not texts:
         return [_claim(arm.name, arms[0].name, 1.0, measure) for arm in arms[1:]]
     claims = [_parse_claim(text, [arm.name for arm in arms], measure) for text in texts]
@@ -131,7 +141,10 @@ def _claim(arm: str, base: str, bound: float, measure: str) -> ArmClaim:
 
 
 def _how(bound: float, measure: str) -> str:
-    """Return what is claimed of one arm beside another; a bound below 1 allows it to be so much worse."""
+    """Return what a claim says about an arm, compared with another arm.
+
+    A bound below 1 allows the arm to be worse by that factor.
+    """
     if bound < 1:
         return (
             f"takes at most {1 / bound:.3g} times as {f'much {measure}' if measure else 'long'} as"
@@ -146,7 +159,10 @@ def _how(bound: float, measure: str) -> str:
 
 
 def shared_outputs(arms: Sequence[CommandArm], words: Sequence[str]) -> list[str]:
-    """Return the options of which all arms have the same value, and by which they may write over what the others wrote."""
+    """Return the options through which the arms may overwrite each other's files.
+
+    These are options for an output that have the same value in all arms.
+    """
     outputs_of_arms = [_outputs(command_of(arm, words)) for arm in arms]
     return [
         f"{option} {value}"

@@ -1,4 +1,7 @@
-"""Why a command failed, by its own word: the last traceback that it printed, as the record has failures of scenarios."""
+"""Find out why a command failed, from the last traceback that it printed.
+
+The failure has the same form in the record as the failure of a scenario.
+"""
 
 import os
 import re
@@ -12,14 +15,13 @@ from tuilab.record.events import ScenarioFailed
 from tuilab.text.display import show
 
 _KEPT = 64 * 1024  # bytes at the end of what was printed
-_TRACEBACK_LIMIT = 8_000  # characters, as of a scenario's
+_TRACEBACK_LIMIT = 8_000  # characters, as for a scenario
 _MESSAGE_LINES = 40
 _LINE_LIMIT = 200  # characters
 _BEGIN = "Traceback (most recent call last):"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
-_PREFIX = re.compile(
-    r"^(?:\[(?:default\d+|rank\d+)\]:(?:\[rank\d+\]:)? ?)+"
-)  # of torchrun, and of torch's own hook
+# torchrun and torch's own hook put these prefixes before a line.
+_PREFIX = re.compile(r"^(?:\[(?:default\d+|rank\d+)\]:(?:\[rank\d+\]:)? ?)+")
 _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _SAID = re.compile(r"([\w.]+)(?:: (.*))?")
 _TORCHRUN_LOGS = re.compile(r"[WE]\d{4} \d\d:\d\d:\d\d\.\d+ .*torch/distributed/")
@@ -52,7 +54,11 @@ class StderrTail:
 
 
 def failure_of(printed: str, words: Sequence[str], folder: str) -> ScenarioFailed | None:
-    """Return the failure that a command told of: the last traceback with a line of the user's own, else the last."""
+    """Return the failure that a command printed, or None.
+
+    This is the last traceback with a line of the user's own code. If there is none, this is the
+    last traceback.
+    """
     home = home_of(words, folder)
     lines = [_PREFIX.sub("", line) for line in _COLOUR.sub("", printed).splitlines()]
     begins = [
@@ -66,7 +72,10 @@ def failure_of(printed: str, words: Sequence[str], folder: str) -> ScenarioFaile
 
 
 def lost_rank_of(printed: str) -> str:
-    """Return which of torchrun's ranks was ended by which signal, as torchrun tells, if that is what failed."""
+    """Return a sentence about the rank that a signal ended, as torchrun reports it.
+
+    The sentence is empty if the signal was not the cause of the failure.
+    """
     last = _COLOUR.sub("", printed).rpartition("ChildFailedError: ")[2]
     told = sorted(_RANK_FAILED.finditer(last), key=lambda failure: int(failure["seen"]))
     try:
@@ -78,26 +87,29 @@ def lost_rank_of(printed: str) -> str:
             )
             for failure in told
         ]
-    except ValueError:  # somebody else prints the like
+    except ValueError:  # another program may print similar lines
         return ""
     lost = lost_of(failures) if failures else None
     return lost.words if lost else ""
 
 
 def home_of(words: Sequence[str], folder: str) -> str:
-    """Return the folder in which files are the user's own: the one that the command ran in, or that of its script."""
+    """Return the folder whose files count as the user's own.
+
+    This is the folder in which the command ran, or the folder of its script if that is elsewhere.
+    """
     script = script_of(words, folder)
     folder_path = os.path.join(folder, "")
     return folder if script is None or str(script).startswith(folder_path) else str(script.parent)
 
 
 def _is_chained(lines: Sequence[str], index: int) -> bool:
-    """Say whether a traceback goes on from the one before."""
+    """Say whether a traceback continues the previous one, as with chained exceptions."""
     return any(line.startswith(_CHAINED) for line in lines[max(index - 3, 0) : index])
 
 
 def _read(lines: Sequence[str], home: str) -> ScenarioFailed | None:
-    """Return the failure whose traceback stands first in some lines."""
+    """Return the failure whose traceback begins with the first line, or None."""
     end = _end(lines)
     if end is None or not (match := _SAID.fullmatch(lines[end])) or match[1] == "KeyboardInterrupt":
         return None
@@ -112,7 +124,7 @@ def _read(lines: Sequence[str], home: str) -> ScenarioFailed | None:
 
 
 def _end(lines: Sequence[str]) -> int | None:
-    """Return the number of the line that says what was raised last; None where the printing ended before."""
+    """Return the index of the line with the last exception; None if the output ends before it."""
     index = 0
     while index < len(lines):
         end = next(
@@ -140,7 +152,7 @@ def _goes_on(lines: Sequence[str], number: int) -> bool:
 
 
 def _message(lines: Sequence[str]) -> list[str]:
-    """Return the further lines of a message: until an empty one, or what somebody else prints."""
+    """Return the further lines of a message, up to an empty line or other output."""
     end = next((index for index, line in enumerate(lines) if _is_of_others(line)), len(lines))
     return list(lines[: min(end, _MESSAGE_LINES)])
 

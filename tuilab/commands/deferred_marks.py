@@ -1,4 +1,4 @@
-"""Hold back the marks of a process until their GPU times have arrived, so that all stay in order."""
+"""Hold back the marks of a process until their GPU times arrive, so that all stay in order."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tuilab.commands.watcher._tuilab_watch.layout import (
 )
 
 _LONGEST_NS = 2**62  # for work on a GPU
-_MOST_HELD = 2_000  # marks: a time that has not arrived after so many others is lost
+_MOST_HELD = 2_000  # marks: a time that is still missing after so many later marks is lost
 
 
 class DeferredMarks:
@@ -47,7 +47,7 @@ class DeferredMarks:
         if news.kind == WORKED:
             mark = mark._replace(flags=mark.flags & ~TIMED)
             took_ns = news.value * 1e6
-            if 0 <= took_ns < _LONGEST_NS:  # also neither NaN nor infinite
+            if 0 <= took_ns < _LONGEST_NS:  # this also excludes NaN and infinity
                 since_ns = None if news.ended < 0 else news.ended
                 mark = mark._replace(gpu_ns=round(took_ns), gpu_since_ns=since_ns)
         elif mark.kind == STEPPED:

@@ -2,8 +2,8 @@
 
     python -P -m tuilab.commands.leftover_marks RUN_DIR
 
-The supervisor starts this, or the sampler if the supervisor was killed, too. Nothing else writes
-into these streams any more.
+The supervisor starts this program. If the supervisor was killed as well, the sampler starts it.
+No other process writes into these streams any more.
 """
 
 import shutil
@@ -52,7 +52,7 @@ def bring(marks: Path, stream: Path) -> int:
 
 
 def recorded_in(stream: Path) -> dict[str, Recorded]:
-    """Return the number of recorded steps of each arm, and the time of the last one."""
+    """Return the number of recorded steps of each arm, and the time of its latest record."""
     recorded: dict[str, Recorded] = {}
     with closing(Reader(stream)) as reader:
         for items in iter(reader.read, []):

@@ -1,4 +1,4 @@
-"""From a command line of the user's to the order of a run."""
+"""Make the order of a run from a command line of the user."""
 
 import os
 import re
@@ -23,7 +23,7 @@ TOPIC = "exec"
 RACE_TOPIC = "ab"
 WATCH = ("all", "steps", "nothing")
 _LONGEST_NAME = 40
-_MOST_BYTES = 150_000  # of the words of a command, as a message to the worker takes them
+_MOST_BYTES = 150_000  # of a packed command, which must fit into a message to the worker
 _ODD = re.compile(r"(?a:[^\w.+-]+)")
 
 
@@ -38,7 +38,10 @@ def order(
     waits: bool = False,
     argv: Sequence[str] = (),
 ) -> RunOrder:
-    """Return the order for one run of a command as it is; one with arms has repeats, and may have a budget."""
+    """Return the order for one run of a command.
+
+    A command with arms has repeats, and may have a budget.
+    """
     check(command)
     command.folder = command.folder or here()
     command.umask = _umask()
@@ -64,7 +67,7 @@ def order(
 
 
 def check(command: CommandOrder) -> None:
-    """Refuse what could not be run, before there is a run of it."""
+    """Refuse a command that cannot be run, before a run of it exists."""
     names = [split(metric)[0] for metric in command.metrics]
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise UsageError(
@@ -83,20 +86,23 @@ def check(command: CommandOrder) -> None:
 
 
 def check_named(words: Sequence[str]) -> None:
-    """Refuse a command that is none."""
+    """Refuse an empty command."""
     if not words or not words[0].strip():
         raise UsageError("the command is empty; write for example tuilab exec -- python train.py")
 
 
 def plain_name(name: str) -> str:
-    """Return a name as a run can have it; UsageError where nothing of it is left."""
+    """Return a name without the characters that the name of a run cannot have.
+
+    Raise UsageError if nothing is left.
+    """
     if not (plain := _ODD.sub("_", name).strip("_")[:_LONGEST_NAME]):
         raise UsageError(f"--name {show(name, 40)} has no letters or digits; use some")
     return plain
 
 
 def name_of(words: Sequence[str], folder: str) -> str:
-    """Return what a run is called by its command: the script, the module behind -m, or the program."""
+    """Return the name of a command's run: its script, the module after -m, or the program."""
     script = script_of(words, folder)
     if "-m" in words[:-1] and not script:
         module = words[words.index("-m") + 1].rpartition(".")[2]
@@ -106,7 +112,11 @@ def name_of(words: Sequence[str], folder: str) -> str:
 
 
 def script_of(words: Sequence[str], folder: str) -> Path | None:
-    """Return the script that a command runs in a folder, whose source is kept with the run: the first word that is one."""
+    """Return the script that a command runs in a folder, or None.
+
+    The script is the first word that names a script file. Its source is kept with the run, so a
+    file that is too large does not count, and a file that cannot be read gives None.
+    """
     for word in words:
         path = Path(folder, word)
         try:
@@ -122,14 +132,14 @@ def script_of(words: Sequence[str], folder: str) -> Path | None:
 
 
 def _umask() -> int:
-    """Return who may do what with files that are made here: it is only told when it is set."""
+    """Return the umask of this process, which can only be read by setting it."""
     was = os.umask(0o077)
     os.umask(was)
     return was
 
 
 def here() -> str:
-    """Return the folder that one is in; nothing where it has gone."""
+    """Return the current folder; an empty string if it was removed."""
     try:
         return os.getcwd()
     except FileNotFoundError:

@@ -16,7 +16,7 @@ from tuilab.storage.files import open_regular
 _MOST_PROCESSES = 10_000  # of one command
 _TEXT_LIMIT = 4_000
 _SAID_LIMIT = 1_000
-_LARGEST = 2**62  # the largest number of a fact
+_LARGEST = 2**62  # the largest integer that a fact may have
 _MOST_GROUPS = 100  # of facts, such as those of a loader
 _NUMBER = re.compile(r"[0-9]{1,18}")  # of a process, or of a file
 _NO_REASON = "it could not write the reason; the disk of the run may be full"
@@ -32,9 +32,9 @@ class Mark(NamedTuple):
     name: int
     flags: int
     kind: int
-    gpu_ns: int | None = None  # how long it took on a GPU
+    gpu_ns: int | None = None  # how long the marked work took on a GPU
     gpu_since_ns: int | None = None  # on the GPU since the end of the previous mark
-    reading: CoreTimeReading | None = None  # of the CPU time, after a step of an optimizer
+    reading: CoreTimeReading | None = None  # CPU times, read after a step of an optimizer
 
 
 @dataclass
@@ -46,7 +46,7 @@ class MarkedProcess:
     names: dict[int, str] = field(default_factory=dict)
     losses: dict[int, int] = field(default_factory=dict)  # lost marks, by first file of a program
     unnamed: int = 0  # values whose name was lost
-    trouble: str = ""  # why it is not watched, or only in part
+    trouble: str = ""  # why the process is not watched, or only in part
     file: int = 0
     slot: int = layout.FIRST
     seen: int = layout.FIRST  # slots that were written at the last read, so they are complete now
@@ -58,7 +58,7 @@ class MarkedProcess:
 
     @property
     def has_torch(self) -> bool:
-        """Whether it has loaded torch; a script without torch may still call `tuilab.log`."""
+        """Whether the process has loaded torch. A script may call `tuilab.log` without torch."""
         return bool(self.hello.get("torch"))
 
     @property
@@ -67,7 +67,7 @@ class MarkedProcess:
 
     @property
     def is_of_several(self) -> bool:
-        """Whether it is one of several ranks."""
+        """Whether the process is one of several ranks."""
         return self.hello.get("world") not in ("", "1", None)
 
 
@@ -82,7 +82,8 @@ class MarksFolder:
     def read(self, *, is_last: bool = False) -> Iterator[tuple[MarkedProcess, list[Mark]]]:
         """Yield the new marks of each process.
 
-        The newest are left for the next read, unless it is the last.
+        The newest marks may be incomplete. They are left for the next read, unless this is the
+        last read.
         """
         for pid, numbers in self._files(is_last=is_last).items():
             process = self.processes.setdefault(pid, MarkedProcess(pid))
@@ -130,7 +131,7 @@ class MarksFolder:
     def _names(self) -> list[str]:
         try:
             return sorted(os.listdir(self.folder))
-        except OSError:  # it was removed
+        except OSError:  # the folder was removed
             self.is_gone = True
             return []
 

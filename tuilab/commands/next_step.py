@@ -1,4 +1,7 @@
-"""What to look at next, in a sentence: the part of a step that most could be gained of, as far as it was measured."""
+"""Advise in a sentence what to look at next: the part of a step that promises the largest gain.
+
+Only the parts that were measured are considered.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
@@ -14,13 +17,18 @@ from tuilab.commands.step_parts import (
 )
 from tuilab.text.display import plural
 
-LEAST = (
-    20  # steps: a loader with workers brings batches in bursts, so that the mean of few says little
-)
-_WAITING = 10  # percent: without any waits a step is then 1.1 times as fast, which a race of a few processes can still tell
-_BESIDE = 20  # percent: of what has to be done some stays, so that twice as much is asked for
-_LONGER = 3  # times: a forward by itself is mostly shorter than its backward, and hardly ever that much longer
-_COMPUTING = 50  # percent: then most of a step is what a GPU or other numbers would make faster
+# Steps. A loader with workers brings batches in bursts, so the mean of fewer steps says little.
+LEAST = 20
+# Percent. Without such waits, a step is 1.1 times as fast. A race with a few processes can still
+# detect that.
+_WAITING = 10
+# Percent. A part of this work has to be done in any case, so the bound is twice as high.
+_BESIDE = 20
+# Times. A forward alone usually takes less time than its backward, and almost never three times as
+# much.
+_LONGER = 3
+# Percent. From here on, a GPU or another number format would speed up most of a step.
+_COMPUTING = 50
 
 _MORE_WORKERS = "use more DataLoader workers"
 _LESS_WORK = "do less work for each item, or prepare batches in advance"
@@ -49,12 +57,14 @@ _COMPUTE = "try bfloat16 or torch.compile; `tuilab ab` compares the command with
 class Loading(NamedTuple):
     """How a command loads its data, as far as the advice needs it."""
 
-    workers: int  # of the DataLoader with the most, in the process that the advice is about
-    is_iterable: bool  # whether a dataset yields its items
-    processes: int  # that load, in all of the command: workers, and training processes without any
+    # The largest number of workers of a DataLoader, in the process that the advice is about.
+    workers: int
+    is_iterable: bool  # whether a dataset is an IterableDataset
+    # The processes of the command that load data: workers, and training processes without workers.
+    processes: int
     cores: int  # that the command may use
-    is_starved: bool  # whether other processes use them
-    are_idle: bool  # whether they were seen to have time left
+    is_starved: bool  # whether the command waits because other processes use these cores
+    are_idle: bool  # whether these cores were seen to have time left
 
 
 def loading_of(
@@ -65,7 +75,11 @@ def loading_of(
     is_starved: bool = False,
     are_idle: bool = False,
 ) -> Loading | None:
-    """Return how a process loads, by what it and the other training processes said; None if it used no DataLoader."""
+    """Return how a process loads its data; None if the process used no DataLoader.
+
+    `hello` is what this process reported, and `others` is what the other training processes
+    reported.
+    """
     own_loaders = _loaders(hello)
     if not own_loaders:
         return None
@@ -86,7 +100,11 @@ def loading_of(
 
 
 def _loaders(hello: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what a process said of its loaders, if it is what the watcher says: anybody may write into its marks."""
+    """Return what a process reported about its loaders.
+
+    Any code of the process may write into its marks. Entries that the watcher would not write are
+    therefore left out.
+    """
     entries = hello.get("loaders")
     loaders = []
     for facts in entries if isinstance(entries, list) else []:
@@ -97,7 +115,7 @@ def _loaders(hello: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _advice_on_data(loading: Loading | None) -> str:
-    """Return what to try against waits for data: more workers only if there are cores for them."""
+    """Return advice against waits for data: more workers only if there are cores for them."""
     if loading is None:
         return _ADVICE[DATA][1]
     if loading.is_starved:
@@ -128,9 +146,11 @@ def next_step(
     is_alone: bool = True,
     loading: Loading | None = None,
 ) -> str:
-    """Return the sentence; nothing where too little was measured, or no part stands out.
+    """Return the advice; an empty string if too little was measured, or if no part is large.
 
-    The backward of one of several ranks computes, exchanges gradients and waits for the others: of what, nobody measured.
+    If there are several ranks, a backward computes, exchanges gradients and waits for other ranks.
+    How much time each of these takes is not measured, so `is_alone` is False for such a rank, and
+    there is no advice about its computation.
     """
     if steps < LEAST:
         return ""

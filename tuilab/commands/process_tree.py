@@ -1,6 +1,7 @@
-"""What ran of a command: its processes, looked at now and then while nothing has been seen of a torch in them.
+"""Look at the processes of a command now and then, until one of them is seen to load torch.
 
-What is known of each is what the kernel tells: how it was called, which variables it began with, which libraries it holds.
+The kernel shows how each process was called, which variables it began with, and which libraries it
+has loaded. Nothing else is known about a process.
 """
 
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 from tuilab.commands.watcher._tuilab_watch import VARIABLE
 from tuilab.record import presence
 
-_FIRST_S, _LAST_S = 0.1, 10.0  # between two looks, each twice as long as the one before
+_FIRST_S, _LAST_S = 0.1, 10.0  # between two looks; each pause is twice as long as before
 _MOST = 200  # processes
 _PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
 _LIBRARIES = {
@@ -29,12 +30,12 @@ _MAPPED = re.compile(r"(/\S.*)")
 
 @dataclass
 class Program:
-    """A process as it was seen last."""
+    """A process, as it was when last seen."""
 
     name: str
     words: list[str]
-    environment: dict[str, str] | None = None  # that it began with; None: not shown
-    holds: dict[str, str] = field(default_factory=dict)  # library: a file of it
+    environment: dict[str, str] | None = None  # at its start; None: not shown
+    holds: dict[str, str] = field(default_factory=dict)  # a file of each loaded library, by name
 
     @property
     def is_python(self) -> bool:
@@ -42,11 +43,14 @@ class Program:
 
     @property
     def is_reached(self) -> bool:
-        """Whether the variable that leads to the watcher came through to it, as far as that is shown."""
+        """Whether the process got the variable that leads to the watcher.
+
+        This is True if the variables of the process are not shown.
+        """
         return self.environment is None or VARIABLE in self.environment
 
     def flags(self) -> set[str]:
-        """Return the single letters of Python's own options."""
+        """Return the letters of the options of Python itself, such as I for -I."""
         flags: set[str] = set()
         for word in self.words[1:]:
             if not re.fullmatch(r"-[A-Za-z]+", word):
@@ -59,16 +63,17 @@ class Program:
 
 
 class Ran:
-    """The programs of a command, each as it was seen last."""
+    """The programs of a command, each as it was when last seen."""
 
     def __init__(self, pid: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._pid = pid
         self._clock = clock
         self._next, self._pause = clock() + _FIRST_S, _FIRST_S
-        self.programs: dict[tuple[int, str], Program] = {}  # a process may become another program
+        # By pid and name, because a process may become another program.
+        self.programs: dict[tuple[int, str], Program] = {}
 
     def look(self) -> None:
-        """Look at the processes, if it is time again."""
+        """Look at the processes, if the pause since the last look is over."""
         if self._clock() < self._next:
             return
         self._pause = min(2 * self._pause, _LAST_S)
@@ -104,7 +109,10 @@ def _libraries(pid: int) -> dict[str, str]:
 
 
 def version_of_torch(library: str) -> str:
-    """Return which torch a library of it belongs to, by the file beside it that says so; nothing where that is not known."""
+    """Return the version of the torch that a library belongs to; empty if it is unknown.
+
+    The version is in the file version.py, in the folder above that of the library.
+    """
     with suppress(OSError, ValueError):
         source = (Path(library).parents[1] / "version.py").read_text(errors="replace")
         if match := re.search(r"__version__ = ['\"]([\w.+]{1,60})['\"]", source):

@@ -1,6 +1,6 @@
-"""Runs a command to its end, and watches it: what a run of a command does once, and a race of commands again and again.
+"""Run a command to its end, and watch it: once for a run of a command, repeatedly for a race.
 
-What goes wrong with the watching leaves the command alone.
+If the watching fails, the command still runs undisturbed.
 """
 
 import contextlib
@@ -37,19 +37,22 @@ _stopped: list[int] = []  # the signals that asked this process to stop
 class CommandEnd(NamedTuple):
     """How a command ended, and what it took."""
 
-    code: int  # less than 0 is a signal
-    cpu_s: float  # of it and of all it waited for
+    code: int  # negative: a signal
+    cpu_s: float  # of the command, and of all processes that it waited for
     peak_bytes: int  # resident, of its largest process
     watched: Watched
-    last_line: str = (
-        ""  # that it printed where a command tells why it failed; nothing where it left a traceback
-    )
-    lost_rank: str = ""  # of torchrun: which rank a signal ended
+    # The last line of the stream on which a command prints why it failed; empty after a traceback.
+    last_line: str = ""
+    lost_rank: str = ""  # under torchrun: which rank a signal ended
     left: Sequence[LeftProcess] = ()
 
 
 def stay_when_stopped() -> None:
-    """Have this process outlive a stop, which reaches the command, too: what that marks and prints to its end is kept."""
+    """Let this process outlive a stop.
+
+    The stop reaches the command as well. This process stays, to keep what the command marks and
+    prints until its end.
+    """
 
     def stay(number: int, frame: FrameType | None) -> None:
         _stopped.append(number)
@@ -64,10 +67,10 @@ def run_watched(
     arm: CommandArm = _AS_IT_IS,
     told_as: str = "",
 ) -> CommandEnd:
-    """Run a command, or an arm of it, to its end; CannotStart where it cannot be started."""
+    """Run a command, or an arm of it, to its end; raise CannotStart if it cannot be started."""
     is_watched = command.watch != "nothing"
     why_blind = _make_folder(marks) if is_watched else ""
-    if why_blind:  # the command is more than what is seen of it
+    if why_blind:  # the command matters more than its marks, so it runs without being watched
         is_watched = False
         journal.append(events.Unavailable(what="steps", reason=why_blind))
     try:
@@ -116,12 +119,12 @@ def run_watched(
 
 
 def _descriptors(child: "Popen[bytes]") -> list[int]:
-    """Return the pipes that a command prints into, as far as they are open."""
+    """Return the descriptors of the open pipes that a command prints into."""
     return [pipe.fileno() for pipe in (child.stdout, child.stderr) if pipe and not pipe.closed]
 
 
 def _make_folder(marks: Path) -> str:
-    """Make the folder for marks; return why the disk refuses it, or nothing."""
+    """Create the folder for marks; return why that failed, or an empty string."""
     try:
         marks.mkdir(mode=0o700)
     except OSError as problem:
@@ -133,7 +136,7 @@ def _make_folder(marks: Path) -> str:
 
 
 def _which(arm: CommandArm, command: CommandOrder) -> str:
-    """Return which arm failed, as it could be run alone."""
+    """Return which arm failed, with the command line that runs it alone."""
     variables = [f"{name}={value}" for name, value in arm.env.items()]
     words = words_for_record([*variables, *command_of(arm, command.words)])
     return show(f"this was arm {arm.name}: {shlex.join(words)}", 500)
@@ -142,9 +145,10 @@ def _which(arm: CommandArm, command: CommandOrder) -> str:
 def _pass_on(
     child: "Popen[bytes]", outputs: Sequence[int], printed: NumberScanner, stderr_tail: StderrTail
 ) -> dict[str, Passing]:
-    """Pass on what the command prints, to the worker's own streams, which the supervisor keeps, and to the front's.
+    """Pass on what the command prints to the worker's own streams and to those of the client.
 
-    What it said last is where it tells why it failed: on stderr, or where that goes with stdout.
+    The supervisor keeps the streams of the worker. A command prints why it failed at the end of
+    stderr, or at the end of stdout if both are joined, so `stderr_tail` keeps that end.
     """
     pipes = {"stdout": child.stdout, "stderr": child.stderr}
     last = "stderr" if child.stderr else "stdout"
@@ -182,7 +186,10 @@ def _finish(streams: dict[str, Passing], journal: Writer) -> None:
 
 
 class Turns:
-    """What is done again and again while a command runs; when it fails that is told once, and the command goes on without."""
+    """Repeat an action while a command runs.
+
+    If the action fails, the failure is recorded once, and the command continues without the action.
+    """
 
     def __init__(self, act: Callable[[], None], journal: Writer) -> None:
         self._act = act
@@ -194,7 +201,7 @@ class Turns:
             return
         try:
             self._act()
-        except Exception as problem:  # whatever it is: it is ours, and no reason to end a training
+        except Exception as problem:  # a failure of tuilab's own code must not end a training
             self._has_failed = True
             reason = f"tuilab failed to watch it: {type(problem).__name__}: {problem}"
             self._journal.append(
@@ -203,12 +210,14 @@ class Turns:
 
 
 def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
-    """Take what is new until the command ends; return its code, the seconds of a core, and the most memory it had."""
+    """Take what is new until the command ends.
+
+    Return its exit code, its CPU time in seconds, and its peak memory in bytes.
+    """
     end = select.poll()
     handle = -1
-    with contextlib.suppress(
-        OSError
-    ):  # an old kernel, a sandbox: then it is looked at with every turn
+    # Old kernels and sandboxes have no pidfd. Then only the next turn notices the end.
+    with contextlib.suppress(OSError):
         handle = os.pidfd_open(child.pid)
         end.register(handle, select.POLLIN)
     while True:
@@ -219,13 +228,15 @@ def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
             child.returncode = os.waitstatus_to_exitcode(status)
             return child.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
         turns.take()
-        end.poll(
-            1000 * max(_TURN_S, time.monotonic() - began)
-        )  # half of a core is left to others, at least
+        # Wait at least as long as the turn took, so that it uses at most half of a core.
+        end.poll(1000 * max(_TURN_S, time.monotonic() - began))
 
 
 def how_it_ended(ended: CommandEnd, *, is_seen: bool) -> str:
-    """Return how a command failed, with what it said last where nobody has seen that; or nothing."""
+    """Return how a command failed, or an empty string.
+
+    If nobody has seen its output, the sentence includes the last line that it printed.
+    """
     if ended.code < 0:
         return f"the command was {ended_by(-ended.code)}"
     if ended.lost_rank:

@@ -1,4 +1,7 @@
-"""Starts a command of the user's as it is: its words, folder, variables; besides, what watches stands on PYTHONPATH."""
+"""Start a command of the user unchanged: its arguments, its folder and its variables.
+
+For a command that is watched, PYTHONPATH also gets the folder of the watcher.
+"""
 
 import errno
 import os
@@ -14,7 +17,7 @@ from tuilab.engine import processes
 from tuilab.errors import TuilabError
 from tuilab.text.display import show
 
-NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as shells have it
+NOT_FOUND, NOT_EXECUTABLE = 127, 126  # the exit codes of shells
 OURS = 125  # the exit code if tuilab itself failed, as of env, nohup and timeout
 NOT_STARTED = "the command was not started"
 
@@ -26,7 +29,7 @@ INSIDE = str(Path(watcher.__file__ or "").parent)
 
 
 class CannotStart(TuilabError):
-    """The command cannot be started; `code` is what a shell would end with."""
+    """The command cannot be started; `code` is the exit code of a shell in that case."""
 
     def __init__(self, why: str, code: int) -> None:
         super().__init__(why)
@@ -45,9 +48,11 @@ def start(
     umask: int = -1,
     others: Sequence[int] = (),
 ) -> "subprocess.Popen[bytes]":
-    """Start a command in a session of its own, which ends when this process does; without `marks` it is not watched.
+    """Start a command in its own session; the command ends when this process ends.
 
-    It reads from `stdin`, or nothing, and has `others` under their numbers; what is joined goes into one pipe.
+    Without `marks`, the command is not watched. The command reads from `stdin`, or nothing. It has
+    the descriptors `others` under the same numbers. If `is_joined`, its stdout and stderr go into
+    one pipe.
     """
     if folder and not os.path.isdir(folder):
         raise CannotStart(f"its folder {folder} does not exist", NOT_FOUND)
@@ -68,9 +73,8 @@ def start(
             umask=umask,
             pass_fds=others,
             start_new_session=True,
-            preexec_fn=partial(
-                processes.start_clean, os.getpid()
-            ),  # whatever it does then, it ends with this process
+            # Whatever the command does later, it ends with this process.
+            preexec_fn=partial(processes.start_clean, os.getpid()),
         )
     except FileNotFoundError as problem:
         check_found(words[0])
@@ -85,7 +89,7 @@ def start(
 
 
 def check_found(name: str) -> None:
-    """Raise CannotStart where a command of this name is not there, or cannot be executed, as a shell would tell."""
+    """Raise CannotStart if this command does not exist or cannot be executed, as a shell would."""
     if shutil.which(name) is not None:
         return
     path = name if "/" in name else shutil.which(name, os.F_OK)

@@ -1,7 +1,8 @@
 """The parts of a step: waiting for data, forward, backward, optimizer, logging, and the rest.
 
-Logging is the time in known loggers; without one it is no part. The forward is a part if a library
-calls it in one place; otherwise it is in the rest, whose name then says so.
+Logging is the time in known loggers; without a known logger, logging is not a part. The forward is
+a part if a library calls it in one place. Otherwise it belongs to the rest, and the name of the
+rest says so.
 """
 
 from collections.abc import Collection, Sequence
@@ -29,7 +30,7 @@ CURVES = {
     REST: "rest_ms",
 }
 SEVERAL_THREADS = "several threads work on a step at once"
-_LONG = 2  # times the median: a step during the warm-up of torch
+_LONG = 2  # times the median: such a step belongs to the warm-up of torch
 
 
 def parts_of(step: Step) -> dict[str, int]:
@@ -53,7 +54,8 @@ def lacking(steps: Steps) -> dict[str, str]:
     if not (steps.waits or steps.backwards):
         return dict.fromkeys(PARTS, "only steps were seen")
     reasons = {}
-    # Before the first step it is unknown which thread makes steps, so waits may count for both.
+    # Before the first step, nobody knows which thread makes steps. So a wait of another thread may
+    # count as a wait of the training.
     if steps.training_waits() <= steps.waits_elsewhere:
         reasons[DATA] = _why_no_waits(steps)
     if not steps.forwards:

@@ -11,8 +11,8 @@ from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.text.display import percent, plural
 from tuilab.text.words import seconds
 
-_EVEN = 0.2  # of the mean: a median within that is not mentioned
-_CLEAR = 0.1  # of the time of a step: a smaller difference of its CPU time is not mentioned
+_EVEN = 0.2  # of the mean: a median that is nearer to the mean is not mentioned
+_CLEAR = 0.1  # of the time of a step: a CPU time that is nearer to it is not mentioned
 _LEAST_READ = 0.9  # of the steps must have a CPU time
 
 
@@ -73,7 +73,7 @@ def _times(
 
 
 def _core_time(timed: Collection[Step], helper_cores: float) -> str:
-    """Return a sentence about the CPU time of a step, unless that is about its whole time."""
+    """Return a sentence about the CPU time of a step; empty if it is close to the whole time."""
     times = [step.core_time for step in timed if step.core_time and not step.is_on_gpu]
     sums = total(times)
     if sums is None or sums.steps < _LEAST_READ * len(timed):
@@ -94,7 +94,7 @@ def _core_time(timed: Collection[Step], helper_cores: float) -> str:
 
 
 def _cost(timed: Collection[Step]) -> Iterator[str]:
-    """Yield a sentence about the cost of watching, which measures itself."""
+    """Yield a sentence about the cost of watching, which the watcher measures itself."""
     spent_ns = fmean(step.watched_ns for step in timed)
     took_ns = fmean(step.took_ns or 0 for step in timed)
     if spent_ns:

@@ -1,10 +1,10 @@
 """Find the training steps in the marks of one process: a step is one period of its optimizer steps.
 
-The optimizer that steps least often ends a step; of several, the last one. A backward ends a step
-if no optimizer step is seen, as in a step that is compiled whole, or if all optimizers step during
-a backward.
+The optimizer that steps least often ends a step. If several optimizers step equally seldom, the one
+that steps last ends it. A backward ends a step if no optimizer step is seen, as in a step that is
+compiled whole, or if all optimizers step during a backward.
 
-Times that were measured on the GPU are used before those of the host, which only sees launches.
+Times from the GPU are preferred to times from the host, because the host only sees launches.
 """
 
 from collections import Counter
@@ -33,34 +33,38 @@ from tuilab.commands.watcher._tuilab_watch.layout import (
     WITHOUT_GRADIENTS,
 )
 
-BACKWARDS = 0  # the end of a step if it is no optimizer
-_LEAST = 3  # steps of each optimizer that we wait for, to see which one steps least often
+BACKWARDS = 0  # used in place of an optimizer if a backward ends a step
+_LEAST = 3  # steps of each optimizer are awaited, to see which optimizer steps least often
 _MOST_HELD = 20_000  # marks
 _PATIENCE_S = 10.0
-# A step with more optimizer steps than _LONG times the usual number plus _PATIENCE has another end.
+# If a step has more than _LONG times the most optimizer steps so far plus _PATIENCE, another
+# optimizer has to end it.
 _LONG = 4
 _PATIENCE = 20
 _OPTIMIZED = (STEPPED, SKIPPED)
 _OF_A_STEP = (*_OPTIMIZED, WENT_FORWARD, WENT_BACK, WAITED, LOGGER_CALL)
-_PARALLEL_SHARE = 0.05  # of the steps: a second thread may sometimes do something
+_PARALLEL_SHARE = 0.05  # of the steps: a second thread that works in fewer steps is ignored
 _LONGEST_NS = 2**62
 
 
 @dataclass
 class Step:
-    """One step: when it began (None: unknown for the first) and ended, and where its time went."""
+    """One step: when it began and ended, and where its time went.
+
+    `began` is None for the first step, because its beginning is unknown.
+    """
 
     began: int | None
     ended: int
     waited_ns: int = 0
-    forward_ns: int = 0  # if a library calls it in one place
+    forward_ns: int = 0  # if a library calls the forward in one place
     backward_ns: int = 0
     optimizer_ns: int = 0
     logging_ns: int = 0  # in known loggers
     backwards: int = 0
     optimized: int = 0  # steps of optimizers
-    skipped: int = 0  # of those, skipped by GradScaler
-    watched_ns: int = 0  # time of the host for watching
+    skipped: int = 0  # the optimizer steps that GradScaler skipped
+    watched_ns: int = 0  # the time that watching took on the host
     gpu_ns: int | None = None  # on the GPU since the previous step, if all of it was measured there
     roots: dict[int, float] = field(default_factory=dict)  # sum, by the optimizer that steps next
     core_time: CoreTime | None = None  # of this step, and of earlier ones without a reading
@@ -98,7 +102,7 @@ class Step:
 
 
 class Steps:
-    """Finds the steps in the marks of one process as they come."""
+    """Find the steps in the marks of one process as the marks come."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()  # steps of each optimizer, skipped ones too
@@ -107,12 +111,12 @@ class Steps:
         self.waits_of_evaluations = 0
         self.waits_elsewhere = 0  # of threads that make no steps
         self._cut_steps = 0
-        self._parallel_steps = 0  # with several threads at work at the same time
+        self._parallel_steps = 0  # steps on which several threads worked at the same time
         self.forwards = 0
         self.loggings = 0
         self.has_workers = False  # whether a DataLoader has worker processes
         self.ends_with: int | None = None  # the optimizer that ends a step; None: not known yet
-        self._is_chosen = False  # by the user
+        self._is_chosen = False  # whether the user chose that optimizer
         self._most = 0  # the most optimizer steps in one step
         self._deferred = DeferredMarks()
         self._begun: set[int] = set()  # optimizers whose first step has begun
@@ -140,7 +144,7 @@ class Steps:
     def training_waits(self) -> int:
         """Return the number of waits for data in finished steps.
 
-        Later ones may be an evaluation.
+        Later waits do not count, because they may belong to an evaluation.
         """
         return self.waits - sum(mark.kind == WAITED for mark in self._step)
 
@@ -178,7 +182,7 @@ class Steps:
         return self._cut()
 
     def _take_wait(self, mark: Mark) -> None:
-        """Count a wait for data, and keep it unless it belongs to an evaluation or another thread."""
+        """Count a wait for data; keep it unless an evaluation or another thread waited."""
         if mark.flags & FROM_WORKERS:
             self.has_workers = True
         if mark.flags & ELSEWHERE:
@@ -233,13 +237,13 @@ class Steps:
                 has_backward = True
         if has_backward and self._within >= counts.keys():  # `--watch steps` sees no backward
             return BACKWARDS
-        # The fewest steps; of equal ones, the one that stepped last.
+        # The optimizer with the fewest steps; if several have as few, the one that stepped last.
         return min(counts, key=lambda name: (counts[name], -last[name]), default=None)
 
     def _cut(self) -> list[Step]:
         """Return the steps that the held marks complete.
 
-        Find another end if its optimizer is gone.
+        If the optimizer that ended steps is gone, find another one that ends them.
         """
         steps = self._cut_held()
         while self._has_lost_its_end():
@@ -271,9 +275,10 @@ class Steps:
         return steps
 
     def _without_evaluations(self, marks: list[Mark]) -> list[Mark]:
-        """Remove the waits of evaluations.
+        """Return the marks of a step without the waits of evaluations.
 
-        Loops over a DataLoader within this step, without backward.
+        An evaluation is a loop over a DataLoader that begins and ends within the step, without a
+        backward.
         """
         evaluations = _loops_without_backward(marks)
         if not evaluations:
@@ -289,9 +294,13 @@ class Steps:
         return mark.kind in _OPTIMIZED and mark.name == self.ends_with
 
     def _has_lost_its_end(self) -> bool:
-        """Say whether other optimizers step without the one that ended steps, as in cross-validation."""
+        """Say whether the optimizer that ended steps is gone, while other optimizers step.
+
+        This happens in cross-validation, for example.
+        """
         limit = _LONG * self._most + _PATIENCE
-        if self._is_chosen or len(self._step) <= limit:  # cheap, because it is asked for each mark
+        # This test is cheap, because it runs for each batch of marks.
+        if self._is_chosen or len(self._step) <= limit:
             return False
         return sum(mark.kind in _OPTIMIZED for mark in self._step) > limit
 
@@ -316,7 +325,7 @@ def _is_parallel(step: Step, marks: list[Mark]) -> bool:
         return False
     if step.known_ns > step.took_ns:
         return True
-    ends: list[int] = []  # of the marks in which the next one may lie
+    ends: list[int] = []  # of the marks that may contain the next mark
     for mark in sorted(marks, key=lambda mark: (mark.began, -mark.ended)):
         while ends and ends[-1] <= mark.began:
             ends.pop()
@@ -346,7 +355,7 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
             step.optimizer_ns += _own_ns(marks, index, step.is_on_gpu)
             step.optimized += 1
             step.skipped += mark.kind == SKIPPED
-    if step.gpu_ns is not None:  # waiting while the GPU works costs nothing
+    if step.gpu_ns is not None:  # a wait of the host costs nothing while the GPU works
         worked_ns = step.forward_ns + step.backward_ns + step.optimizer_ns
         step.waited_ns = min(step.waited_ns, max(step.gpu_ns - worked_ns, 0))
         step.logging_ns = min(step.logging_ns, max(step.gpu_ns - worked_ns - step.waited_ns, 0))
@@ -369,8 +378,8 @@ def _own_ns(marks: list[Mark], index: int, is_on_gpu: bool) -> int:
     """Return the length of a mark without the marks inside it.
 
     An optimizer may call a closure, and a backward may call optimizers. The closures of Lightning
-    and LBFGS go forward and backward: there, only the time after the last backward is that of the
-    optimizer. Inner marks come before the outer one, because they end earlier.
+    and LBFGS go forward and backward. For these, only the time after the last backward counts as
+    time of the optimizer. Inner marks come before the outer mark, because they end earlier.
     """
     outer = marks[index]
     inner = [mark for mark in _marks_within(marks, index) if mark.kind != WAITED]
@@ -386,7 +395,7 @@ def _own_ns(marks: list[Mark], index: int, is_on_gpu: bool) -> int:
 
 
 def _outermost(marks: list[Mark]) -> list[Mark]:
-    """Return the marks that are inside no other one; they come in reverse order."""
+    """Return the marks that are inside no other mark; `marks` are in reverse order."""
     outermost: list[Mark] = []
     for mark in marks:
         if not outermost or mark.began < outermost[-1].began:
@@ -420,7 +429,8 @@ def _took_ns(mark: Mark, is_on_gpu: bool) -> int:
 def _roots(marks: list[Mark]) -> dict[int, float]:
     """Return the values of the roots of a step, summed by the optimizer that steps next.
 
-    If as many backwards as optimizers follow each other, they belong together in their order.
+    If as many backwards as optimizers follow each other, the first backward belongs to the first
+    optimizer, the second backward to the second optimizer, and so on.
     """
     roots: dict[int, float] = {}
     waiting: list[Mark] = []

@@ -1,4 +1,4 @@
-"""Brings what a command's processes mark, and what it prints, into the record: curves, and where a step's time goes."""
+"""Record what the processes of a command mark and print: curves, and where a step's time goes."""
 
 import time
 from array import array
@@ -29,14 +29,14 @@ from tuilab.record.journal.writer import Writer
 from tuilab.text.display import join, plural, show
 from tuilab.text.words import size
 
-_TELL_S = 2.0  # between two accounts of where the time goes, and of how many steps there were
-_KEPT = 5_000  # of the last steps, for these accounts
+_TELL_S = 2.0  # between two records of where the time goes, and of the number of steps
+_KEPT = 5_000  # of the last steps, to compute where the time goes
 _ASIDE = (layout.LOGGED, layout.HELD, layout.SCRIPT_ENDED)  # marks that are no part of a step
 ROOT = "backward root"
 
 
 class Recorded(NamedTuple):
-    """What a stream has of a process already."""
+    """How many steps of a process a stream has already, and until when."""
 
     steps: int = 0
     until_ns: int = 0
@@ -46,7 +46,10 @@ _NOTHING = Recorded()
 
 
 class Lane:
-    """One process that steps: its own steps, curves and account; of several ranks each has one."""
+    """One process that makes steps, with its own curves and its own account.
+
+    If there are several ranks, each rank has a lane.
+    """
 
     def __init__(self, process: MarkedProcess, arm: str, recorded: Recorded = _NOTHING) -> None:
         self.process = process
@@ -54,17 +57,16 @@ class Lane:
         self.steps = Steps()
         self.last: deque[Step] = deque(maxlen=_KEPT)
         self.times_s = array("d")  # of all steps but the first
-        self.core_times = (
-            CoreTimes()
-        )  # of the steps that have a time in `times_s`, of an arm in a race
+        # For an arm in a race: the CPU times of the steps that have a time in `times_s`.
+        self.core_times = CoreTimes()
         self.helpers = Helpers(process.pid)
-        self.roots: list[float] = []  # the first ones
+        self.roots: list[float] = []  # the first values that went backward
         self.count, self.until_ns = recorded
-        self.is_chosen = False  # what ends its steps, by the user
+        self.is_chosen = False  # whether the user chose which optimizer ends a step
 
 
 class Watched:
-    """One command while it runs; with an `arm` all that is recorded is told of that arm."""
+    """Record one command while it runs; if there is an `arm`, all records belong to that arm."""
 
     def __init__(
         self,
@@ -90,7 +92,7 @@ class Watched:
         self._printed_count: dict[str, int] = {}
         self._held_count = -1
         self.lanes: dict[int, Lane] = {}
-        self.last: dict[str, float] = {}  # value of each curve
+        self.last: dict[str, float] = {}  # the last value of each curve
         self.why_blind = ""  # why there is no folder for marks
 
     def turn(self, *, is_last: bool = False) -> None:
@@ -107,7 +109,7 @@ class Watched:
             self._tell_count()
 
     def finish(self, code: int) -> None:
-        """Record what is left, and the account of all."""
+        """Record what is left, and the account of the whole command."""
         self.turn(is_last=True)
         for lane in self.lanes.values():
             self._record_steps(lane, lane.steps.finish())
@@ -125,11 +127,11 @@ class Watched:
             self._tell_losses(self._marks)
 
     def first_roots(self) -> list[float]:
-        """Return what went backward first, in the process that stepped first."""
+        """Return the first values that went backward, in the process that stepped first."""
         return next((lane.roots for lane in self.lanes.values()), [])
 
     def dtype(self) -> str:
-        """Return the coarsest dtype that was computed in, as far as that was seen."""
+        """Return the coarsest dtype in which the process that stepped first was seen to compute."""
         return next(
             (str(lane.process.hello.get("dtype", "float32"))[:20] for lane in self.lanes.values()),
             "float32",
@@ -145,12 +147,12 @@ class Watched:
         )
 
     def _look(self) -> None:
-        """Look at what no mark tells."""
+        """Check what no mark shows."""
         if self._marks and not any(process.has_torch for process in self._marks.processes.values()):
             self._ran.look()
         for lane in self.lanes.values():
             lane.helpers.look()
-        if not self._arm:  # in a race nobody looks on
+        if not self._arm:  # nobody watches a race for alerts
             self._alarms.turn()
 
     # ---- what the processes mark
@@ -171,7 +173,7 @@ class Watched:
         self._take_end(process, marks)
 
     def _take_end(self, process: MarkedProcess, marks: list[Mark]) -> None:
-        """Note that the script of a process has ended: after that a missing step is no stall."""
+        """Note that the script of a process has ended; after that, a missing step is no stall."""
         for mark in marks:
             if mark.kind == layout.SCRIPT_ENDED and process.pid in self.lanes:
                 self._alarms.leave(process.pid, self.lanes[process.pid].arm, mark.began)
@@ -185,7 +187,11 @@ class Watched:
         return self.lanes[process.pid]
 
     def _name_of(self, process: MarkedProcess) -> str:
-        """Return what the lane of a process is called; it is kept beside its marks, whose first may have been read long ago."""
+        """Return the name of the lane of a process.
+
+        The name is kept in a file next to the marks. Otherwise it would be unknown to a later
+        reader, because the first marks of the process may have been read long ago.
+        """
         assert self._marks is not None
         kept = f"{process.pid}.lane"
         if (text := self._marks.said(kept)) is not None:
@@ -269,7 +275,7 @@ class Watched:
         self._journal.append(record)
 
     def _record_held(self, process: MarkedProcess, marks: list[Mark]) -> None:
-        """Record what torch holds on a GPU; of one that torch has no name for, as a curve."""
+        """Record the memory that torch holds on a GPU; as a curve if the GPU has no UUID."""
         for mark in marks:
             uuid = process.names.get(mark.name, "").partition("\n")[0]
             allocated, reserved = max(mark.began, 0), max(mark.ended, 0)
@@ -299,7 +305,10 @@ class Watched:
             )
 
     def _tell_count(self) -> None:
-        """Tell how many steps there were, where nothing that is printed says of how many; of several ranks of the first."""
+        """Record how many steps were made, unless the command prints its own progress.
+
+        If there are several ranks, the steps of the first rank count.
+        """
         count = next((lane.count for lane in self.lanes.values()), 0)
         if count and not self._is_total_told and not self._arm:
             self._journal.append(events.Progressed(done=count, total=0))
@@ -307,7 +316,10 @@ class Watched:
     # ---- accounts
 
     def _tell_parts(self) -> None:
-        """Tell where the time goes; of the arms of a race their account does, at the end of each repeat."""
+        """Record where the time of a step goes.
+
+        Arms of a race are left out, because their account at the end of each repeat has it.
+        """
         for lane in self.lanes.values():
             if not self._arm and (shares := shares_of(lane.last, lacking(lane.steps))):
                 of = f" of {lane.arm}" if lane.arm else ""
@@ -339,7 +351,7 @@ class Watched:
         self._tell_step_of()
 
     def _tell_losses(self, marks: MarksFolder, why_unseen: str = "") -> None:
-        """Record what each process could not leave: marks, the names of values, or anything at all."""
+        """Record what each process could not write: marks, names of values, or anything at all."""
         for process in marks.processes.values():
             what = f"marks of process {process.pid}"
             failure = failure_of_watcher(process)
@@ -356,7 +368,10 @@ class Watched:
                 self._journal.append(events.Unavailable(what=what, reason=reason))
 
     def _loading_of(self, lane: Lane) -> Loading | None:
-        """Return how the process of a lane loads its data, with the other training processes in the count."""
+        """Return how the process of a lane loads its data.
+
+        The number of processes that load data includes those of the other training processes.
+        """
         other_hellos = [other.process.hello for other in self.lanes.values() if other is not lane]
         shared = self._contention
         return loading_of(
@@ -368,7 +383,7 @@ class Watched:
         )
 
     def _tell_contention(self) -> None:
-        """Record how long the command waited for cores; and that the machine was busy, so that its steps took longer."""
+        """Record how long the command waited for cores, and whether this made its steps longer."""
         if core_waits := self._contention.in_training():
             self._journal.append(core_waits)
         if sentences := self._contention.sentences():
@@ -379,7 +394,7 @@ class Watched:
         return "\n".join(story_of(lane.process, lane.steps, lane.last, loading, lane.helpers.cores))
 
     def _tell_step_of(self) -> None:
-        """Tell that no optimizer is called as --step-of says, and how those that stepped are."""
+        """Record that no optimizer has the name in --step-of, and which optimizers stepped."""
         name = self._command.step_of
         if not name or not self.lanes or any(lane.is_chosen for lane in self.lanes.values()):
             return

@@ -1,4 +1,4 @@
-"""Why no step of a command was seen, as far as that can be told."""
+"""Find out why no step of a command was seen, as far as that is possible."""
 
 import re
 from collections.abc import Collection
@@ -10,12 +10,12 @@ from tuilab.commands.steps import Steps
 from tuilab.text.display import join, plural, show
 
 _OFF = "TORCH_DEVICE_BACKEND_AUTOLOAD"
-_OLDEST = (2, 5)  # torch that loads what watches by itself
+_OLDEST = (2, 5)  # the oldest torch that loads the watcher by itself
 _OTHERS = ("jax", "tensorflow", "mlx")
 
 
 def why_unseen(marks: MarksFolder, ran: Ran, steps_of: Collection[Steps]) -> str:
-    """Return why nothing stepped: what was seen instead, or what kept the watcher out."""
+    """Return why no step was seen: what was seen instead, or what kept the watcher out."""
     processes = marks.processes.values()
     failures = [failure for process in processes if (failure := failure_of_watcher(process))]
     if failures:
@@ -50,7 +50,7 @@ def failure_of_watcher(process: MarkedProcess) -> str:
 
 
 def _what_else(steps_of: Collection[Steps]) -> str:
-    """Return what was seen in those that loaded torch."""
+    """Return what else was seen in the processes that loaded torch."""
     counts = {
         "backward": sum(steps.backwards for steps in steps_of),
         "batch": sum(steps.waits for steps in steps_of),
@@ -68,7 +68,7 @@ def _named(programs: Collection[Program]) -> str:
 
 
 def _why_blind(program: Program) -> str:
-    """Return what keeps the watcher out of a process, if that shows."""
+    """Return what keeps the watcher out of a process; empty if that cannot be seen."""
     name, environment = show(program.name, 40), program.environment
     for flag in sorted(program.flags() & {"I", "E"}):
         return f"{name} -{flag} ignores PYTHONPATH, which the watcher needs; run it without -{flag}"

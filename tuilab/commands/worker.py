@@ -1,7 +1,8 @@
-"""The worker of a run of a user's command: starts it, brings what it marks and prints into the record, and ends as it did.
+"""Run a command of the user as the worker of a run, and end as the command ended.
 
-It never loads torch. A stop reaches the command and this process alike: this one stays until that has ended, and keeps its
-last marks.
+The worker starts the command and records what the command marks and prints. It never loads torch.
+A stop reaches both the command and the worker. The worker stays until the command has ended, and
+keeps the last marks.
 """
 
 import os
@@ -22,11 +23,12 @@ from tuilab.record.journal.writer import Writer
 from tuilab.record.secrets import Hiding, cleaner
 from tuilab.runs.store import cannot_write
 
-_SWITCH_S = 0.0005  # that who passes on what is printed waits for who looks through it
+# How long the thread that passes on output waits for the thread that searches this output.
+_SWITCH_S = 0.0005
 
 
 def main() -> None:
-    """Take the order, run the command, say farewell, and end as it ended."""
+    """Take the order, run the command, send the result, and end as the command ended."""
     line = socket.socket(fileno=int(sys.argv[1]))
     order = messages.receive(line)
     if not isinstance(order, WorkerOrder) or order.command is None:
@@ -62,7 +64,7 @@ def main() -> None:
 def run(
     command: CommandOrder, run_dir: Path, writer: str, journal: Writer
 ) -> tuple[WorkerResult, int]:
-    """Run a command to its end; return what to say of it, and the code it ended with: less than 0 is a signal."""
+    """Run a command to its end; return its result, and its exit code (negative: a signal)."""
     try:
         ended = run_watched(command, run_dir / f"marks-{writer}", journal)
     except CannotStart as problem:
@@ -71,7 +73,7 @@ def run(
 
 
 def leave(code: int) -> NoReturn:
-    """End as the command did: with its code, or by its signal, but without a core of our own."""
+    """End as the command did: with its exit code or by its signal, but without a core dump."""
     if code < 0:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         (
