@@ -64,12 +64,12 @@ def render_facts(facts: Sequence[Fact], style: Style, width: int) -> str:
                 else [style.bold(show(fact.section))]
             )
             section = fact.section
-        told = show(fact.value, 300) if fact.value else f"n/a: {show(fact.reason, 300)}"
-        told += f"  ({show(fact.note, 200)})" if fact.note else ""
-        first, *rest = wrap(told, max(width - pad - 4, 30)) or [""]
+        value = show(fact.value, 300) if fact.value else f"n/a: {show(fact.reason, 300)}"
+        value += f"  ({show(fact.note, 200)})" if fact.note else ""
+        first, *more_lines = wrap(value, max(width - pad - 4, 30)) or [""]
         lines += [
             f"  {show(fact.name, 60).ljust(pad)}  {first}",
-            *(" " * (pad + 4) + line for line in rest),
+            *(" " * (pad + 4) + line for line in more_lines),
         ]
     return "\n".join(lines)
 
@@ -78,8 +78,8 @@ def _rows(name: str, finding: DoctorFinding, style: Style, pad: int, width: int)
     rich, plain, colour = _MARKS.get(finding.status, _MARKS["n/a"])
     indent = " " * (pad + 4)
     room = max(width - len(indent), 30)
-    told = f"n/a: {finding.found}" if finding.status == "n/a" else finding.found
-    first, *rest = wrap(told, room) or [""]
+    sentence = f"n/a: {finding.found}" if finding.status == "n/a" else finding.found
+    first, *more_lines = wrap(sentence, room) or [""]
     head = f"{style.paint(rich if style.is_utf8 else plain, colour)} {name.ljust(pad)}  "
     steps = wrap(f"→ {finding.next_step}", room, hang="  ") if finding.next_step else []
     arrow = [line if style.is_utf8 else line.replace("→", "->") for line in steps]
@@ -87,6 +87,6 @@ def _rows(name: str, finding: DoctorFinding, style: Style, pad: int, width: int)
     shown = [head + (style.dim(first) if is_dim else first)]
     return (
         shown
-        + [indent + (style.dim(line) if is_dim else line) for line in rest]
+        + [indent + (style.dim(line) if is_dim else line) for line in more_lines]
         + [indent + style.dim(line) for line in arrow]
     )

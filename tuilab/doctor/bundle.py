@@ -74,9 +74,9 @@ def software() -> dict[str, Any]:
 def constraints() -> list[str]:
     """Return every installed package as `name==version`, sorted."""
     packages = {
-        f"{one.metadata['Name']}=={one.version}"
-        for one in metadata.distributions()
-        if one.metadata["Name"]
+        f"{distribution.metadata['Name']}=={distribution.version}"
+        for distribution in metadata.distributions()
+        if distribution.metadata["Name"]
     }
     return sorted(packages, key=str.lower)
 

@@ -49,7 +49,7 @@ def architecture(gpu: "Cuda") -> DoctorFinding:
 
     name, built_for = gpu.architecture, architectures()
     message = f"{name}; torch is built for {', '.join(built_for) or 'n/a'}"
-    if not any(one.startswith(("sm_", "compute_")) for one in built_for):
+    if not any(target.startswith(("sm_", "compute_")) for target in built_for):
         return unknown(f"{message}; these are not NVIDIA architectures")
     how = kernels_for(name, built_for)
     if how == "machine code":

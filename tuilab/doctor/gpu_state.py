@@ -221,11 +221,11 @@ def neighbours(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
         return passed("no other process uses this GPU")
     if reason := gpu_seen.gpus.no_pids:
         return warn(f"{gpus.in_words(tenants)}; users n/a: {reason}", OTHER_GPU)
-    each = [
-        f"{one.user or f'user n/a ({one.why})'}, pid {one.pid}, {gpus.memory_of([one])}"
-        for one in tenants
-    ]
-    return warn("; ".join(each), OTHER_GPU)
+    descriptions = []
+    for process in tenants:
+        user = process.user or f"user n/a ({process.why})"
+        descriptions.append(f"{user}, pid {process.pid}, {gpus.memory_of([process])}")
+    return warn("; ".join(descriptions), OTHER_GPU)
 
 
 def cost(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:

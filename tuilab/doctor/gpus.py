@@ -105,7 +105,7 @@ def mig(box: Box) -> DoctorFinding:
 def others(box: Box) -> DoctorFinding:
     """Check for other processes: they take memory, and time from every measurement."""
     tenants_of, unanswered = _each(
-        lambda gpus, gpu: [one for one in gpus.tenants(gpu) if one.pid != os.getpid()]
+        lambda gpus, gpu: [process for process in gpus.tenants(gpu) if process.pid != os.getpid()]
     )
     busy = {index: processes for index, processes in tenants_of.items() if processes}
     if not busy:
@@ -121,7 +121,7 @@ def in_words(tenants: Sequence[GpuProcess]) -> str:
 
 def memory_of(tenants: Sequence[GpuProcess]) -> str:
     """Return the memory of processes, as far as the driver reports it."""
-    used_bytes = [one.bytes_used for one in tenants if one.bytes_used is not None]
+    used_bytes = [process.bytes_used for process in tenants if process.bytes_used is not None]
     return size(sum(used_bytes)) if used_bytes else "memory n/a"
 
 
@@ -169,8 +169,8 @@ def calibrated(box: Box) -> DoctorFinding:
 
 def _day(calibrations: Mapping[str, Calibration], gpu: Gpu) -> str:
     days = (
-        one.day or "on an unknown day"
-        for uuid, one in calibrations.items()
+        calibration.day or "on an unknown day"
+        for uuid, calibration in calibrations.items()
         if nvml_uuid(uuid, [gpu.uuid])
     )
     return next(days, "")

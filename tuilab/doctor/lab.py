@@ -42,14 +42,14 @@ def configured(box: Box) -> DoctorFinding:
     if not os.path.lexists(places.config_file()):
         return passed("no config file: all settings have their defaults")
     try:
-        found = config.checked()
+        settings = config.checked()
     except TuilabError as problem:
         return failed(
             str(problem),
             "correct it, then run `tuilab config validate`; most subcommands fail until it is"
             " valid",
         )
-    return passed(f"{places.config_file()}: {plural(len(found), 'setting')}")
+    return passed(f"{places.config_file()}: {plural(len(settings), 'setting')}")
 
 
 def going_on(box: Box) -> DoctorFinding:
@@ -73,12 +73,12 @@ def orphans(box: Box) -> DoctorFinding:
         for entry in _entries()
         if entry.state == RunState.LOST and not is_imported(root / entry.run)
     ]
-    left = [run for run in lost[:20] if presence.marked(run)]
-    if left:
-        names = ", ".join(map(store.short_id, left))
+    remaining = [run for run in lost[:20] if presence.marked(run)]
+    if remaining:
+        names = ", ".join(map(store.short_id, remaining))
         return warn(
             f"processes of lost runs are still running: {names}",
-            f"end them: tuilab stop {store.short_id(left[0])}",
+            f"end them: tuilab stop {store.short_id(remaining[0])}",
         )
     return passed("no process of a lost run is still running" if lost else "no run was lost")
 

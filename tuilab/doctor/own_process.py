@@ -82,10 +82,10 @@ def hear(
     `take` is called with the output so far whenever there is more.
     """
     try:
-        asked = start(module, words)
+        process = start(module, words)
     except OSError as problem:
         return b"", f"cannot start a process for this check: {problem.strerror}"
-    return to_its_end(asked, patience_s, take)
+    return to_its_end(process, patience_s, take)
 
 
 def start(
@@ -116,20 +116,20 @@ def _listen(
     fd: int, patience_s: float, take: Callable[[bytes], None] | None
 ) -> tuple[bytes, float]:
     """Return the output, and the seconds waited in vain (0.0 if the output ended)."""
-    said = b""
+    answer = b""
     deadline = time.monotonic() + patience_s
     while (left_s := deadline - time.monotonic()) > 0:
         if not select.select([fd], [], [], left_s)[0]:
             break
-        more = os.read(fd, 65536)
-        if not more or len(said) > _LIMIT:
-            return said, 0.0
-        said += more
-        if b"\n" in more:
+        data = os.read(fd, 65536)
+        if not data or len(answer) > _LIMIT:
+            return answer, 0.0
+        answer += data
+        if b"\n" in data:
             deadline = time.monotonic() + patience_s
             if take:
-                take(said)
-    return said, patience_s
+                take(answer)
+    return answer, patience_s
 
 
 def _end(asked: AskedProcess, late_s: float) -> str:

@@ -47,14 +47,14 @@ def permissions(box: Box) -> DoctorFinding:
         return failed(f"{in_the_way} is not a folder, so no run can be written to {folder}", step)
     if not os.access(nearest, os.W_OK | os.X_OK):
         return failed(f"no permission to write to {nearest}", step)
-    seen = os.lstat(nearest)
-    if nearest == folder and stat.S_ISLNK(seen.st_mode):
-        seen = os.stat(nearest)
-    if nearest == folder and seen.st_uid != os.getuid():
-        return warn(f"{folder} belongs to user {seen.st_uid}, who can change your runs", step)
-    if nearest == folder and seen.st_mode & 0o022:
+    status = os.lstat(nearest)
+    if nearest == folder and stat.S_ISLNK(status.st_mode):
+        status = os.stat(nearest)
+    if nearest == folder and status.st_uid != os.getuid():
+        return warn(f"{folder} belongs to user {status.st_uid}, who can change your runs", step)
+    if nearest == folder and status.st_mode & 0o022:
         return warn(
-            f"other users can write to {folder} (mode {stat.S_IMODE(seen.st_mode):o})",
+            f"other users can write to {folder} (mode {stat.S_IMODE(status.st_mode):o})",
             f"chmod 700 {folder}",
         )
     return passed(f"{folder}" if nearest == folder else f"{folder}; the first run creates it")

@@ -328,8 +328,8 @@ def _end_orphans(run_dir: Path) -> str:
     """
     run = run_dir.name
     name = store.short_id(run)
-    left = processes.names_left(run)
-    if not left:
+    remaining = processes.names_left(run)
+    if not remaining:
         return f"{name} is lost; none of its processes is left"
     if os.lstat(run_dir).st_uid != os.geteuid():
         raise UsageError(
@@ -339,4 +339,4 @@ def _end_orphans(run_dir: Path) -> str:
     stubborn = processes.end_marked(run)
     if stubborn:
         raise ScenarioError(f"could not end {', '.join(map(show, stubborn))}")
-    return f"{name} is lost; ended its remaining processes: {', '.join(map(show, left))}"
+    return f"{name} is lost; ended its remaining processes: {', '.join(map(show, remaining))}"

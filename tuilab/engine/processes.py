@@ -311,11 +311,11 @@ def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
 def _kill_marked(run: str, deadline: float, is_spared: Callable[[int], bool]) -> None:
     previous: list[tuple[int, int]] = []
     while time.monotonic() < deadline:
-        left = [(pid, start) for pid, start in _left_of(run) if not is_spared(pid)]
-        if not left:
+        remaining = [(pid, start) for pid, start in _left_of(run) if not is_spared(pid)]
+        if not remaining:
             break
-        if left != previous:  # new ones: on a busy machine, we seldom run while they do
-            previous, unchanged_since = left, time.monotonic()
+        if remaining != previous:  # new ones: on a busy machine, we seldom run while they do
+            previous, unchanged_since = remaining, time.monotonic()
         elif time.monotonic() > unchanged_since + PATIENCE_S:
             break
         for pid, start in _suspend_marked(

@@ -358,12 +358,12 @@ class Supervisor:
         Some of `printed` may have ended already, because nobody reads their output any more.
         Returns the names of processes that could not be ended.
         """
-        left = processes.living({*spare, *self._children.children, *self._given_up})
-        ended = [process.name for process in printed if process.pid not in left]
-        if (left or ended) and not self._stop:
-            names = [*(processes.name_of(pid) for pid in left[:20]), *ended[:20]]
+        remaining = processes.living({*spare, *self._children.children, *self._given_up})
+        ended = [process.name for process in printed if process.pid not in remaining]
+        if (remaining or ended) and not self._stop:
+            names = [*(processes.name_of(pid) for pid in remaining[:20]), *ended[:20]]
             self.journal.append(
-                events.LeftoversEnded(processes=names, count=len(left) + len(ended))
+                events.LeftoversEnded(processes=names, count=len(remaining) + len(ended))
             )
         return self._end(spare)
 
@@ -383,10 +383,10 @@ class Supervisor:
                 INTERRUPT_S, self._children.children, {*spare, *self._given_up}, tend
             )
         processes.end_descendants(GRACE_S, {*spare, *self._given_up}, tend, tell)
-        left = processes.living(spare)
-        if not left:
+        remaining = processes.living(spare)
+        if not remaining:
             return []
-        self._given_up |= set(left)
+        self._given_up |= set(remaining)
         return processes.names_of(lambda: processes.living(spare))
 
     def _tell(self, words: str) -> None:

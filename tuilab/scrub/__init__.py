@@ -74,8 +74,8 @@ def _shorten_home(match: re.Match[str]) -> str:
 
 def _begins_path(text: str, position: int) -> bool:
     """Return whether a path begins here: `/root` in `-I/root`, but not in `/mnt/root`."""
-    before = _PATH_END.split(text[max(position - _LONGEST_PATH, 0) : position])[-1]
-    return "/" not in before or before == "//"
+    path_start = _PATH_END.split(text[max(position - _LONGEST_PATH, 0) : position])[-1]
+    return "/" not in path_start or path_start == "//"
 
 
 # ---- the record of a run
