@@ -1,6 +1,7 @@
-"""What happens when the screens close: a sentence for runs that continue, and the exit code.
+"""Finish after the screens have closed: print which runs continue, and find the exit code.
 
-Where nothing can continue without the screens, it is stopped first, so that its record has an end.
+If the screens are the main process of a container, no run can continue without them. Then the runs
+are stopped first, so that their records have an end.
 """
 
 import contextlib
@@ -19,11 +20,11 @@ from tuilab.text.display import is_utf8_terminal, plural
 from tuilab.tui.state.session import Session
 from tuilab.tui.terminal.guardian import open_again
 
-_PATIENCE_S = 8.0  # less than `docker stop` gives
+_PATIENCE_S = 8.0  # shorter than the 10 s after which `docker stop` kills
 
 
 def say_goodbye(desk: Session) -> None:
-    """Print which runs continue; a terminal that takes nothing does not hold us."""
+    """Print which runs continue. If the terminal accepts no output, do not wait for it."""
     words = farewell(desk)
     if words:
         with contextlib.suppress(OSError):
@@ -34,7 +35,10 @@ def say_goodbye(desk: Session) -> None:
 
 
 def farewell(desk: Session) -> str:
-    """Return how many runs continue of those that were started or watched here, and the command that shows them."""
+    """Return how many runs continue, and the command that shows them; empty if none does.
+
+    Only runs that were started or watched here count. A running calibration counts as a run.
+    """
     names = dict.fromkeys([*desk.started, *desk.watched])
     runs = [name for name in names if desk.is_going_on(desk.root / name)]
     count = len(runs)
@@ -65,12 +69,12 @@ def code_of_first(desk: Session, code_of: Callable[[RunSummary, str], int]) -> i
 
 
 def stop_all(desk: Session) -> None:
-    """Stop cleanly what was started here, queued runs first."""
+    """Stop the calibration and the runs that were started here cleanly, queued runs first."""
     deadline = time.monotonic() + _PATIENCE_S
     if desk.calibration:
         desk.calibration.stop()
     for entry in reversed(desk.going_on()):
-        with contextlib.suppress(TuilabError):  # it has just ended
+        with contextlib.suppress(TuilabError):  # the run has just ended
             launch.stop(desk.root / entry.run)
     while time.monotonic() < deadline and (
         desk.is_running() or (desk.calibration and desk.calibration.is_running)

@@ -1,4 +1,7 @@
-"""What screens and the palette ask of the app, so that they need not know the app that opens them."""
+"""The part of the app that the screens and the palette use.
+
+With it, they need not know the app itself, which opens them.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Navigator(Protocol):
-    """The app, as a screen knows it."""
+    """The app as a screen sees it."""
 
     desk: Session
 

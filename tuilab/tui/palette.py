@@ -1,4 +1,4 @@
-"""What the command palette offers: every screen and the command of every key by its name, and every scenario."""
+"""The command palette: finds screens, the commands of keys, themes and scenarios by name."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -51,21 +51,28 @@ _WHERE = {
     "code": "in code",
     "printed text": "in Doctor, Advise and Calibrate",
 }
-_DOORS = {"history": "h", "queue": "Q"}  # the keys to them, from everywhere
+_DOORS = {"history": "h", "queue": "Q"}  # the keys that open these screens from everywhere
 _ON_THE_COMMAND_LINE = ("export", "verify")  # subcommands that no screen offers
 _ORDER = [*(key.action for keys in KEYS.values() for key in keys), *(key.action for key in BY_NAME)]
 
 
 class Commands(Provider):
-    """One provider for both, because Textual asks several in an order that differs from start to start."""
+    """Offers keys, themes and scenarios.
+
+    They share one provider, because Textual asks several providers in an order that differs from
+    start to start.
+    """
 
     async def startup(self) -> None:
-        """Read the catalogue when the palette is opened."""
+        """Read the catalogue when the user opens the palette."""
         self._has_acted = False
         self._usable = [scenario for scenario in self._lab.desk.scenarios if not scenario.error]
 
     async def discover(self) -> Hits:
-        """Offer the keys of the open screen, then those that work everywhere; and one scenario, so that one knows of them."""
+        """Offer one scenario, then the keys of the open screen, then those that work everywhere.
+
+        The scenario shows the user that the palette finds scenarios as well.
+        """
         last = self._lab.desk.settings.scenario
         for scenario in [
             candidate for candidate in self._usable if candidate.id == last
@@ -117,16 +124,19 @@ class Commands(Provider):
             for verb, act in self._verbs:
                 name, title = f"{verb} {show(scenario.id, 60)}", show(scenario.title, 200)
                 score = _score(words, name)
-                if (
-                    verb == "open"
-                ):  # found by its text it is opened, and not run: nobody has named it
+                # If only the topic or the title matches, the palette does not offer to run the
+                # scenario, because the user has not named it.
+                if verb == "open":
                     score = score or _score(words, f"{name} {scenario.topic} {title}") / 4
                 if score:
                     entry = Content.assemble(_marked(words, name), "  ", (title, "dim"))
                     yield Hit(score, entry, self._guarded(partial(act, scenario)), name)
 
     def _elsewhere(self, words: Sequence[str]) -> Iterator[Hit]:
-        """Tell where a command is that this screen has not, or the command line that does it."""
+        """Yield the matching commands that are not offered here, which do nothing.
+
+        Each entry names the screen and the key of the command, or its command line.
+        """
         words_here = {key.word for key, _ in self.commands()}
         uses = {
             name: where
@@ -147,16 +157,18 @@ class Commands(Provider):
                 )
 
     def commands(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
-        """Yield the keys that may be used where the user is, each with what it does; and what has a name alone."""
+        """Yield the keys that may be used where the user is, each with its command.
+
+        The screens of `BY_NAME`, which have a name but no key, are yielded as well.
+        """
         places: list[str] = getattr(self.screen, "places", list)()
         all_keys = [
             key for place in (*places, "everywhere") for key in reversed(KEYS[place]) if key.action
         ]
         taken = {key.key for place in places for key in KEYS[place] if key.action}
         own_actions = {key.action for place in places for key in KEYS[place]}
-        usable = [
-            key for key in all_keys if key.action in own_actions or key.key not in taken
-        ]  # such a key does something else here
+        # If a place here uses a key of `everywhere` for another action, that key is left out.
+        usable = [key for key in all_keys if key.action in own_actions or key.key not in taken]
         keys = {key.action: _named(key) for key in usable}
         keys |= {key.action: key for key in BY_NAME if key.action not in keys}
         is_read_only = self._lab.desk.is_read_only
@@ -179,15 +191,16 @@ class Commands(Provider):
 
     @property
     def _verbs(self) -> list[tuple[str, Callable[[Scenario], None]]]:
-        """What may be done with a scenario."""
+        """What the user may do with a scenario: the word for it, and the function that does it."""
         run = [] if self._lab.desk.is_read_only else [("run", self._run)]
         return [("open", self._open), *run]
 
     def _guarded(self, act: Callable[[], object]) -> Callable[[], object]:
-        """Return a command that acts once, and only while the screen is active that the palette was opened on.
+        """Return a command that acts only once, and only if the user is still on the same screen.
 
-        Textual runs a command after it has closed the palette. A second click may have chosen a command by then, and
-        other input may have opened another screen.
+        Textual runs a command after it has closed the palette. By then, a second click may have
+        chosen a command, or other input may have opened another screen than the one on which the
+        palette was opened.
         """
 
         def run() -> object:
@@ -199,7 +212,7 @@ class Commands(Provider):
         return run
 
     async def _press(self, key: str) -> None:
-        """Do what a key does that is only told here."""
+        """Press a key whose entry in `keys.py` has no action, because Textual binds the key."""
         await self.app.run_action(f"press({key!r})", self.app)
 
     async def _do(self, action: str) -> None:
@@ -210,7 +223,7 @@ class Commands(Provider):
         return cast(Navigator, self.app)
 
     def _run(self, scenario: Scenario) -> None:
-        from tuilab.engine import launch  # what only runs need
+        from tuilab.engine import launch  # imported here: only runs need it
 
         try:
             order = launch.order(scenario, {}, root=self._lab.desk.root)
@@ -225,7 +238,11 @@ class Commands(Provider):
 
 @cache
 def _elsewhere(is_read_only: bool) -> dict[str, str]:
-    """Return, by the word of each key, where that key is: of keys of several places those of the first."""
+    """Return where each key is, by its word.
+
+    If different keys have the same word, the key of the first place counts, with all places where
+    that key has the word.
+    """
     found: dict[str, list[tuple[str, str]]] = {}
     for place in _WHERE:
         for key in KEYS[place]:
@@ -246,13 +263,16 @@ def _where(uses: Sequence[tuple[str, str]]) -> str:
 
 
 def _named(key: Key) -> Key:
-    """Return a key with its word, where it opens a screen that has a name."""
+    """Return a key. If it has no word and opens a named screen, the name becomes its word."""
     names = (named.word for named in BY_NAME if named.action == key.action)
     return key if key.word else key._replace(word=next(names, ""))
 
 
 def _score(words: Sequence[str], text: str) -> float:
-    """Return how well all words stand in a text, as words of it or as their beginnings: 1 at best, 0 where one is missing."""
+    """Return how well a text matches all words: 1 at best, 0 if one word is missing.
+
+    A word counts if it is a word of the text, and less if it is only the beginning of one.
+    """
     scores = [fit(word, text.lower()) for word in words]
     if not scores or any(how not in (WHOLE, BEGINNING) for how in scores):
         return 0.0
@@ -260,7 +280,7 @@ def _score(words: Sequence[str], text: str) -> float:
 
 
 def _marked(words: Sequence[str], text: str) -> Content:
-    """Return a text with the words that were looked for."""
+    """Return a text in which the searched words are bold and underlined."""
     content = Content(text)
     for word in words:
         match = re.search(rf"(?<![^\W_]){re.escape(word)}", text.lower())
@@ -271,4 +291,4 @@ def _marked(words: Sequence[str], text: str) -> Content:
 
 
 def _do_nothing() -> None:
-    """There is nothing to be done."""
+    """Do nothing: the entry is there only to be read."""

@@ -1,4 +1,7 @@
-"""The Box screen: the load of this machine as it changes, and who uses each GPU; keys lead to the facts and the checks."""
+"""The Box screen: the current load of this machine, and who uses each GPU.
+
+Its keys lead to the facts about the machine and to the checks.
+"""
 
 import os
 from collections.abc import Mapping
@@ -22,13 +25,13 @@ _PERIOD_S = 1.0
 
 
 class BoxPage(Page):
-    """Gauges that are read while the screen is visible."""
+    """Shows gauges, which are read only while the screen is visible."""
 
     PLACE = "box"
     BINDINGS = bindings("box")
 
     class GpusAnswered(Message):
-        """The process that asks the GPUs has an answer, or a reason why there is none."""
+        """There is an answer about the GPUs, or a text with the reason why there is none."""
 
         def __init__(self, answer: Mapping[str, Any] | str) -> None:
             super().__init__()
@@ -44,7 +47,7 @@ class BoxPage(Page):
 
     def on_mount(self) -> None:
         self.gauges.focus()
-        psutil.cpu_percent(percpu=True)  # the first reading is only where the next one begins
+        psutil.cpu_percent(percpu=True)  # this only starts the period that the next call measures
         self.set_interval(_PERIOD_S, self._measure)
         self.heading.show(
             Content.assemble(("tuilab", "bold"), "  box  ", to_content(os.uname().nodename, 100))
@@ -96,7 +99,7 @@ class BoxPage(Page):
 
     @work(thread=True, group="live")
     def _listen(self, apart: NvmlProcess) -> None:
-        """Pass on what the GPUs answer, until the screen closes or no answer can come any more."""
+        """Post the answers about GPUs until the screen closes or no further answer can come."""
         worker = get_current_worker()
         while not worker.is_cancelled:
             answer = apart.next()
@@ -116,10 +119,10 @@ class BoxPage(Page):
 
 
 def _swap() -> tuple[int, int]:
-    """Return the bytes of swap that there are, and those in use."""
+    """Return the bytes of swap in all and in use; both 0 if they are not known."""
     try:
         swap = psutil.swap_memory()
-    except (OSError, RuntimeError, ValueError):  # a /proc that does not say
+    except (OSError, RuntimeError, ValueError):  # /proc does not have the values
         return 0, 0
     return swap.total, swap.used
 

@@ -1,4 +1,4 @@
-"""The pages that run a subcommand of tuilab and show what it prints: Doctor, Advise and Calibrate."""
+"""The pages that run a subcommand and show what it prints: Doctor, Advise and Calibrate."""
 
 import shlex
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _DEVICES = {"cpu": "this machine", "cuda": "the GPU with the most free memory"}
 
 
 class Printout(SearchedLines):
-    """What a subcommand has printed, in the colours of the theme."""
+    """Shows what a subcommand has printed, in the colours of the theme."""
 
     PLACE: ClassVar[str] = "printed text"
     DEFAULT_CSS = """
@@ -60,7 +60,7 @@ class Printout(SearchedLines):
 class CommandPage(Page):
     """Runs its subcommand when it opens; `r` runs it again, and `s` stops it."""
 
-    WORDS: ClassVar[tuple[str, ...]]  # the subcommand that it opens with
+    WORDS: ClassVar[tuple[str, ...]]  # the subcommand that the page opens with
 
     def __init__(self, words: Sequence[str] = ()) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class CommandPage(Page):
         self.begin()
 
     def begin(self) -> None:
-        """Show what the page opens with."""
+        """Run the subcommand that the page opens with."""
         self.run_words(self._words)
 
     def on_unmount(self) -> None:
@@ -95,7 +95,7 @@ class CommandPage(Page):
 
     @property
     def is_reading(self) -> bool:
-        """Whether a subcommand that ends by itself has not been shown to its end."""
+        """Whether the end of the subcommand is still to be shown. A calibration does not count."""
         return not self._is_end_shown and self._subcommand is not self.desk.calibration
 
     @property
@@ -125,7 +125,7 @@ class CommandPage(Page):
         return self._subcommand
 
     def _show(self, subcommand: Subcommand) -> None:
-        """Show a subcommand from now on."""
+        """Show the output of this subcommand from now on."""
         self._subcommand = subcommand
         self._is_end_shown = False
         self.printout.show("", from_top=True)
@@ -137,9 +137,8 @@ class CommandPage(Page):
         subcommand = self._subcommand
         if subcommand is None:
             return
-        is_running = (
-            subcommand.is_running
-        )  # asked before reading: what is printed last is then not missed
+        # Asked before the read: otherwise the last output could be missed.
+        is_running = subcommand.is_running
         self.printout.show(subcommand.read())
         if is_running:
             state, style = self.state_words(subcommand), "$text-accent"
@@ -165,7 +164,7 @@ class CommandPage(Page):
         self.keybar.note(to_content(event.words, 80, "$text-accent"))
 
     def action_show_output(self, words: str = "") -> None:
-        """Show what a subcommand prints; without words, what the same one prints now."""
+        """Run a subcommand and show what it prints; without words, run the same one again."""
         if self.has_running_command:
             self.lab.tell(f"tuilab {self._words[0]} is still running; s stops it", is_problem=False)
         else:
@@ -188,7 +187,7 @@ class CommandPage(Page):
 
 
 class DoctorPage(CommandPage):
-    """What needs attention on this machine."""
+    """Shows what needs attention on this machine."""
 
     PLACE = "doctor"
     WORDS = ("doctor",)
@@ -196,7 +195,7 @@ class DoctorPage(CommandPage):
 
 
 class AdvisePage(CommandPage):
-    """The settings that were fastest on this machine."""
+    """Shows the settings that were fastest on this machine."""
 
     PLACE = "advise"
     WORDS = ("advise",)
@@ -204,7 +203,7 @@ class AdvisePage(CommandPage):
 
 
 class CalibratePage(CommandPage):
-    """The latest calibrations; enter measures, which continues if the user leaves."""
+    """Shows the latest calibrations. `enter` starts one, which continues if the user leaves."""
 
     PLACE = "calibrate"
     WORDS = ("calibrate", "--show")
@@ -213,7 +212,7 @@ class CalibratePage(CommandPage):
     def begin(self) -> None:
         calibration = self.desk.calibration
         if calibration and calibration.is_running:
-            self._words = calibration.words[:-2]  # without --root
+            self._words = calibration.words[:-2]  # without --root and its folder
             self._show(calibration)
         else:
             super().begin()
@@ -235,7 +234,7 @@ class CalibratePage(CommandPage):
 
     @work(group="question")
     async def action_start(self, device: str) -> None:
-        """Calibrate a device, after a question."""
+        """Calibrate a device if the user confirms it."""
         if self._is_calibrating:
             self.lab.tell("a calibration is running; s stops it", is_problem=False)
             return
@@ -256,7 +255,7 @@ class CalibratePage(CommandPage):
             self._look()
 
     def _disturbed(self) -> str:
-        """Return which runs and the calibration would spoil each other's times."""
+        """Return a warning if runs are being timed: they and a calibration disturb each other."""
         count = len(queue.running(self.desk.root))
         if not count:
             return ""
@@ -265,7 +264,7 @@ class CalibratePage(CommandPage):
 
     @work(group="question")
     async def action_cancel(self) -> None:
-        """Stop the calibration, after a question."""
+        """Stop the calibration if the user confirms it."""
         calibration = self.desk.calibration
         if calibration is None or not calibration.is_running:
             self.lab.tell("no calibration is running", is_problem=False)

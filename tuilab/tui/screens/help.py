@@ -1,4 +1,4 @@
-"""The Help screen: the keys that work here, what the marks mean, and the command line that does the same."""
+"""The Help screen: the keys that work here, the marks, and the equivalent command line."""
 
 from collections.abc import Sequence
 
@@ -106,12 +106,15 @@ class HelpPage(Page):
         return self._below.command() if self._below else "tuilab --help"
 
     def _of(self, place: str, places: Sequence[str]) -> list[Key]:
-        """Return the keys of a place that may be used; `places` are that one and those around it."""
+        """Return the keys of a place; in read-only mode, without those that change something.
+
+        `places` are the place itself and the places around it.
+        """
         return [key for key in KEYS[place] if not (self.desk.is_read_only and changes(key, places))]
 
     @property
     def _below(self) -> Page | None:
-        """The screen that help was asked for on."""
+        """The page on which the user opened the help; None if it was on another kind of screen."""
         screens = self.app.screen_stack
         below = screens[screens.index(self) - 1] if self in screens[1:] else None
         return below if isinstance(below, Page) else None

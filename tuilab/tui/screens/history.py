@@ -1,7 +1,7 @@
-"""The History screen: every run of this box as a table; open, compare, stop and delete them.
+"""The History screen: every run on this machine in a table, to open, compare, stop and delete.
 
-What is read is a matter of `HistoryReader`, what is shown of `RunList`, `count` and `rundetails`, and how runs are deleted of
-`deletion`.
+`HistoryReader` reads the runs. `RunList`, `run_count` and `rundetails` show them. `deletion`
+deletes them.
 """
 
 import shlex
@@ -30,12 +30,15 @@ from tuilab.tui.widgets.history.rundetails import details
 from tuilab.tui.widgets.history.runlist import RunList
 from tuilab.tui.widgets.info_line import InfoLine
 
-_POLL_S = 1.5  # while a run goes on
-_CLOCK_S = 60.0  # the words of the past age
+_POLL_S = 1.5  # between two checks whether runs came, went or changed
+_CLOCK_S = 60.0  # between two updates of the ages of runs, such as "3 min ago"
 
 
 class HistoryPage(Page):
-    """The names of the runs are there at once; what happened in them comes as it is read, the visible ones first."""
+    """Lists the names of the runs at once, and adds the rest of each run when it has been read.
+
+    The visible runs are read first.
+    """
 
     PLACE = "history"
     BINDINGS = bindings("history")
@@ -48,7 +51,7 @@ class HistoryPage(Page):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (18, "-plain"), (32, "-tall")]
 
     class Deletable(Message):
-        """Runs that the user wants to delete, and that may be."""
+        """The user wants to delete these runs, and they may be deleted."""
 
         def __init__(self, entries: list[RunEntry]) -> None:
             super().__init__()
@@ -62,7 +65,7 @@ class HistoryPage(Page):
 
     @property
     def is_reading(self) -> bool:
-        """Whether something of the runs is still being read."""
+        """Whether runs are still being read."""
         return self._reader.is_reading
 
     @property
@@ -92,7 +95,7 @@ class HistoryPage(Page):
         self._reader.save()
 
     def command(self) -> str:
-        """Return what shows the run on the command line, or compares the marked ones."""
+        """Return the command line that shows the run at the cursor or compares the marked runs."""
         entry = self.runs.chosen
         words = ["tuilab", "runs"]
         if len(self.runs.marked) > 1:
@@ -113,7 +116,7 @@ class HistoryPage(Page):
             self.warning.show(to_content(self._warning(), 600, "$text-error"))
 
     def _warning(self) -> str:
-        """Return what is told while runs go on here, and their disk is full."""
+        """Return a warning if runs are running here and their disk is full; else an empty text."""
         return (
             disk_room.describe_room(self.desk.root)
             if self._reader.is_any_recorded() and self._disk.is_full()
@@ -127,7 +130,10 @@ class HistoryPage(Page):
         self._reader.read_more(lambda: self.runs.in_view, is_new_list=True)
 
     def on_history_reader_read(self, message: HistoryReader.Read) -> None:
-        """Take in what was learnt; the whole list is gone through only where a filter may see it differently."""
+        """Show the entries that were read.
+
+        The whole list is laid out again only with a filter, which may match other runs now.
+        """
         changed = self._reader.take(message.entries)
         if self.filter.value:
             self._show()
@@ -199,7 +205,11 @@ class HistoryPage(Page):
         self._show()
 
     def action_compare(self) -> None:
-        """Compare the marked runs, a single one with the run at the cursor; without marks, that run with its reference."""
+        """Compare the marked runs.
+
+        A single marked run is compared with the run at the cursor. If that is the same run, or
+        no run is marked, the run is compared with its reference.
+        """
         runs = dict.fromkeys(self.runs.marked)
         if len(runs) < 2 and self.runs.chosen:
             runs[self.runs.chosen.run] = None
@@ -221,7 +231,7 @@ class HistoryPage(Page):
             self.lab.open_run(self.desk.root / entry.run, is_replay=True)
 
     def action_step_out(self) -> None:
-        """Show all runs again, else out of the screen."""
+        """Clear the filter. Without a filter, leave the screen."""
         if not self.filter.clear():
             self.lab.action_step_back()
 
@@ -231,7 +241,7 @@ class HistoryPage(Page):
 
     @work(thread=True, group="deletable")
     def _look_whether_deletable(self, chosen: list[RunEntry]) -> None:
-        """Say why one of them must not be deleted, or that all may."""
+        """Show why one of the runs must not be deleted; if all may be deleted, post `Deletable`."""
         if why := deletion.why_not(self.desk.root, chosen):
             self.app.call_from_thread(self.say_done, why, is_problem=True)
         else:
@@ -245,14 +255,14 @@ class HistoryPage(Page):
             )
 
     def action_stop(self) -> None:
-        """Ask whether the run is to stop; one that is stopping, whether at once."""
+        """Ask whether to stop the run; if it is stopping already, ask whether to kill it."""
         if entry := self.runs.chosen:
             self.stop(
                 self.desk.root / entry.run, f"{entry.name} {store.short_id(entry.run)}", entry.state
             )
 
     def action_pin(self) -> None:
-        """Make the run the baseline of its scenario, or a baseline no more."""
+        """Make the run the baseline of its scenario; if it is a baseline, remove the tag."""
         if entry := self.runs.chosen:
             is_pinned = representative.TAG in self._reader.notes_of(entry.run).tags
             self.do(
@@ -263,14 +273,17 @@ class HistoryPage(Page):
             )
 
     def action_order(self) -> None:
-        """Have the runs in another order, the first of which is what one looks for."""
+        """Sort the runs by the next order, and move the cursor to the first run.
+
+        A user who sorts the runs wants to see the first one.
+        """
         self._order = ordering.next_order(self._order)
         self._show()
         self.runs.move(-len(self._reader.entries))
 
     @work(group="question")
     async def action_write(self, what: str) -> None:
-        """Write a note or tags onto the marked runs, or this one."""
+        """Write a note or tags onto the marked runs; without marks, onto the run at the cursor."""
         entries = self.runs.acted_on
         line = (
             await self.app.push_screen_wait(note_line.line_for(what, entries, self._reader))
@@ -285,7 +298,7 @@ class HistoryPage(Page):
             )
 
     def say_done(self, said: str, *, is_problem: bool) -> None:
-        """Say what came of something that was done, and look what it did to the runs."""
+        """Show the result of an action, and list the runs again, which it may have changed."""
         super().say_done(said, is_problem=is_problem)
         if self.is_attached:
             self._reader.look()

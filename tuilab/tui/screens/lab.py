@@ -1,7 +1,7 @@
 """The Lab screen: choose a scenario, read its lesson, fill in its form, run it.
 
-What stands on it is a matter of `Columns`, what its forms hold of `Drafts`, how runs are started of `Starter`, and what is read
-of them meanwhile of `BackgroundReader`.
+`Columns` lays out the widgets, `Drafts` keeps the values of the forms, and `Starter` starts the
+runs. Meanwhile `BackgroundReader` reads the runs, the scenario files and the GPUs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from tuilab.runs.entry import RunEntry
 
 _LOOK_AGAIN_S = 2.0
-_READING_S = 0.5  # a user who stays longer is reading
+_READING_S = 0.5  # a user who stays longer than this is reading the lesson
 _HINT = "First time here?  ↑ ↓ choose a lesson · enter runs it · ? shows the keys"
 _HINT_READ_ONLY = "↑ ↓ choose a lesson · h shows all runs · b this machine · nothing can be changed"
 
 
 class LabPage(Page):
-    """The catalogue on the left, what belongs to the chosen scenario on the right."""
+    """Shows the catalogue on the left, and the chosen scenario or topic on the right."""
 
     PLACE = "lab"
     BINDINGS = bindings("lab")
@@ -63,9 +63,9 @@ class LabPage(Page):
     def __init__(self) -> None:
         super().__init__()
         self._drafts = Drafts()
-        self._live_runs: Sequence[RunEntry] = ()  # running and queued runs, whoever started them
+        self._live_runs: Sequence[RunEntry] = ()  # all running and queued runs, not only the user's
         self._is_queue_paused = False
-        self._visited = 0  # how many of them the user has opened
+        self._visited = 0  # how many times `action_attach` has opened a live run
 
     def compose_body(self) -> ComposeResult:
         if not self.desk.settings.has_seen_hint:
@@ -100,21 +100,21 @@ class LabPage(Page):
 
     @property
     def _past(self) -> list[PastRun]:
-        """The past runs of the scenario under the cursor, as far as they were read."""
+        """The past runs of the scenario at the cursor that have been read so far."""
         return (self._reader.past(self.scenario) if self.scenario else None) or []
 
     @property
     def scenario(self) -> Scenario | None:
-        """The scenario under the cursor; None on a topic."""
+        """The scenario at the cursor; None on a topic."""
         return self.columns.scenario
 
     @property
     def draft(self) -> Draft | None:
-        """What the form of the scenario under the cursor holds."""
+        """The form of the scenario at the cursor; None on a topic."""
         return self._drafts.of(self.scenario) if self.scenario else None
 
     def _show_chosen(self) -> None:
-        """Show what is under the cursor, and read about it."""
+        """Show the scenario or the topic at the cursor; for a scenario, read its past runs."""
         if draft := self.draft:
             self.desk.settings.scenario = draft.scenario.id
             self._reader.look_at(draft.scenario)
@@ -122,7 +122,7 @@ class LabPage(Page):
         self.show_command()
 
     def show_command(self) -> None:
-        """Show the command line that does the same, or what is wrong with the form."""
+        """Show the command line that does the same as the form, or which fields are wrong."""
         self._bench.show_command(self._drafts.what_is_wrong(self.draft) or self.command())
 
     def command(self) -> str:
@@ -142,20 +142,20 @@ class LabPage(Page):
         return [*places[:-1], "running runs", *places[-1:]] if self._live_runs else places
 
     def action_go(self, how: str, *values: str) -> None:
-        """Go elsewhere on the screen: one of the ways that `Columns` knows."""
+        """Move to another part of the screen: call the method of `Columns` that `how` names."""
         getattr(self.columns, how)(*values)
 
     def action_run(self) -> None:
-        """Run what is chosen."""
+        """Run the scenario or the topic at the cursor."""
         self._starter.start(self.draft, self.command())
 
     def action_open(self) -> None:
-        """Open the past run that the user is on."""
+        """Open the past run at the cursor."""
         if run_dir := self._bench.chosen_run:
             self.lab.open_run(run_dir)
 
     def action_attach(self) -> None:
-        """Go to a run that goes on; asked again, to the next of them."""
+        """Open a running or queued run; each further call opens the next one."""
         if not self._live_runs:
             self.lab.tell("no run is running or queued", is_problem=False)
             return
@@ -164,8 +164,8 @@ class LabPage(Page):
         self.lab.open_run(self.desk.root / entry.run)
 
     def action_next_lesson(self) -> None:
-        """Go to the first lesson that was not done."""
-        from tuilab.runs import lesson_score  # the first picture does not wait for what reads it
+        """Go to the first lesson that the user has not done, and show the score."""
+        from tuilab.runs import lesson_score  # imported here: the first frame does not need it
 
         learned = lesson_score.read()
         upcoming = lesson_score.upcoming(self.desk.scenarios, learned)
@@ -176,7 +176,7 @@ class LabPage(Page):
         self.lab.tell(lesson_score.describe_score(self.desk.scenarios, learned), is_problem=False)
 
     def action_show_all(self) -> None:
-        """Show the lesson in the pager; the whole file, where its code is open."""
+        """Show the lesson in the pager; if the code is open, show the whole file."""
         if self.scenario:
             self.show_in_pager(self._bench.text_of(self.scenario), self.scenario.path)
 
@@ -191,7 +191,10 @@ class LabPage(Page):
             self.compare_with_reference(run_dir)
 
     def action_edit(self) -> None:
-        """Open the file of the scenario, where it is broken or what is open of it begins; then read it again."""
+        """Open the file of the scenario at its error, or else at its start; then read it again.
+
+        For a command of the user, open its script.
+        """
         if self.scenario is None:
             self.lab.tell("choose a scenario to edit its file", is_problem=False)
         elif isinstance(self.scenario, OwnCommand) and not self.scenario.script:
@@ -208,10 +211,9 @@ class LabPage(Page):
             self.show_command()
 
     def fill(self, scenario: str, values: Mapping[str, Value], *, is_quick: bool = False) -> None:
-        """Show the form of a scenario with the values of a run, or as many of them as it still has."""
-        self.columns.replace_scenarios(
-            self.desk.listed
-        )  # among them may be one that its run has brought
+        """Show the form of a scenario with the values of a run, for parameters that still exist."""
+        # When a run was opened, its scenario may have been added to the list.
+        self.columns.replace_scenarios(self.desk.listed)
         if not self._catalogue.go_to(scenario) or (draft := self.draft) is None:
             self.lab.tell(f"there is no scenario {show(scenario, 60)} here")
             return
@@ -221,7 +223,7 @@ class LabPage(Page):
         self.columns.show_part("form")
 
     def go_to_command(self, scenario: Scenario | None) -> None:
-        """Have the cursor on a command of the user's that the screens were opened for."""
+        """If the screens were opened for a command of the user, move the cursor to it."""
         if isinstance(scenario, OwnCommand):
             self.columns.replace_scenarios(self.desk.listed)
             self._catalogue.go_to(scenario.path)
@@ -234,23 +236,26 @@ class LabPage(Page):
     @on(PickList.Chosen)
     @on(Input.Submitted)
     async def _do_it(self) -> None:
-        """What `enter` does."""
+        """Do what `enter` does here: open the past run at the cursor, or run what is chosen."""
         await self.run_action("open" if self._bench.is_among_runs else "run")
 
     def on_workbench_opened(self, event: Workbench.Opened) -> None:
         self.columns.show_part(event.part)
 
     def on_descendant_focus(self) -> None:
-        self._show_running()  # a key that would be typed is not offered
-        self.show_keys()  # once more: what had the focus before has been told
+        self._show_running()  # in a text field, the line does not offer `a`, which would be typed
+        # `Page` shows the keys when `focused` changes. Show them again now: `places` asks widgets
+        # for `has_focus`, which changes only when they handle their Blur and Focus events.
+        self.show_keys()
 
     def on_form_changed(self) -> None:
         self.show_command()
 
     def _look_again(self) -> None:
-        """Look around while something runs, and when runs came or went; else nothing is read.
+        """Look around if runs are running or queued, or if runs came or went; else read no run.
 
-        Behind another screen there is nobody to tell how a run goes on, only something to prepare when it is over.
+        Behind another screen, nobody sees the progress of runs. Then the page does not follow
+        them. It looks around again when all have ended, to prepare the next run (`make_ready`).
         """
         if not self.is_current:
             return
@@ -263,16 +268,17 @@ class LabPage(Page):
         return any(self.desk.is_going_on(self.desk.root / entry.run) for entry in self._live_runs)
 
     def look_at_files(self) -> None:
-        """Read the scenarios again whose files have changed."""
+        """Read the scenarios again if their files have changed."""
         self._reader.look_at_files()
 
     def _look_around(self) -> None:
         self._reader.look_around(self.scenario)
 
     def make_ready(self) -> None:
-        """Have a process ready by the time that the lesson is read, and what will show the run.
+        """While the user reads, prepare a process for the next run and load the Run screen.
 
-        Who only looks at a run, with this screen behind it, starts nothing: to load torch for him would take a core of the box.
+        If the user only watches a run, with this screen behind it, nothing is prepared: to load
+        torch would take a core of the machine.
         """
         is_wanted = self.is_seen or self.desk.started
         if (
@@ -294,7 +300,7 @@ class LabPage(Page):
         self._bench.show_gpus(event.gpus)
 
     def on_background_reader_files_changed(self) -> None:
-        """Show what the files say now; what was typed into forms stays."""
+        """Show the scenarios as the files define them now. Values typed into forms stay."""
         self.columns.replace_scenarios(self.desk.listed)
         self._show_chosen()
 
@@ -332,7 +338,10 @@ class LabPage(Page):
 
 
 def _running_words(runs: "Sequence[RunEntry]", *, is_paused: bool) -> Content:
-    """Return how many runs are running and queued, and their names; queued runs do not start while the queue is paused."""
+    """Return how many runs are running and queued, and their names.
+
+    If the queue is paused, queued runs do not start, and the text says so.
+    """
     queued = sum(run.state == RunState.QUEUED for run in runs)
     running = len(runs) - queued
     counts = []
@@ -354,7 +363,10 @@ def _running_words(runs: "Sequence[RunEntry]", *, is_paused: bool) -> Content:
 
 
 def _load_what_shows_runs() -> None:
-    """What is not loaded before a run begins takes a core from what it measures."""
+    """Load the Run screen and scipy before a run begins.
+
+    To load them during the run would take a core from what the run measures.
+    """
     from tuilab.judging.interim_results import start_loading_scipy
     from tuilab.tui.screens import run  # noqa: F401
 
