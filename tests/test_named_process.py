@@ -64,15 +64,17 @@ def plant(root: Path, pid: int, name: str = RUN, **fields: Any) -> Path:
         "wall_ns": 1,
     }
     records = [events.RunStarted(**{**usual, **fields}), events.StateChanged(state="running")]
-    lines = []
     for number, record in enumerate(records):
-        record.n, record.t = number, number + 1
-        body = msgspec.json.encode(spell_out(msgspec.to_builtins(record)))
-        lines.append(b"%08x %b\n" % (crc32(body), body))
-    path = named_process.record_of(run_dir)
-    path.write_bytes(b"".join(lines))
-    path.chmod(0o600)
+        append(run_dir, record, number)
+    named_process.record_of(run_dir).chmod(0o600)
     return run_dir
+
+
+def append(run_dir: Path, record: events.Event, number: int) -> None:
+    record.n, record.t = number, number + 1
+    body = msgspec.json.encode(spell_out(msgspec.to_builtins(record)))
+    with named_process.record_of(run_dir).open("ab") as file:
+        file.write(b"%08x %b\n" % (crc32(body), body))
 
 
 def give_away(run_dir: Path) -> None:
@@ -101,6 +103,33 @@ def test_stop_refuses_a_process_that_does_not_write_the_record(
     )
     assert done.stderr.count("\n") == 1
     assert victim.poll() is None
+
+
+@pytest.mark.parametrize(
+    ("last_state", "answer"),
+    [("stopped", "has already ended: stopped"), ("running", "is lost; none of its processes")],
+)
+def test_stop_says_how_a_run_ended_that_ends_while_its_record_is_read(
+    root: Path,
+    start_process: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    last_state: str,
+    answer: str,
+) -> None:
+    supervisor = start_process(*SLEEPS)
+    run_dir = plant(root, supervisor.pid)
+    has_ended = named_process.has_ended
+
+    def end_first(pid: int, start: int) -> bool:
+        if supervisor.poll() is None:
+            append(run_dir, events.StateChanged(state=last_state), 2)
+            supervisor.kill()
+            supervisor.wait()
+        return has_ended(pid, start)
+
+    monkeypatch.setattr(named_process, "has_ended", end_first)
+
+    assert answer in launch.stop(run_dir)
 
 
 @pytest.mark.parametrize(("mode", "is_supervisor"), [("rb", False), ("ab", True)])

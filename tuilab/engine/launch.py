@@ -243,6 +243,20 @@ class _AnswerReader:
 
 def stop(run_dir: Path, *, at_once: bool = False) -> str:
     """Ask the supervisor of a run to stop it, or end what a dead one left; return what was done."""
+    done = _ask_or_clean_up(run_dir, at_once=at_once)
+    if not done:  # the run ended while its record was read, so the record now says how
+        done = _ask_or_clean_up(run_dir, at_once=at_once)
+    if not done:
+        name = store.short_id(run_dir.name)
+        step = hint(run_dir.parent, "runs")
+        raise UsageError(
+            f"{name} could not be asked to stop: its supervisor has just ended; see how: {step}"
+        )
+    return done
+
+
+def _ask_or_clean_up(run_dir: Path, *, at_once: bool) -> str:
+    """Do what `stop` does. Return an empty string if the supervisor ended before it was asked."""
     watch = Watch(run_dir)
     watch.catch_up()
     state = watch.state()
@@ -263,12 +277,16 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
     supervisor = watch.summary.run.supervisor
     if watch.supervisor_presence == "elsewhere":
         raise UsageError(remote_runs.describe_elsewhere(run_dir, supervisor))
-    _signal(run_dir, supervisor, signal.SIGINT if at_once else signal.SIGTERM)
+    if not _signal(run_dir, supervisor, signal.SIGINT if at_once else signal.SIGTERM):
+        return ""
     return f"asked {name} to stop{' at once' if at_once else ''}"
 
 
-def _signal(run_dir: Path, supervisor: Identity, number: int) -> None:
-    """Signal the supervisor of a run; raise UsageError if that is impossible, with the reason."""
+def _signal(run_dir: Path, supervisor: Identity, number: int) -> bool:
+    """Signal the supervisor of a run, and return whether it was still alive.
+
+    Raise UsageError with the reason if it must not or cannot be signalled.
+    """
     name = store.short_id(run_dir.name)
     try:
         is_alive = not named_process.has_ended(supervisor.pid, supervisor.start)
@@ -278,7 +296,7 @@ def _signal(run_dir: Path, supervisor: Identity, number: int) -> None:
                 " does not write that record; another user may have put it there: see ls -ld"
                 f" {shlex.quote(show(str(run_dir)))}"
             )
-        is_sent = is_alive and _send(supervisor, number)
+        return is_alive and _send(supervisor, number)
     except PermissionError as problem:
         raise UsageError(
             f"{name} could not be asked to stop: it belongs to another user; ask that user to"
@@ -289,11 +307,6 @@ def _signal(run_dir: Path, supervisor: Identity, number: int) -> None:
         raise UsageError(
             f"{name} could not be asked to stop: its supervisor cannot be inspected ({why})"
         ) from problem
-    if not is_sent:
-        step = hint(run_dir.parent, "runs")
-        raise UsageError(
-            f"{name} could not be asked to stop: its supervisor has just ended; see how: {step}"
-        )
 
 
 def interrupt(front: Identity, run_dir: Path) -> bool:
