@@ -59,8 +59,8 @@ class Guardian:
     def dismiss(self) -> None:
         """Make the guardian end; if the terminal is still taken, the guardian restores it first.
 
-        We wait for the guardian only if the terminal is not taken. Otherwise the terminal may accept
-        nothing, and would hold us up.
+        We wait for the guardian only if the terminal is not taken. Otherwise the terminal may
+        accept nothing, and would hold us up.
         """
         os.close(self._mouth)
         if not self._is_taken:
