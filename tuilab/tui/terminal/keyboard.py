@@ -111,7 +111,7 @@ class Typed:
         self._inside += text[: _MOST_PASTED - len(self._inside)]
 
     def _close(self) -> Iterator[Message]:
-        """End a paste or a string; drop a string, because it answers a question that we did not ask."""
+        """End a paste or a string; drop a string, because it answers a question we did not ask."""
         if self._is_paste and self._inside:
             yield events.Paste(show_lines(self._inside.replace("\r", "\n")))
         self._opening = self._inside = ""
