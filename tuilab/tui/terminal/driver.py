@@ -38,7 +38,8 @@ _LAST_ANSWER_S = 2.0  # when the screens close: how long after a question its an
 _LAST_WORDS_S = 1.0  # when the screens close: how long the terminal may take to accept the rest
 _READ = 4096
 _SILENCE_S = 0.1  # between two checks whether an incomplete sequence is now complete
-# A key has 60 slices of 0.05 s to act before the next key of its burst. A busy machine needs them.
+# How long a key may take to act before the next key of its burst, in slices. On a busy machine a
+# key takes long.
 _HEARD_S, _HEARD_SLICES = (
     0.05,
     60,
@@ -59,7 +60,7 @@ class Terminal(TextualDriver):
         self.bytes_sent = 0
         self.round_trip_s = 0.0  # of the last frame whose answer came
         self.sizes_told = 0  # how often the system reported that the size has changed
-        self.is_given_back = True  # False if it did not accept all bytes that restore it
+        self.is_given_back = True  # False: the terminal did not accept all that restores it
         self._tell_taken: Callable[[bool], None] = app.on_terminal_taken
         self._out = open_again(1)
         self._lock = threading.RLock()  # the input thread and signal handlers write as well

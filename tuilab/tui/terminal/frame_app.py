@@ -46,7 +46,8 @@ class PacedApp(TextualApp[ReturnType]):
         self._timer: asyncio.TimerHandle | None = None
         self._drawing_context: contextvars.Context | None = None
         self._changed: set[Region] | None = None  # since the last frame; None: maybe everything
-        self._drawn_screen: Callable[[], Screen[Any] | None] = lambda: None  # in the last frame
+        # Returns the screen of the last frame; None if there is none any more.
+        self._drawn_screen: Callable[[], Screen[Any] | None] = lambda: None
         self._after_frame: list[Callable[[], object]] = []  # called after the first frame
 
     @property

@@ -117,7 +117,10 @@ class TypedApp(App[ReturnType]):
 
     @property
     def _is_opening(self) -> bool:
-        """Whether a screen, the list of its keys, or an announced question is not open yet."""
+        """Whether something that the next key acts on is not open yet.
+
+        This is the screen, its list, or a question that a worker is about to ask.
+        """
         return (
             not self.screen.is_mounted
             or not self._is_listed
