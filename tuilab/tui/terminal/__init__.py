@@ -1,4 +1,4 @@
-"""The terminal under the screens: what is drawn when, which keys came, and giving it back.
+"""Draw on the terminal, read its keys, and restore it when the screens close.
 
-Imports the shared modules, and no other part of `tui`.
+This package imports the shared modules, and no other part of `tui`.
 """

@@ -1,6 +1,7 @@
-"""Calls a user who looks elsewhere: the bell, a notification of the desktop (OSC 9), the title of the terminal.
+"""Alert a user who looks elsewhere: by bell, desktop notification (OSC 9), or terminal title.
 
-TUILAB_ALERTS says which of them, all without it: `TUILAB_ALERTS=bell,title`, or `none`.
+TUILAB_ALERTS selects the kinds of alerts, for example `TUILAB_ALERTS=bell,title`, or `none`.
+If it is not set, all kinds are used.
 """
 
 import os
@@ -14,7 +15,10 @@ SAVE_TITLE, RESTORE_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 
 
 def chosen() -> tuple[str, ...]:
-    """Return the kinds that the user wants; UsageError where TUILAB_ALERTS names another one."""
+    """Return the kinds of alerts that the user wants.
+
+    Raise UsageError if TUILAB_ALERTS names an unknown kind.
+    """
     value = os.environ.get("TUILAB_ALERTS", ",".join(KINDS))
     words = [word.strip() for word in value.split(",") if word.strip() not in ("", "none")]
     if unknown := [word for word in words if word not in KINDS]:
@@ -26,7 +30,7 @@ def chosen() -> tuple[str, ...]:
 
 
 def alert(text: str) -> str:
-    """Return what calls the user with a text."""
+    """Return the characters that make the terminal alert the user with a text."""
     message = f"tuilab: {show(text, 100)}"
     message = message.encode("ascii", "replace").decode() if why_ascii() else message
     kinds = chosen()
@@ -41,7 +45,10 @@ def alert(text: str) -> str:
 
 
 def _notification(message: str) -> str:
-    """Return a notification; nothing for terminals that would print it, and in a tmux that does not pass it on."""
+    """Return the escape sequence of a desktop notification.
+
+    It is empty if the terminal would print the sequence, or if tmux would not pass it on.
+    """
     if why_ascii().startswith("TERM"):
         return ""
     if not os.environ.get("TMUX"):
@@ -50,7 +57,11 @@ def _notification(message: str) -> str:
 
 
 def _tmux_passes_on() -> bool:
-    """Whether tmux was told to hand such sequences on; an old one that always does is not trusted to know their end."""
+    """Return whether tmux is set to pass such sequences on to the outer terminal.
+
+    Old versions of tmux lack the setting and always pass them on. They get no sequence, because
+    they may not find where it ends.
+    """
     try:
         done = subprocess.run(
             ["tmux", "show", "-gwv", "allow-passthrough"],

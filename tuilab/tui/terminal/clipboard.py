@@ -1,4 +1,4 @@
-"""Copies text to the user's clipboard as far as that can be done from here, and says how far."""
+"""Copy text to the user's clipboard, and report how far the copy got."""
 
 import base64
 import contextlib
@@ -10,14 +10,14 @@ from tuilab.text.display import plural, show
 
 
 def copy(text: str, write: Callable[[str], None]) -> str:
-    """Copy and return what was done, in a sentence.
+    """Copy a text, and return a sentence that reports what was done.
 
-    Inside tmux an escape sequence of ours is lost by default; tmux itself passes a buffer on to the outer terminal.
+    By default tmux drops our escape sequence. But tmux passes its own buffer on to the outer
+    terminal.
     """
     if os.environ.get("TMUX"):
-        with contextlib.suppress(
-            OSError, subprocess.SubprocessError
-        ):  # no tmux on this side of a container, or one that hangs
+        # The `tmux` program may be missing inside a container, or may hang.
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
             subprocess.run(
                 ["tmux", "load-buffer", "-w", "-"],
                 input=_bytes(text),
@@ -38,7 +38,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _told(text: str) -> str:
-    """Return what was copied; of many lines the first words, and how many they are."""
+    """Return the copied text; if it has several lines, their number and the first words."""
     count = text.count("\n") + 1
     return (
         text if count == 1 else f"{plural(count, 'line')}, starting with {show(text.strip(), 40)}"

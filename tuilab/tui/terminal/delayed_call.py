@@ -1,7 +1,8 @@
-"""Does something after a delay, however late the loop is.
+"""Call a function after a delay, even if the event loop is late.
 
-Textual loses a timer that fires once where its task starts later than it should have fired: on a busy box one of a few
-milliseconds is often lost, and what it was to go on with stands still.
+Textual loses a one-shot timer if its delay is over before the task of the timer starts to wait.
+On a busy machine this often happens to timers of a few milliseconds. Whatever the timer should
+have continued then never continues.
 """
 
 import asyncio
@@ -11,5 +12,5 @@ from textual.message_pump import MessagePump
 
 
 def later(pump: MessagePump, delay_s: float, act: Callable[[], object]) -> None:
-    """Have somebody act after a delay; nothing happens where he is gone by then."""
+    """Make a message pump call `act` after a delay, unless the pump has closed by then."""
     asyncio.get_running_loop().call_later(delay_s, pump.call_later, act)

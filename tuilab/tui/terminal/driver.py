@@ -1,8 +1,9 @@
-"""The terminal as Textual's driver, made to survive what happens over SSH.
+"""Drive the terminal for Textual, and survive what happens over SSH.
 
-Nothing here waits for the terminal: what it does not take at once is kept and sent when it can. Every frame ends with a
-question that the terminal answers, so that we know when a frame has arrived at the far end of the link, not only in a buffer on
-the way.
+While the screens are open, nothing here waits until the terminal accepts bytes. Bytes that it does
+not accept at once are kept, and sent as soon as it accepts more. Every frame ends with a question
+that the terminal answers. The answer shows that the frame has arrived at the far end of the link,
+and not only in a buffer on the way.
 """
 
 import asyncio
@@ -25,45 +26,44 @@ from tuilab.tui.terminal.guardian import open_again
 from tuilab.tui.terminal.keyboard import Typed
 from tuilab.tui.terminal.textual_parts import TextualDriver
 
-_QUESTION = (  # are you well? the oldest question of all; some terminals print a part of those that they do not know
-    b"\x1b[5n"
-)
+# The question is "device status report", the oldest of all. Some terminals print a part of newer
+# questions, because they do not know them.
+_QUESTION = b"\x1b[5n"
 _ANSWER = re.compile(r"\x1b\[0n")
 _LONGEST_ANSWER = 4
-_PATIENCE_S = 5.0  # an answer that is not there by then is lost, or the link is frozen
-_LONGEST_PATIENCE_S = 80.0  # on a frozen link, so that few frames are on their way when it thaws
+_PATIENCE_S = 5.0  # an answer that takes longer is lost, or the link is frozen
+_LONGEST_PATIENCE_S = 80.0  # long, so that few frames are on their way when a frozen link thaws
 _STALLED_S = 1.0
-_LAST_ANSWER_S = 2.0  # after the question
-_LAST_WORDS_S = 1.0  # for what is not sent when the screens close
+_LAST_ANSWER_S = 2.0  # when the screens close: how long after a question its answer may arrive
+_LAST_WORDS_S = 1.0  # when the screens close: how long the terminal may take to accept the rest
 _READ = 4096
-_SILENCE_S = 0.1  # between two looks whether what was begun to be typed is whole
+_SILENCE_S = 0.1  # between two checks whether an incomplete sequence is now complete
+# How long a key may take to act before the next key of its burst, in slices. On a busy machine a
+# key takes long.
 _HEARD_S, _HEARD_SLICES = (
     0.05,
     60,
-)  # that a key has to act before the next one of its burst; on a busy box it takes long
+)
 
 
 class Terminal(TextualDriver):
-    """Reads keys, writes frames; says when the next frame may be sent, and when nobody is there any more."""
+    """Reads keys, writes frames, and reports if a frame may be sent or the terminal is gone."""
 
     def __init__(self, app: Any, **kwargs: Any) -> None:
         super().__init__(app, **kwargs)
         self.app = app
         self.loop = asyncio.get_running_loop()
         self.on_ready: Callable[[], None] = lambda: None
-        self.on_start: Callable[[], None] = lambda: (
-            None
-        )  # and again after a suspension: the terminal shows something else
+        # Called at the start, and after a suspension, when the terminal shows something else.
+        self.on_start: Callable[[], None] = lambda: None
         self.settle: Callable[[], Coroutine[Any, Any, None]] = _nothing
         self.bytes_sent = 0
-        self.round_trip_s = 0.0  # of the last frame that was answered
-        self.sizes_told = 0  # how often the system told that the terminal has another size
-        self.is_given_back = (
-            True  # whether the terminal was told everything that leaves it as it was
-        )
+        self.round_trip_s = 0.0  # of the last frame whose answer came
+        self.sizes_told = 0  # how often the system reported that the size has changed
+        self.is_given_back = True  # False: the terminal did not accept all that restores it
         self._tell_taken: Callable[[bool], None] = app.on_terminal_taken
         self._out = open_again(1)
-        self._lock = threading.RLock()  # the reading thread and signal handlers write, too
+        self._lock = threading.RLock()  # the input thread and signal handlers write as well
         self._waiting = b""
         self._is_writer_added = False
         self._answers_expected = 0
@@ -74,16 +74,17 @@ class Terminal(TextualDriver):
         self._started = 0.0
         self._is_gone = False
         self._is_leaving = False
-        self._is_stuck = False  # took nothing when we left
-        self._is_cut = False  # what we sent last has no end: only the guardian can say something that is understood
-        self._told, self._teller = (
-            os.pipe()
-        )  # the reading thread, that there will be nothing more to read
+        self._is_stuck = False  # the terminal accepted nothing when we left
+        # The bytes that we sent last end in the middle of a sequence. The terminal would take
+        # further bytes for a part of it. Only the guardian begins with bytes that end a sequence.
+        self._is_cut = False
+        # A byte in this pipe wakes the input thread when it has nothing more to read.
+        self._told, self._teller = os.pipe()
         app.terminal = self
 
     @property
     def is_ready(self) -> bool:
-        """Whether the last frame has left us and, where the terminal answers, has arrived."""
+        """Whether the last frame is sent and, if the terminal gives answers, has arrived."""
         is_answered = self._answers_expected <= 0 or not self._has_answered
         return not self._waiting and (
             is_answered or time.monotonic() - self._asked > self._patience_s
@@ -95,7 +96,11 @@ class Terminal(TextualDriver):
         return not self.is_ready and time.monotonic() - self._asked > _STALLED_S
 
     def send_frame(self, frame: str) -> None:
-        """Send a frame and ask whether it arrived; when the answer to the last one did not come, wait longer for this one."""
+        """Send a frame, and ask the terminal whether it has arrived.
+
+        If the answer to the last frame did not come, wait twice as long for the next answer, but at
+        most 80 s.
+        """
         if self._is_leaving:
             return
         with self._lock:
@@ -107,20 +112,19 @@ class Terminal(TextualDriver):
             self.write(frame + _QUESTION.decode())
 
     def write(self, data: str) -> None:
-        """Send as much as the terminal takes now, the rest when it can."""
+        """Send as many bytes as the terminal accepts now, and the rest later."""
         with self._lock:
             self._waiting += b"" if self._is_cut else data.encode(errors="replace")
             self._send()
 
     def start_application_mode(self) -> None:
         self._is_leaving = self._is_cut = False
-        self._answers_expected = 1  # to the question that starting asks
+        self._answers_expected = 1  # the start asks one question
         self._asked = self._started = time.monotonic()
         self._tell_taken(True)
         super().start_application_mode()  # type: ignore[no-untyped-call]
-        if (
-            self.is_to_resume or not self.has_opened
-        ):  # in the background: the terminal is the shell's
+        # Textual did not start: we are in the background, and the shell uses the terminal.
+        if self.is_to_resume or not self.has_opened:
             self.is_to_resume = self._is_leaving = True
             self._tell_taken(False)
             return
@@ -128,9 +132,11 @@ class Terminal(TextualDriver):
         self.loop.call_soon_threadsafe(self.on_start)
 
     def disable_input(self) -> None:
-        """Ask nothing more, and let the answers that are on their way arrive: the shell would take them for something typed.
+        """Ask nothing more, and wait for the answers that are still on their way.
 
-        Where no answer has ever come, the terminal may be one that gives none, or far away.
+        The shell would take a late answer for something that the user typed. If no answer has ever
+        come, the terminal may give none, or may be far away. Then the wait is counted from the
+        start of the screens.
         """
         if not self._is_leaving:
             self._is_leaving = True
@@ -143,7 +149,7 @@ class Terminal(TextualDriver):
             and not self._is_gone
             and time.monotonic() < deadline
         ):
-            time.sleep(0.005)  # the reading thread takes them
+            time.sleep(0.005)  # the input thread counts the answers
         self._answers_expected = 0
         os.write(self._teller, b".")
         super().disable_input()
@@ -157,7 +163,7 @@ class Terminal(TextualDriver):
         self._is_cut, self._waiting = bool(self._waiting), b""
 
     def _take_question_back(self) -> None:
-        """Do not ask what has not been sent yet."""
+        """Remove questions that have not been sent yet."""
         with self._lock:
             unasked = self._waiting.replace(_QUESTION, b"")
             if unasked != self._waiting:
@@ -165,7 +171,7 @@ class Terminal(TextualDriver):
                 self._answers_expected -= 1
 
     def _push(self, patience_s: float) -> bool:
-        """Wait a moment for the terminal to take what was sent; return whether it did."""
+        """Wait for the terminal to accept the waiting bytes; return whether it accepted all."""
         deadline = time.monotonic() + patience_s
         while self._waiting and not self._is_gone and time.monotonic() < deadline:
             with selectors.DefaultSelector() as selector:
@@ -176,22 +182,23 @@ class Terminal(TextualDriver):
         return not self._waiting
 
     def heed_stop(self) -> None:
-        self.loop.call_soon_threadsafe(
-            self._stop
-        )  # not in the middle of whatever the signal interrupts
+        # The loop calls it, so that it does not run in the middle of interrupted code.
+        self.loop.call_soon_threadsafe(self._stop)
 
     def heed_continue(self) -> None:
         self.loop.call_soon_threadsafe(self._come_back)
 
     def _stop(self) -> None:
-        """Give the terminal back and stop, unless we are about to leave, or have stopped."""
+        """Give the terminal back and stop, unless the app is leaving or has stopped already."""
         if self.app.return_code is None and not self._is_leaving:
             super().heed_stop()
 
     def _come_back(self) -> None:
-        """Open the screens again; after a stop that came without a warning the terminal has not been given back yet.
+        """Open the screens again after a stop.
 
-        Textual would take the modes of the open screens for those that the terminal is to be left with.
+        SIGSTOP gives no warning, so the screens may still have the terminal. Then they first give
+        it back. Otherwise Textual would save the modes of the open screens, and restore these when
+        the screens close.
         """
         if self._is_gone or self.app.return_code is not None:
             return
@@ -202,7 +209,7 @@ class Terminal(TextualDriver):
         self.resume_application_mode()
 
     def run_input_thread(self) -> None:
-        """Read what is typed until we leave or the terminal is gone; bytes that are no UTF-8 are dropped."""
+        """Read keys until the app leaves or the terminal is gone; drop bytes that are not UTF-8."""
         typed = Typed()
         decode = codecs.getincrementaldecoder("utf-8")(errors="ignore").decode
         with selectors.DefaultSelector() as selector:
@@ -221,16 +228,20 @@ class Terminal(TextualDriver):
                 messages = [*(typed.feed(text) if text else ()), *typed.tick()]
                 for event in messages:
                     if self._is_leaving:
-                        break  # and have nobody wait: there may be answers to come
+                        break  # do not wait for keys to act: answers may still arrive
                     self.process_message(event)
                     if isinstance(event, Key) and event is not messages[-1]:
                         self._wait_until_heard()
 
     def _wait_until_heard(self) -> None:
-        """Hold the next key of a burst back until this one has acted: it is meant for what has the focus then.
+        """Hold the next key of a burst back until this key has acted.
 
-        So a flood of keys stays in the terminal, and not in our memory. The time is taken in slices: one that we were stopped
-        in is one of many. Who leaves waits for this thread.
+        The next key is meant for the widget that has the focus then. As keys are held back, a flood
+        of keys stays in the terminal, and not in our memory.
+
+        The wait is divided into slices. If the process is stopped during the wait, only one of many
+        slices is lost. After each slice the wait ends if the app is leaving, because the app waits
+        for this thread to end.
         """
         heard = asyncio.run_coroutine_threadsafe(self.settle(), self.loop)
         for _ in range(_HEARD_SLICES):
@@ -241,14 +252,14 @@ class Terminal(TextualDriver):
         heard.cancel()
 
     def ask_about_frames(self) -> None:
-        """Ask the question of the frames instead: whether there are answers, and how soon."""
+        """Ask the question that ends each frame, to learn if the terminal answers, and how soon."""
         self.write(_QUESTION.decode())
 
     def ask_about_size(self) -> None:
-        """Ask for no reports of the size between the keys: the system tells it."""
+        """Ask for no reports of the size between the keys, because the system reports the size."""
 
     def terminal_size(self) -> tuple[int, int]:
-        """Return what the terminal says of itself; variables that were exported once are not asked."""
+        """Return the size from the terminal; COLUMNS and LINES may have been exported long ago."""
         try:
             columns, rows = os.get_terminal_size(self._out)
         except OSError:
@@ -256,7 +267,11 @@ class Terminal(TextualDriver):
         return columns or 80, rows or 24
 
     def _tell_size(self) -> None:
-        """Tell the size that the terminal has now: not from a handler that another may interrupt, and be outlived by."""
+        """Report the size that the terminal has now.
+
+        The loop calls this function. A plain signal handler could be interrupted by a second one,
+        and would then report its older size after the newer size.
+        """
         self.sizes_told += 1
         size = Size(*self.terminal_size())
         self.app.post_message(Resize(size, size))
@@ -268,7 +283,7 @@ class Terminal(TextualDriver):
             return b""
 
     def _take_answers(self, text: str) -> str:
-        """Return what is typed without the answers; one may come in two parts."""
+        """Return the text without the answers; count these, also if one arrives in two parts."""
         keys, answers = _ANSWER.subn("", self._answer_begun + text)
         self._answer_begun = keys[-_LONGEST_ANSWER:]
         if answers:
@@ -314,11 +329,11 @@ class Terminal(TextualDriver):
             self.on_ready()
 
     def _lose(self) -> None:
-        """Leave: nobody is there any more."""
+        """Leave, because the terminal is gone."""
         if not self._is_gone:
             self._is_gone = True
             self.loop.call_soon_threadsafe(self.app.exit, None, 0)
 
 
 async def _nothing() -> None:
-    """Before the first picture nobody has the focus."""
+    """Wait for nothing: before the first frame no widget has the focus."""

@@ -1,4 +1,4 @@
-"""The user's editor, in the terminal that the screens give back for so long."""
+"""Run the user's editor; the screens give the terminal back until the editor ends."""
 
 import os
 import shlex
@@ -13,12 +13,15 @@ from tuilab.tui.terminal.foreground import lend_terminal
 _TAKES_LINE = {
     "vi", "vim", "nvim", "view", "vis", "kak", "nano", "pico", "emacs", "emacsclient", "micro", "joe", "mg", "ne", "jed",
 }  # fmt: skip
-_TAKES_COLON = {"hx", "helix", "subl", "zed", "code", "codium", "cursor"}  # file:line
+_TAKES_COLON = {"hx", "helix", "subl", "zed", "code", "codium", "cursor"}  # these take file:line
 _WANTS_GOTO = {"code", "codium", "cursor"}
 
 
 def command(path: str, line: int) -> list[str]:
-    """Return the words that open a file at a line: VISUAL, else EDITOR, else vi; UsageError where there is no such program."""
+    """Return the command line that opens a file at a line in the user's editor.
+
+    The editor is VISUAL, else EDITOR, else vi. Raise UsageError if this program does not exist.
+    """
     editor = os.environ.get("VISUAL", "").strip() or os.environ.get("EDITOR", "").strip() or "vi"
     try:
         words = shlex.split(editor)
@@ -33,7 +36,7 @@ def command(path: str, line: int) -> list[str]:
 
 
 def _place(editor: str, path: str, line: int) -> list[str]:
-    """Return how an editor is told a file and a line; one that we do not know is told the file alone."""
+    """Return the arguments for a file and a line; an unknown editor gets only the file."""
     if editor in _TAKES_LINE and line > 1:
         return [f"+{line}", path]
     if editor in _TAKES_COLON and line > 1:

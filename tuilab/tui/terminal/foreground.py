@@ -1,4 +1,4 @@
-"""Lends the terminal to a program, as a shell does."""
+"""Lend the terminal to a program, as a shell does."""
 
 import os
 import signal
@@ -7,17 +7,17 @@ from contextlib import suppress
 
 
 def lend_terminal(process: "subprocess.Popen[bytes]") -> int:
-    """Have a process, which has a group of its own, be the terminal's foreground until it ends; return its exit code.
+    """Make a process the foreground of the terminal until it ends, and return its exit code.
 
-    ^C and ^Z are for it alone. One that stops is continued, as there is no shell to go back to.
+    The process must have a process group of its own. Only this group gets ^C and ^Z. If the process
+    stops, it is continued, because there is no shell to return to.
     """
-    previous = signal.signal(
-        signal.SIGTTOU, signal.SIG_IGN
-    )  # else we could not take the terminal back
+    # If SIGTTOU were not ignored, taking the terminal back would stop this process.
+    previous = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     tty = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     try:
         while True:
-            with suppress(OSError):  # it is over already
+            with suppress(OSError):  # the process has ended already
                 os.tcsetpgrp(tty, process.pid)
                 os.kill(process.pid, signal.SIGCONT)
             _, status = os.waitpid(process.pid, os.WUNTRACED)

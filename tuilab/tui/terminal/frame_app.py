@@ -1,7 +1,7 @@
-"""An app that draws at the terminal's pace: only the cells that changed, never a frame that would have to wait.
+"""Draw an app at the pace of its terminal: send only changed cells, and only when they can arrive.
 
-Textual hands over every change as it comes. Here a change only marks the screen; the whole frame is composed when the
-terminal has shown the last one, so that on a slow link frames are left out and none is ever old.
+Textual sends every change as it comes. Here a change only marks the screen. The frame is composed
+when the terminal has shown the last frame. So a slow link gets fewer frames, and no outdated ones.
 """
 
 import asyncio
@@ -28,28 +28,27 @@ from tuilab.tui.terminal.frames import Frames
 from tuilab.tui.terminal.textual_parts import TextualApp, TextualScreen, at_work, rendered_parts
 
 _SHORTEST_S = 1 / 30  # between two frames
-_LAID_OUT_S = 0.1  # after another size of the terminal is told
-_RECHECK_S = 1.0  # for answers that are lost
+_LAID_OUT_S = 0.1  # from a change of the size to the next frame
+_RECHECK_S = 1.0  # between two checks of the terminal, in case an answer is lost
 _SLOW_S = 0.5  # a frame that takes so long to arrive means a slow link
 
 
 class PacedApp(TextualApp[ReturnType]):
-    """What every screen is shown by."""
+    """The app that shows every screen."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(driver_class=Terminal, **kwargs)
-        self.terminal: Terminal | None = None  # which says so itself; a headless app has none
+        self.terminal: Terminal | None = None  # the driver sets it; a headless app has none
         self._frames: Frames | None = None
         self._sizes_known = 0
         self._is_due = False
         self._drawn = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._drawing_context: contextvars.Context | None = None
-        self._changed: set[Region] | None = None  # since the last frame; None: all may have
-        self._drawn_screen: Callable[[], Screen[Any] | None] = lambda: (
-            None
-        )  # that the last frame was of
-        self._after_frame: list[Callable[[], object]] = []  # what waits for the first one
+        self._changed: set[Region] | None = None  # since the last frame; None: maybe everything
+        # Returns the screen of the last frame; None if there is none any more.
+        self._drawn_screen: Callable[[], Screen[Any] | None] = lambda: None
+        self._after_frame: list[Callable[[], object]] = []  # called after the first frame
 
     @property
     def has_terminal(self) -> bool:
@@ -57,7 +56,7 @@ class PacedApp(TextualApp[ReturnType]):
 
     @property
     def bytes_sent(self) -> int:
-        """Bytes that the terminal was sent; 0 where there is none."""
+        """Bytes that were sent to the terminal; 0 if there is none."""
         return self.terminal.bytes_sent if self.terminal else 0
 
     @property
@@ -67,31 +66,34 @@ class PacedApp(TextualApp[ReturnType]):
 
     @property
     def is_stalled(self) -> bool:
-        """Whether the terminal takes nothing: what would be drawn now could not be seen."""
+        """Whether the terminal accepts nothing, so that the user could not see a new frame."""
         return self.terminal is not None and self.terminal.is_stalled
 
     @property
     def is_terminal_given_back(self) -> bool:
-        """Whether the terminal was told everything that leaves it as it was; one that takes nothing was not."""
+        """Whether the terminal was restored; that fails if it accepts nothing."""
         return self.terminal is None or self.terminal.is_given_back
 
     @property
     def draws_frames(self) -> bool:
-        """Whether a screen need not render updates: frames are composed here when the terminal is ready; or there is none."""
+        """Whether a screen need not render its updates.
+
+        The app composes the frames when the terminal is ready. A headless app shows no frames.
+        """
         return self.is_headless or self.terminal is not None
 
     def write_to_terminal(self, data: str) -> None:
-        """Send something that is no part of a frame."""
+        """Send text that is not part of a frame."""
         if self.terminal is not None:
             self.terminal.write(data)
 
     def redraw(self) -> None:
-        """Send the whole frame again: the terminal may show something else."""
+        """Send the whole frame again, because the terminal may show something else."""
         self._frames = None
         self._mark()
 
     def call_after_first_frame(self, act: Callable[[], object]) -> None:
-        """Have something done when there is something to be seen: threads that begin before that hold it up."""
+        """Call `act` after the first frame, because threads that start earlier would delay it."""
         if self.terminal is None:
             self.call_later(act)  # there will be no frame
         elif self._drawn:
@@ -100,9 +102,10 @@ class PacedApp(TextualApp[ReturnType]):
             self._after_frame.append(act)
 
     def on_resize(self) -> None:
-        """Send the whole frame again when it is laid out: what arrived while the terminal had another size is out of place.
+        """Send the whole frame again after the layout for a new size of the terminal.
 
-        The size that it has from the start is told as if it were another one, more than once.
+        Cells that arrived while the terminal had another size are out of place. Textual also
+        reports the first size as a change, more than once; these reports are ignored.
         """
         sizes_told = self.terminal.sizes_told if self.terminal else 0
         if self._sizes_known == sizes_told:
@@ -112,12 +115,18 @@ class PacedApp(TextualApp[ReturnType]):
         later(self, _LAID_OUT_S, self._mark)
 
     def heed_mistake(self, error: Exception) -> None:
-        """Leave because of a mistake; what fails in a screen that was left while it opened, or as we leave, is none."""
+        """Leave because of an exception that nobody caught.
+
+        Ignore an exception if the app is leaving, or if the screen was closed while it opened.
+        """
         if self.return_code is None and not _is_taken_away(at_work(self)):
             super().heed_mistake(error)
 
     def show_mistake(self) -> None:
-        """Leave with a plain traceback; Textual's own shows every local, text of a run among them."""
+        """Leave with a plain traceback.
+
+        Textual's own traceback would show all local variables, some of them with text of a run.
+        """
         self.panic(Segments([Segment(show_lines(traceback.format_exc()))]))
 
     def display_update(self, screen: Screen[Any], update: Any) -> None:
@@ -135,13 +144,19 @@ class PacedApp(TextualApp[ReturnType]):
         self.post_display_hook()
 
     def _note_changed(self, screen: Screen[Any], update: Any) -> None:
-        """Note which regions are to be composed again, where a screen says so; of any other screen than the last it is all."""
+        """Note which regions the next frame must compose again.
+
+        If the screen does not name its regions, or was not in the last frame, all are composed.
+        """
         is_told = isinstance(update, set) and screen is self._drawn_screen()
         self._changed = self._changed | update if is_told and self._changed is not None else None
 
     @property
     def _colours(self) -> ColorSystem | None:
-        """How many colours the terminal is sent; or none: what stands out does so by bold, underlined or reverse."""
+        """The number of colours that the terminal gets; None without colours.
+
+        Without colours, bold, underlined or reverse text marks what stands out.
+        """
         return None if self.no_color else COLOR_SYSTEMS.get(self.console.color_system or "")
 
     def _mark(self) -> None:
@@ -149,13 +164,13 @@ class PacedApp(TextualApp[ReturnType]):
         self._on_ready()
 
     def _on_ready(self) -> None:
-        """Draw as soon as may be, if there is something to draw."""
+        """Draw as soon as the terminal and the frame rate allow, if something has changed."""
         if not self._is_due or self._drawing_context is None:
             return
         is_ready = self.terminal is not None and self.terminal.is_ready
         if self._timer is not None:
             if not is_ready:
-                return  # or every change would put off looking again
+                return  # else every change would postpone the next check
             self._timer.cancel()
         delay_s = max(self._drawn + _SHORTEST_S - time.monotonic(), 0) if is_ready else _RECHECK_S
         loop = asyncio.get_running_loop()
@@ -187,19 +202,18 @@ class PacedApp(TextualApp[ReturnType]):
         waiting, self._after_frame = self._after_frame, []
         for act in waiting:
             self.call_later(act)
-        self._frames = (
-            frames if self.screen.outer_size == terminal.terminal_size() else None
-        )  # else it will not fit
+        # If the size has changed meanwhile, this frame does not fit. The next one is sent whole.
+        self._frames = frames if self.screen.outer_size == terminal.terminal_size() else None
 
 
 class FrameScreen(TextualScreen[ScreenResultType]):
     """A screen whose changes the app composes into frames."""
 
     def show_changes(self) -> None:
-        """Have the app draw; what Textual would render here for the terminal is never sent."""
+        """Make the app draw; Textual would render an update here that is never sent."""
         app = cast("PacedApp[Any]", self.app)
         if not self.is_seen:
-            self.take_changes()  # Textual would paint the screen that covers this one again
+            self.take_changes()  # Textual would draw the screen above this one again
         elif self is app.screen and app.draws_frames:
             app.display_update(self, self.take_changes())
             app.move_mouse(self)
@@ -208,7 +222,7 @@ class FrameScreen(TextualScreen[ScreenResultType]):
 
 
 def _is_taken_away(where: MessagePump) -> bool:
-    """Whether a widget belongs to a screen that is not open any more, or to none."""
+    """Return whether a widget belongs to a screen that is no longer open, or to no screen."""
     if not isinstance(where, Widget):
         return False
     screens = [node for node in where.ancestors_with_self if isinstance(node, Screen)]

@@ -1,7 +1,8 @@
-"""What is sent to the terminal: the cells that changed since the last frame, in as few bytes as they need.
+"""Send the cells that changed since the last frame, in as few bytes as possible.
 
-Textual sends whole regions again when one cell of them changed, and passes control characters on. Here every frame is
-compared with the last one cell by cell, and nothing but printable text, colours and cursor moves is ever sent.
+If one cell changes, Textual sends its whole region again. Textual also passes control characters
+on. Here every frame is compared with the last frame cell by cell. Only printable text, attributes,
+colours and cursor moves are sent.
 """
 
 import re
@@ -14,17 +15,18 @@ from rich.color import ColorSystem
 from rich.segment import Segment
 from rich.style import Style
 
-_GAP = 5  # unchanged cells between two changed ones that are cheaper to send than a cursor move
+_GAP = 5  # up to 5 unchanged cells between changed cells are cheaper to send than a cursor move
 _IS_SIMPLE = re.compile("[ -~\u00a0-\u00ac\u00ae-\u02ff\u2500-\u25fc\u2800-\u28ff]*").fullmatch
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 _ATTRIBUTES = {
     "bold": "1", "dim": "2", "italic": "3", "underline": "4", "blink": "5", "blink2": "6", "reverse": "7", "conceal": "8",
     "strike": "9", "underline2": "21", "frame": "51", "encircle": "52", "overline": "53",
 }  # fmt: skip
-_OFF = {  # what ends each of them
+_OFF = {  # the code that ends each attribute
     "1": "22", "2": "22", "3": "23", "4": "24", "5": "25", "6": "25", "7": "27", "8": "28", "9": "29",
     "21": "24", "51": "54", "52": "54", "53": "55",
 }  # fmt: skip
+# Attributes that are visible on a blank.
 _ON_BLANKS = {
     "4",
     "7",
@@ -33,11 +35,13 @@ _ON_BLANKS = {
     "51",
     "52",
     "53",
-}  # attributes that show where nothing is written
+}
+# The light backgrounds among 16 colours. Yellow and white text is not visible on them. Brown (43)
+# is not a light background.
 _WHITE = (
     "47",
     "107",
-)  # of 16 colours those of a light ground, on which yellow is not seen, nor white; brown is none of them
+)
 _ON_WHITE = {"33": "30", "93": "30", "37": "90", "97": "90"}
 _PLAIN = {
     **dict.fromkeys(range(0x2500, 0x2580), "+"),
@@ -62,20 +66,24 @@ class Pen(NamedTuple):
 
 
 class FrameRow(NamedTuple):
-    """One line of a frame: the text of each cell (empty for the right half of a wide character) and its pen."""
+    """One line of a frame: the text and the pen of each cell.
 
-    segments: Sequence[Segment]  # that drew all of it at once, if any did
+    The right half of a wide character is a cell with an empty text.
+    """
+
+    # The segments that drew the whole line at once; empty if the line was put together from parts.
+    segments: Sequence[Segment]
     cells: list[str]
     pens: list[Pen]
-    is_simple: bool  # no terminal thinks otherwise how wide its cells are
+    is_simple: bool  # all terminals agree on the width of its cells
 
 
-Part = tuple[int, int, Sequence[Segment]]  # column, row, and what stands in the line from there on
-Run = tuple[int, int, str]  # row, column, and the cells beside each other there that one pen draws
+Part = tuple[int, int, Sequence[Segment]]  # column, row, and the segments from there on
+Run = tuple[int, int, str]  # row, column, and the text of adjacent cells with the same pen
 
 
 class Frames:
-    """The frames of one terminal; `difference` returns what turns the last one into the next."""
+    """The frames of one terminal; `difference` returns the text that turns one into the next."""
 
     def __init__(self, colours: ColorSystem | None, *, is_utf8: bool = True) -> None:
         self._colours = colours
@@ -83,11 +91,15 @@ class Frames:
         self._rows: dict[int, FrameRow] = {}
 
     def difference(self, lines: Iterable[Sequence[Segment]]) -> str:
-        """Return what to send so that the terminal shows `lines`; nothing when it does."""
+        """Return what to send so that the terminal shows `lines`; empty if it already does."""
         return self.change((0, y, segments) for y, segments in enumerate(lines))
 
     def change(self, parts: Iterable[Part]) -> str:
-        """Return what to send so that the terminal shows parts of lines, and beside them what it does; nothing when it does."""
+        """Return what to send so that the terminal shows these parts of lines.
+
+        The cells next to the parts stay as they are. The result is empty if the terminal already
+        shows the parts.
+        """
         out: list[str] = []
         pen: Pen | None = None
         runs: dict[Pen, list[Run]] = {}
@@ -128,7 +140,7 @@ class Frames:
 
 
 def _put(old: FrameRow | None, x: int, part: FrameRow) -> FrameRow:
-    """Return a line of which a part is another one."""
+    """Return a line in which one part is replaced."""
     end = x + len(part.cells)
     if old is None or (x == 0 and end >= len(old.cells)):
         return part
@@ -140,7 +152,7 @@ def _put(old: FrameRow | None, x: int, part: FrameRow) -> FrameRow:
 
 
 def _changes(old: FrameRow | None, new: FrameRow, start: int, end: int) -> list[tuple[int, int]]:
-    """Return where cells differ from `start` to `end`, as ranges; near ones are joined."""
+    """Return the ranges of cells from `start` to `end` that differ; nearby ranges are joined."""
     if old is None or len(old.cells) != len(new.cells):
         return [(0, len(new.cells))] if new.cells else []
     changes: list[tuple[int, int]] = []
@@ -149,7 +161,7 @@ def _changes(old: FrameRow | None, new: FrameRow, start: int, end: int) -> list[
     for x, (was, cell, pen_was, pen) in enumerate(pairs, start):
         if was == cell and (pen_was == pen or (cell == " " and _is_as_blank(pen_was, pen))):
             continue
-        first = x - 1 if cell == "" and x else x  # the right half is drawn with the left one
+        first = x - 1 if cell == "" and x else x  # the left half of a character draws both halves
         if changes and first - changes[-1][1] <= _GAP:
             changes[-1] = (changes[-1][0], x + 1)
         else:
@@ -158,7 +170,10 @@ def _changes(old: FrameRow | None, new: FrameRow, start: int, end: int) -> list[
 
 
 def _gather(runs: dict[Pen, list[Run]], row: FrameRow, y: int, span: tuple[int, int]) -> None:
-    """Note the cells of a span by pen; a blank goes with any neighbour in whose pen it looks the same."""
+    """Add the cells of a span to the runs of their pens.
+
+    A blank joins a neighbour if it looks the same in the pen of that neighbour.
+    """
     start, end = span
     pen = row.pens[start]
     for x in range(start + 1, end):
@@ -173,7 +188,10 @@ def _gather(runs: dict[Pen, list[Run]], row: FrameRow, y: int, span: tuple[int, 
 
 
 def _draw_runs(out: list[str], runs: dict[Pen, list[Run]], pen: Pen | None) -> None:
-    """Append what draws all that each pen draws: to move the cursor takes fewer bytes than another colour."""
+    """Append the text that draws all runs, pen after pen.
+
+    This order is short, because a cursor move takes fewer bytes than a change of the colour.
+    """
     row = column = -1  # where the cursor is
     for pen_of_runs, found in runs.items():
         for y, x, text in found:
@@ -191,7 +209,7 @@ def _draw_runs(out: list[str], runs: dict[Pen, list[Run]], pen: Pen | None) -> N
 def _draw(
     out: list[str], row: FrameRow, y: int, span: tuple[int, int], pen: Pen | None
 ) -> Pen | None:
-    """Append what draws the cells of a span; return the pen that the terminal is left with."""
+    """Append the text that draws the cells of a span; return the pen that the terminal then has."""
     is_placed = False
     for x in range(*span):
         cell = row.cells[x]
@@ -205,18 +223,16 @@ def _draw(
             out.append(_change_of_pen(pen, row.pens[x]))
             pen = row.pens[x]
         out.append(cell)
-        is_placed = len(cell) == 1 and bool(
-            _IS_SIMPLE(cell)
-        )  # of others the terminal may think otherwise how wide they are
+        # Terminals disagree on the width of other characters, so the cursor is moved after them.
+        is_placed = len(cell) == 1 and bool(_IS_SIMPLE(cell))
     return pen
 
 
 @lru_cache(maxsize=4096)
 def _change_of_pen(old: Pen | None, new: Pen) -> str:
     is_plain = new.colour == "39" and new.background == "49"
-    if old is None or (
-        is_plain and old.attributes != new.attributes
-    ):  # shorter, and all that a vt100 knows
+    # A reset is shorter than ending single attributes, and is all that a vt100 knows.
+    if old is None or (is_plain and old.attributes != new.attributes):
         codes = [
             "0",
             new.attributes,
@@ -233,7 +249,10 @@ def _change_of_pen(old: Pen | None, new: Pen) -> str:
 
 
 def _change_of_attributes(old: list[str], new: list[str]) -> list[str]:
-    """Return what ends and begins; several may end with one code, and those of them that go on begin again."""
+    """Return the codes that end old attributes and begin new ones.
+
+    One code may end several attributes. Those of them that should stay are begun again.
+    """
     ended = {_OFF[code] for code in old if code and code not in new}
     return [
         *sorted(ended),
@@ -243,7 +262,7 @@ def _change_of_attributes(old: list[str], new: list[str]) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _is_as_blank(pen: Pen, other_pen: Pen) -> bool:
-    """Say whether a blank looks the same in two pens."""
+    """Return whether a blank looks the same in two pens."""
     shown = _ON_BLANKS.intersection(f"{pen.attributes};{other_pen.attributes}".split(";"))
     return pen.background == other_pen.background and not shown
 
@@ -265,7 +284,11 @@ def _pen(style: Style | None, colours: ColorSystem | None) -> Pen:
 
 
 def _graphemes(text: str) -> list[str]:
-    """Return the cells of a text: a wide character takes two, the second one empty; what has no width joins its neighbour."""
+    """Return the cells of a text.
+
+    A wide character takes two cells, and the second is empty. A character without width joins the
+    cell before it.
+    """
     cells: list[str] = []
     text = _CONTROLS.sub("\ufffd", text)
     for start, end, width in split_graphemes(text)[0]:
@@ -278,7 +301,7 @@ def _graphemes(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def to_ascii(cell: str) -> str:
-    """Return a cell for a terminal that has no UTF-8; of a wide character both halves are drawn."""
+    """Return a cell for a terminal without UTF-8; both halves of a wide character are drawn."""
     if cell == "":
         return "?"
     return cell.translate(_PLAIN).encode("ascii", "replace").decode()[:1]

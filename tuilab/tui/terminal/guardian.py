@@ -1,4 +1,7 @@
-"""Gives the terminal back when the screens die without doing it themselves: a tiny process that waits for their end."""
+"""Restore the terminal if the screens die without doing so.
+
+The guardian is a tiny process that waits for the end of the screens.
+"""
 
 import contextlib
 import os
@@ -7,18 +10,24 @@ import signal
 import termios
 from typing import Any
 
-# What was begun is ended first: CAN ends a sequence, ST a string; some terminals know no other end of the one, or of the other.
-# Then everything that the screens may have switched on: keyboard protocol, mouse, focus, paste, resize reports, other screen.
+# First end whatever the screens had begun to send. CAN ends a sequence, ST ends a string. Both are
+# needed: for some terminals a sequence has no other end, for others a string has no other end.
+# Then switch off everything that the screens may have switched on: keyboard protocol, mouse, focus,
+# paste, resize reports, alternate screen.
 RESTORE = b"\x18\x1b\\\x1b[<u" + b"".join(
     b"\x1b[?%dl" % mode for mode in (1000, 1002, 1003, 1006, 1015, 1016, 1004, 2004, 2026, 2048, 1049)
 ) + b"\x1b[?7h\x1b[?25h\x1b[0m"  # fmt: skip
 
 _TAKEN, _FREE = b"+", b"-"
-_PATIENCE_MS = 60_000  # for a terminal that takes nothing
+_PATIENCE_MS = 60_000  # wait for a terminal that accepts nothing
 
 
 def open_again(terminal: int) -> int:
-    """Open a terminal once more, so that writing never waits; after `su` its name belongs to somebody else."""
+    """Open a terminal a second time, so that writing to it never blocks.
+
+    After `su` the device of the terminal belongs to another user, and we may not open it by name.
+    Then /dev/tty is opened instead.
+    """
     flags = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         return os.open(os.ttyname(terminal), flags)
@@ -27,7 +36,7 @@ def open_again(terminal: int) -> int:
 
 
 class Guardian:
-    """The process that watches over a terminal; to be made while there is one thread."""
+    """The process that guards a terminal. Create it while this process has only one thread."""
 
     def __init__(self, terminal: int) -> None:
         self._is_taken = False
@@ -42,25 +51,28 @@ class Guardian:
         os.close(own_fd)
 
     def note(self, is_taken: bool) -> None:
-        """Take note whether the screens have the terminal, or whoever had it before."""
+        """Note whether the screens use the terminal, or have given it back."""
         self._is_taken = is_taken
         with contextlib.suppress(OSError):
             os.write(self._mouth, _TAKEN if is_taken else _FREE)
 
     def dismiss(self) -> None:
-        """Have the guardian do what is left to do; nobody waits for a terminal that takes nothing."""
+        """Make the guardian end; if the terminal is still taken, the guardian restores it first.
+
+        We wait for the guardian only if the terminal is not taken. Otherwise the terminal may
+        accept nothing, and would hold us up.
+        """
         os.close(self._mouth)
         if not self._is_taken:
-            with contextlib.suppress(
-                ChildProcessError
-            ):  # where the end of children is ignored, there is nothing to wait for
+            # If SIGCHLD is ignored, there is no child left to wait for.
+            with contextlib.suppress(ChildProcessError):
                 os.waitpid(self._pid, 0)
 
 
 def _wait_and_restore(terminal: int, ear: int, settings: Any) -> None:
-    """Wait for the end of the screens, and give the terminal back if they still had it."""
+    """Wait for the end of the screens, and restore the terminal if they had not given it back."""
     try:
-        os.setsid()  # no signal of the terminal is meant for us
+        os.setsid()  # signals of the terminal do not reach the guardian
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGTTOU):
             signal.signal(number, signal.SIG_IGN)
         os.dup2(ear, 0)
@@ -70,9 +82,8 @@ def _wait_and_restore(terminal: int, ear: int, settings: Any) -> None:
         while word := os.read(0, 1):
             last = word
         if last == _TAKEN:
-            if (
-                not termios.tcgetattr(1)[3] & termios.ISIG
-            ):  # else a shell was faster, and has set modes of its own
+            # If ISIG is set, a shell was faster and has already set its own modes.
+            if not termios.tcgetattr(1)[3] & termios.ISIG:
                 termios.tcsetattr(1, termios.TCSANOW, settings)
             _write(RESTORE)
     finally:
@@ -80,7 +91,7 @@ def _wait_and_restore(terminal: int, ear: int, settings: Any) -> None:
 
 
 def _write(data: bytes) -> None:
-    """Write to a terminal that may take little at a time, or nothing for long."""
+    """Write to a terminal that may accept few bytes at a time, or nothing for a long time."""
     room = select.poll()
     room.register(1, select.POLLOUT)
     while data and room.poll(_PATIENCE_MS):

@@ -1,7 +1,10 @@
-"""What is typed, as events: a paste is one text, and what a terminal says by itself never passes for keys.
+"""Turn what a terminal sends into events; a paste is one text, and reports are never keys.
 
-Textual's parser takes a paste whose end is lost for all that is ever typed, hands on what it does not know as single keys (the
-late answer to a question of the program before us opens a screen), and raises on numbers that no key has.
+Textual's parser alone would do harm in three ways:
+- If the end of a paste is lost, it takes everything typed later for a part of the paste.
+- It passes on unknown sequences as single keys. A late answer to a question of the program that ran
+  before us would open a screen.
+- It raises on numbers that no key has.
 """
 
 import re
@@ -27,15 +30,16 @@ _TOKEN = re.compile(
 _OPENING = re.compile(r"\x1b\[200~|\x1b[\]PX^_]")
 _CLOSING = {True: re.compile(r"\x1b\[201~"), False: re.compile(r"\x07|\x1b\\")}
 _LONGEST_CLOSING = 6
-_SILENCE_S = 0.1  # an escape that nothing follows is the key
-_LONG_SILENCE_S = 1.0  # the rest of what was begun is lost
+_SILENCE_S = 0.1  # if nothing follows an escape for so long, it is the escape key
+_LONG_SILENCE_S = 1.0  # if nothing completes a sequence for so long, its rest is lost
 _MOST_PASTED = 100_000  # characters
 _MALFORMED = (ValueError, OverflowError, ZeroDivisionError)
+# Reports that we did not ask for; the system reports the size.
 _NOT_TYPED = (
     events.Resize,
     events.CursorPosition,
     InBandWindowResize,
-)  # nobody asked; the system tells the size
+)
 
 
 class Typed:
@@ -44,13 +48,13 @@ class Typed:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._parser = KeyParser()
-        self._held = ""  # the begin of what is not complete
-        self._opening = ""  # of the paste or the string that we are in
-        self._inside = ""
+        self._held = ""  # the beginning of an incomplete sequence
+        self._opening = ""  # the sequence that opened the current paste or string
+        self._inside = ""  # the text of that paste or string so far
         self._heard = 0.0
 
     def feed(self, text: str) -> Iterator[Message]:
-        """Yield the events that are complete with this text."""
+        """Yield the events that this text completes."""
         self._heard = self._clock()
         text, self._held = self._held + text, ""
         while text:
@@ -67,11 +71,15 @@ class Typed:
 
     @property
     def is_begun(self) -> bool:
-        """Whether more may belong to what came last, or silence complete it."""
+        """Whether the last text is incomplete, so that more text or a silence may complete it."""
         return bool(self._opening or self._inside or self._held)
 
     def tick(self) -> Iterator[Message]:
-        """Yield what silence completes: the escape key, keys with Alt that look like a begin, a paste without an end."""
+        """Yield the events that a silence completes.
+
+        These are the escape key, keys with Alt that look like the beginning of a sequence, and a
+        paste whose end is lost.
+        """
         begun = self._opening + self._inside + self._held
         is_key = len(begun) <= 2
         if not begun or self._clock() - self._heard < (_SILENCE_S if is_key else _LONG_SILENCE_S):
@@ -85,7 +93,7 @@ class Typed:
             yield from self._close()
 
     def _read_on(self, text: str) -> Generator[Message, None, str]:
-        """Read on inside a paste or a string; return what comes after its end."""
+        """Read more of a paste or a string; return the text after its end."""
         end = _CLOSING[self._is_paste].search(text)
         if end is None:
             self._keep(text[:-_LONGEST_CLOSING])
@@ -103,20 +111,21 @@ class Typed:
         self._inside += text[: _MOST_PASTED - len(self._inside)]
 
     def _close(self) -> Iterator[Message]:
-        """End what we are in; of a string, which answers a question that we did not ask, nothing is kept."""
+        """End a paste or a string; drop a string, because it answers a question we did not ask."""
         if self._is_paste and self._inside:
             yield events.Paste(show_lines(self._inside.replace("\r", "\n")))
         self._opening = self._inside = ""
 
     def _parse(self, token: str, *, is_whole: bool) -> Iterator[Message]:
-        """Yield the events of a sequence or of some characters; nothing where a whole sequence means none."""
+        """Yield the events of a sequence or some characters; none for an unknown sequence."""
         messages: list[Message] = []
         try:
             messages += self._parser.feed(token)
         except _MALFORMED:
             self._parser = KeyParser()
         if any(isinstance(event, _NOT_TYPED) for event in messages):
-            self._parser = KeyParser()  # or it would count in pixels from here on
+            # From here on the old parser would take positions of the mouse for pixels.
+            self._parser = KeyParser()
         if self._parser.is_waiting:
             if is_whole:
                 self._parser = KeyParser()
@@ -126,7 +135,10 @@ class Typed:
 
 
 def _as_meant(event: Message) -> Message:
-    """Return the enter that a line feed stands for: what was typed before the screens had the terminal was made one by it."""
+    """Return enter for a line feed, and any other event as it is.
+
+    Until the screens take the terminal, the terminal turns a typed enter into a line feed.
+    """
     return (
         events.Key("enter", "\r")
         if isinstance(event, events.Key) and event.key == "ctrl+j"

@@ -1,4 +1,4 @@
-"""Whether this Textual has every private part that tuilab's own driver and frames use."""
+"""Check that this Textual has every private part that tuilab's own driver and frames use."""
 
 import importlib
 import inspect
@@ -6,17 +6,16 @@ from typing import Any
 
 from tuilab.probes import textual_version
 
-VALUE = None  # in the place of parameters: the part is not called
-# By owner, each part and the parameters that it takes.
+VALUE = None  # instead of parameters: the part is a value and is not called
+# For each owner: the name of each part, and the parameters that the part takes.
 PARTS: dict[str, dict[str, str | None]] = {
-    "rich.cells": {
-        "split_graphemes": "text, unicode_version"
-    },  # public, but younger than rich 14.0
+    # This part is public, but rich 14.0 does not have it yet.
+    "rich.cells": {"split_graphemes": "text, unicode_version"},
     "textual._context": {"active_message_pump": VALUE, "visible_screen_stack": VALUE},
     "textual._compositor:Compositor": {
         "_dirty_regions": VALUE,
         "_full_map": VALUE,
-        "cuts": VALUE,  # public, like the next one
+        "cuts": VALUE,  # public, like `visible_widgets`
         "visible_widgets": VALUE,
     },
     "textual._styles_cache:StylesCache": {"get_inner_outer": "cls, base_background, background"},

@@ -1,4 +1,4 @@
-"""Shows a text in the user's pager, which has the terminal meanwhile."""
+"""Show a text in the user's pager, which uses the terminal until it ends."""
 
 import os
 import shlex
@@ -10,7 +10,10 @@ from tuilab.tui.terminal.foreground import lend_terminal
 
 
 def show_in_pager(text: str) -> str:
-    """Run $PAGER, else `less`, on a text that is safe to show; return a sentence where that could not be done."""
+    """Show a text in $PAGER, or in `less` if that is not set.
+
+    The text must be safe to show. Return a sentence about what failed; empty if nothing did.
+    """
     pager = os.environ.get("PAGER") or "less"
     with tempfile.TemporaryFile() as file:
         file.write(text.encode(errors="replace"))

@@ -1,7 +1,8 @@
-"""The app and its screens on Textual's own driver, for a Textual that our driver does not know.
+"""Show the app on Textual's own driver, for a Textual that our driver does not know.
 
-Only public parts of Textual are used here. Compared with our driver, Textual's sends whole regions for a change of one cell,
-never leaves out a frame on a slow link, and waits for a terminal that takes nothing.
+This module uses only public parts of Textual. Textual's driver differs from ours in three ways. It
+sends a whole region for a change of one cell, it never leaves out a frame on a slow link, and it
+waits for a terminal that accepts nothing.
 """
 
 import re
@@ -27,7 +28,7 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 class PlainApp(TypedApp[ReturnType]):
-    """An app that Textual draws; it has what the screens ask of the app that draws frames."""
+    """An app that Textual draws; it has every public member of PacedApp that the screens use."""
 
     is_link_slow = False  # Textual's driver does not ask when a frame has arrived
     is_stalled = False
@@ -37,9 +38,8 @@ class PlainApp(TypedApp[ReturnType]):
         super().__init__(**kwargs)
         self.driver_class = _observed(self.driver_class)
         self.bytes_sent = 0
-        self.write_if_open: Callable[[str], None] | None = (
-            None  # set by the driver; a headless app has none
-        )
+        # The driver sets it; a headless app has none.
+        self.write_if_open: Callable[[str], None] | None = None
         self._cleaner = Cleaner()
         self._notice = ""
         self._notice_ends = 0.0
@@ -49,19 +49,19 @@ class PlainApp(TypedApp[ReturnType]):
         return self.write_if_open is not None
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return Textual's filters, and those that our frames do not need."""
+        """Return Textual's filters, and the filters that frames of our own driver do not need."""
         filters = [*super().get_line_filters(), self._cleaner]
         if not has_colour():
             filters.append(NoColor())
         return filters
 
     def write_to_terminal(self, data: str) -> None:
-        """Send something that is no part of a picture."""
+        """Send text that is not part of a frame."""
         if self.write_if_open is not None:
             self.write_if_open(data)
 
     def redraw(self) -> None:
-        """Draw everything again: the terminal may show something else."""
+        """Draw everything again, because the terminal may show something else."""
         self.refresh(layout=True)
 
     def call_after_first_frame(self, act: Callable[[], object]) -> None:
@@ -69,26 +69,26 @@ class PlainApp(TypedApp[ReturnType]):
         self.call_after_refresh(act)
 
     def is_telling(self, text: str) -> bool:
-        """Return whether a sentence is shown at the edge of the screen."""
+        """Return whether a notification with this text is shown."""
         return text == self._notice and time.monotonic() < self._notice_ends
 
     def untell(self, severity: str) -> None:
-        """Remove all sentences: the kind of a single one cannot be asked in public."""
+        """Remove all notifications, because Textual has no public way to ask for their severity."""
         self.clear_notifications()
 
     def notify(self, message: str, **kwargs: Any) -> None:
-        """Show a sentence, and remember it for `is_telling`."""
+        """Show a notification, and remember its text for `is_telling`."""
         self._notice = message
         self._notice_ends = time.monotonic() + self.NOTIFICATION_TIMEOUT
         super().notify(message, **kwargs)
 
     def clear_notifications(self) -> None:
-        """Remove all sentences."""
+        """Remove all notifications."""
         self._notice = ""
         super().clear_notifications()
 
     def keep_copied(self, text: str) -> None:
-        """Let the keys of a field paste a text."""
+        """Keep a text, so that the keys of an input field can paste it."""
         App.copy_to_clipboard(self, text)
 
 
@@ -96,18 +96,18 @@ class PlainScreen(SteadyScreen[ScreenResultType]):
     """A screen that Textual draws."""
 
     def take_breakpoints(self) -> None:
-        """Leave the classes of the size to Textual, which sets them when it tells the size."""
+        """Do nothing: Textual sets the CSS classes for the size when it reports the size."""
 
 
 class PlainModal(ModalScreen[ScreenResultType], SteadyScreen[ScreenResultType]):
-    """A screen above another one."""
+    """A screen above another screen."""
 
 
 class PlainPalette(SteadyPalette):
-    """The palette, whose keys do nothing while its list has no lines."""
+    """The command palette. Its keys do nothing while its list has no lines."""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether a key acts now: Textual raises if it moves in a list without lines."""
+        """Return whether a key acts now; Textual would raise if a key moved in an empty list."""
         if action == "command_list":
             options = self.query_one(OptionList)
             return options.option_count > 0 and options.size.height > 0
@@ -115,9 +115,10 @@ class PlainPalette(SteadyPalette):
 
 
 class Cleaner(LineFilter):
-    """Removes what a terminal would obey, and replaces what it has no sign for.
+    """Removes control characters, and replaces characters that the terminal has no glyphs for.
 
-    The screens show only text that is already safe. This is the last place before the terminal.
+    The screens show only text that is already safe. This filter is the last check before the
+    terminal.
     """
 
     def __init__(self) -> None:
@@ -125,14 +126,14 @@ class Cleaner(LineFilter):
         self._is_utf8 = is_utf8_terminal()
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the segments of a line with safe texts of the same width."""
+        """Return the segments of a line, with safe text of the same width."""
         clean = []
         for text, style, control in segments:
             clean.append(Segment(self._clean_text(text), style, control))
         return clean
 
     def _clean_text(self, text: str) -> str:
-        text = _CONTROLS.sub("", text)  # they have no width
+        text = _CONTROLS.sub("", text)  # control characters have no width
         if self._is_utf8 or text.isascii():
             return text
         return "".join(
@@ -141,9 +142,9 @@ class Cleaner(LineFilter):
 
 
 def _observed(driver_class: type[Driver]) -> type[Driver]:
-    """Return a driver of Textual that also tells the app when it takes the terminal, and when it gives it back."""
+    """Return a driver of Textual that also reports when it takes the terminal or gives it back."""
 
-    class ObservedDriver(driver_class):  # type: ignore[valid-type, misc]  # which class it is, Textual decides
+    class ObservedDriver(driver_class):  # type: ignore[valid-type, misc]  # Textual decides which class it is
         def __init__(self, app: "PlainApp[Any]", **kwargs: Any) -> None:
             super().__init__(app, **kwargs)
             self.owner = app

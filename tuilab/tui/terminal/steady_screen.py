@@ -1,4 +1,4 @@
-"""A screen that late events do not harm: clicks, keys and calls that were meant for what was open before."""
+"""Screens that ignore late clicks, keys and calls that were meant for the screen before."""
 
 from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette, SearchIcon
@@ -10,13 +10,13 @@ from textual.widget import Widget
 
 
 class SteadyScreen(Screen[ScreenResultType]):
-    """A screen that ignores the mouse over removed widgets, and closes itself but no other screen."""
+    """A screen that ignores the mouse over removed widgets, and closes no other screen."""
 
     @property
     def is_seen(self) -> bool:
-        """Whether the user sees this screen, even if it is behind a dialog.
+        """Whether the user sees this screen, also if it is behind a dialog.
 
-        Textual's own question says yes for a screen below an opaque one.
+        Textual's `is_current` is also true for a screen that is below an opaque screen.
         """
         stack = self.app.screen_stack
         if self not in stack:
@@ -31,8 +31,8 @@ class SteadyScreen(Screen[ScreenResultType]):
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         """Close this screen if it is on top.
 
-        Textual closes whichever screen is on top. A second key or click that was on its way to a dialog when it closed
-        would close the screen below.
+        Textual closes whichever screen is on top. If a dialog closes while a second key or click is
+        on its way to the dialog, that key or click would close the screen below.
         """
         if self.app.screen_stack[-1:] != [self]:
             return AwaitComplete()
@@ -40,13 +40,13 @@ class SteadyScreen(Screen[ScreenResultType]):
 
 
 class SteadyPalette(CommandPalette, SteadyScreen[None]):
-    """The palette, which also ignores clicks that were made before the terminal shrank."""
+    """The command palette, which also ignores clicks from before the terminal shrank."""
 
     def on_mount(self) -> None:
-        self.query_one(SearchIcon).icon = "›"  # every terminal has a sign for it
+        self.query_one(SearchIcon).icon = "›"  # every terminal has a glyph for it
 
     def on_click(self, event: Click) -> None:
-        """Ignore a click outside the screen: Textual finds no widget there."""
+        """Ignore a click outside the screen, because Textual would raise if it finds no widget."""
         try:
             self.get_widget_at(event.screen_x, event.screen_y)
         except NoWidget:

@@ -1,8 +1,11 @@
-"""Every private part of Textual that tuilab uses, under public names; no other file of tuilab uses one.
+"""Give public names to every private part of Textual that tuilab uses.
 
-What Textual calls of itself by a private name has a public twin here: Textual calls the one, which calls the other, which does
-what Textual does unless a class below overrides it. The versions of Textual that have all of this are those that
-`pyproject.toml` allows; tests/tui/test_textual_parts.py says which part another version lacks.
+No other file of tuilab uses a private part. If Textual calls one of its own private methods, that
+method has a public twin here. Textual calls the private method, and that calls its twin. The twin
+does what Textual does, unless a class of tuilab overrides it.
+
+`known_textual.py` checks that the installed Textual has all these parts. For another version of
+Textual, tests/tui/test_textual_parts.py names the parts that it lacks.
 """
 
 from bisect import bisect_left, bisect_right
@@ -27,14 +30,13 @@ from textual.widget import Widget
 from tuilab.tui.terminal.steady_screen import SteadyPalette, SteadyScreen
 from tuilab.tui.terminal.typed_app import TypedApp
 
-Part = tuple[int, int, list[Segment]]  # column and row where it begins
-_Placed = Sequence[
-    tuple[Widget, Region, Region]
-]  # where it is, and what of the screen it may be seen in
+Part = tuple[int, int, list[Segment]]  # column, row, and the segments from there on
+# Each widget with its region, and the region outside which it is clipped.
+_Placed = Sequence[tuple[Widget, Region, Region]]
 
 
 def rendered(screen: Screen[Any]) -> list[list[Segment]]:
-    """Return the lines that a screen shows, with what shines through it of those behind."""
+    """Return the lines that a screen shows; screens behind it may shine through."""
     lines: list[list[Segment]] = [[] for _ in range(screen._compositor.size.height)]
     for _, y, line in sorted(
         _every_part(screen, [screen._compositor.size.region]), key=itemgetter(0)
@@ -44,16 +46,17 @@ def rendered(screen: Screen[Any]) -> list[list[Segment]]:
 
 
 def rendered_parts(screen: Screen[Any], regions: AbstractSet[Region] | None) -> list[Part]:
-    """Return what a screen shows in some regions, as parts of its lines; None are all of them."""
+    """Return the parts of lines that a screen shows in some regions; None means all regions."""
     if regions is None or screen._compositor.size.region in regions:
         return [(0, y, line) for y, line in enumerate(rendered(screen))]
     return _every_part(screen, sorted(regions, key=lambda region: (region.y, region.x)))
 
 
 def _every_part(screen: Screen[Any], regions: Sequence[Region]) -> list[Part]:
-    """Return the parts of some regions.
+    """Return the parts of lines in some regions.
 
-    Of a region only the widgets render that are seen there: what they cover, containers and the screen, is most of a frame.
+    In each region only the visible widgets render. They cover most of the containers and of the
+    screen behind them, and rendering these would be most of the work for a frame.
     """
     visible_screen_stack.set(screen.app._background_screens)
     widgets = [(widget, *where) for widget, where in screen._compositor.visible_widgets.items()]
@@ -61,7 +64,10 @@ def _every_part(screen: Screen[Any], regions: Sequence[Region]) -> list[Part]:
 
 
 def _rendered_parts(region: Region, widgets: _Placed) -> Iterator[Part]:
-    """Return what some widgets, front to back, show in a region: the first that is seen there, and the others around it."""
+    """Return the parts of lines that some widgets, ordered front to back, show in a region.
+
+    The first widget that is visible there renders. The widgets behind it render around it.
+    """
     for index, (widget, place, clip) in enumerate(widgets):
         if visible := region.intersection(place).intersection(clip):
             lines = widget.render_lines(visible.translate((-place.x, -place.y)))
@@ -75,7 +81,7 @@ def _rendered_parts(region: Region, widgets: _Placed) -> Iterator[Part]:
 
 
 def _around(part: Region, whole: Region) -> list[Region]:
-    """Return what there is of a region above, below, left and right of a part of it."""
+    """Return the pieces of a region that are above, below, left and right of a part of it."""
     parts = [
         Region.from_corners(whole.x, whole.y, whole.right, part.y),
         Region.from_corners(whole.x, part.bottom, whole.right, whole.bottom),
@@ -86,32 +92,32 @@ def _around(part: Region, whole: Region) -> list[Region]:
 
 
 def _stretches(rows: AbstractSet[int]) -> list[tuple[int, int]]:
-    """Return where rows that follow each other begin, and how many they are."""
+    """Return the first row and the length of each group of consecutive rows."""
     firsts = sorted(row for row in rows if row - 1 not in rows)
     lasts = sorted(row for row in rows if row + 1 not in rows)
     return [(first, last - first + 1) for first, last in zip(firsts, lasts, strict=True)]
 
 
 def at_work(app: App[Any]) -> MessagePump:
-    """Return the widget or the screen whose message is being handled, else the app."""
+    """Return the widget or screen that is handling a message now; the app if there is none."""
     return active_message_pump.get(app)
 
 
 class TextualApp(TypedApp[ReturnType]):
-    """Textual's app."""
+    """Textual's app, with public names for its private parts."""
 
     @property
     def is_closed(self) -> bool:
-        """Whether no message is handled any more."""
+        """Whether the app no longer handles messages."""
         return self._closed
 
     @property
     def is_in_batch(self) -> bool:
-        """Whether changes are under way that are to be shown together."""
+        """Whether the app is collecting changes to show them together."""
         return self._batch_count > 0
 
     def display_update(self, screen: Screen[Any], update: Any) -> None:
-        """Draw what changed on a screen."""
+        """Draw the changes of a screen."""
         super()._display(screen, update)
 
     def heed_mistake(self, error: Exception) -> None:
@@ -119,15 +125,15 @@ class TextualApp(TypedApp[ReturnType]):
         super()._handle_exception(error)
 
     def show_mistake(self) -> None:
-        """Have the exception that is being handled printed when the terminal is given back."""
+        """Print the exception that is being handled, once the terminal is given back."""
         super()._fatal_error()
 
     def is_telling(self, text: str) -> bool:
-        """Whether a sentence stands at the edge of the screen."""
+        """Return whether a notification with this text is shown."""
         return any(notification.message == text for notification in self._notifications)
 
     def untell(self, severity: str) -> None:
-        """Take away the sentences of a kind, which others replace."""
+        """Remove the notifications of one severity, so that a new one can replace them."""
         for notification in [
             notification
             for notification in self._notifications
@@ -136,11 +142,11 @@ class TextualApp(TypedApp[ReturnType]):
             self._unnotify(notification)
 
     def keep_copied(self, text: str) -> None:
-        """Have a text pasted by the keys of a field."""
+        """Keep a text, so that the keys of an input field can paste it."""
         self._clipboard = text
 
     def move_mouse(self, screen: Screen[Any]) -> None:
-        """Tell the widgets of a screen, which may have moved, what the mouse is over."""
+        """Update which widget is under the mouse, because widgets may have moved."""
         self._update_mouse_over(screen)
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
@@ -154,20 +160,26 @@ class TextualApp(TypedApp[ReturnType]):
 
 
 class TextualScreen(SteadyScreen[ScreenResultType]):
-    """Textual's screen."""
+    """Textual's screen, with public names for its private parts."""
 
-    is_placed_anew = True  # since its changes were taken
+    is_placed_anew = True  # widgets were placed since `take_changes` was last called
 
     def on_unmount(self) -> None:
-        """Forget what widgets drew that are gone: Textual keeps a thousand of them, each with its lines, as keys of a cache."""
+        """Clear a cache of Textual, because its keys keep what removed widgets drew.
+
+        The cache has up to 1024 entries. The key of an entry holds all lines that its widget drew.
+        """
         StylesCache.get_inner_outer.cache_clear()
 
     def show_changes(self) -> None:
-        """Render what changed, and have the app draw it."""
+        """Render the changes, and make the app draw them."""
         super()._compositor_refresh()
 
     def take_changes(self) -> set[Region]:
-        """Return the regions that changed, and take them for drawn; where widgets were placed anew, all of it may have."""
+        """Return the regions that changed, and mark them as drawn.
+
+        If widgets were placed again, the whole screen may have changed.
+        """
         changed = {self._compositor.size.region} if self.is_placed_anew else self.changed_regions()
         self.is_placed_anew = False
         self._compositor._dirty_regions.clear()
@@ -175,7 +187,10 @@ class TextualScreen(SteadyScreen[ScreenResultType]):
         return changed
 
     def changed_regions(self) -> set[Region]:
-        """Return what changed, from one edge of a widget to another: what is cut elsewhere may be half a wide character."""
+        """Return the regions that changed, widened to the edges of widgets.
+
+        A cut at another place could leave half of a wide character.
+        """
         rows: dict[tuple[int, int], set[int]] = {}
         for region in self._compositor._dirty_regions:
             for y in region.line_range:
@@ -192,7 +207,10 @@ class TextualScreen(SteadyScreen[ScreenResultType]):
         }
 
     def take_breakpoints(self) -> None:
-        """Have the classes of the size that there is: had it them later, all its widgets would be given their styles again."""
+        """Set the CSS classes for the current size before the widgets are mounted.
+
+        If Textual set them later, it would compute the styles of all widgets a second time.
+        """
         width, height = self.app.size
         across, down = self.HORIZONTAL_BREAKPOINTS or [], self.VERTICAL_BREAKPOINTS or []
         self.add_class(
@@ -201,7 +219,12 @@ class TextualScreen(SteadyScreen[ScreenResultType]):
         )
 
     def forget_untold_sizes(self) -> None:
-        """Have widgets told their size that have it only from somebody's question where they are: Textual tells none twice."""
+        """Make Textual report their size to widgets that it placed without a report.
+
+        If some code asks where a widget is before the layout, Textual places new widgets without
+        reporting their sizes. The layout then takes these widgets for known, and reports only
+        changes. So they are removed from the known places.
+        """
         places = self._compositor._full_map
         for widget in [
             widget for widget, place in places.items() if place.region.size != widget.outer_size
@@ -218,29 +241,32 @@ class TextualScreen(SteadyScreen[ScreenResultType]):
 
 
 class TextualModal(ModalScreen[ScreenResultType], SteadyScreen[ScreenResultType]):
-    """Textual's screen above another one."""
+    """Textual's screen above another screen."""
 
 
 class TextualPalette(SteadyPalette):
-    """Textual's palette."""
+    """Textual's command palette."""
 
     def _action_command_list(self, action: str) -> None:
-        """Move in the list, unless it has no lines: none was found yet, or the terminal has no room for one."""
+        """Move in the list of commands, unless the list is empty.
+
+        It is empty before a command is found, or if the terminal has no room for a line.
+        """
         with suppress(KeyError):
             super()._action_command_list(action)
 
 
 class TextualDriver(LinuxDriver):
-    """Textual's driver of a terminal."""
+    """Textual's driver of a terminal, with public names for its private parts."""
 
     @property
     def has_opened(self) -> bool:
-        """Whether the terminal was ever ours."""
+        """Whether this driver has ever taken the terminal."""
         return self._key_thread is not None
 
     @property
     def is_to_resume(self) -> bool:
-        """Whether the screens were closed by a stop, and are to be opened again."""
+        """Whether a stop closed the screens, so that they must be opened again."""
         return self._must_signal_resume
 
     @is_to_resume.setter
@@ -256,7 +282,7 @@ class TextualDriver(LinuxDriver):
         super()._sigcont_application()
 
     def ask_about_frames(self) -> None:
-        """Ask the terminal whether it can show a frame at once."""
+        """Ask the terminal whether it can show a whole frame at once (synchronized output)."""
         super()._request_terminal_sync_mode_support()
 
     def ask_about_size(self) -> None:
@@ -284,14 +310,14 @@ class TextualDriver(LinuxDriver):
 
 
 class KeyParser(XTermParser):
-    """Textual's parser of what a terminal sends."""
+    """Textual's parser of the text that a terminal sends."""
 
     @property
     def is_waiting(self) -> bool:
-        """Whether more may belong to what came last."""
+        """Whether the last sequence may be incomplete."""
         return self._timeout_time is not None
 
     def stop_waiting(self) -> Iterable[Message]:
-        """Return the events of what came last as it is."""
+        """Return the events of the last sequence without waiting for more of it."""
         self._timeout_time = 0.0
         return self.tick()

@@ -1,7 +1,7 @@
-"""The app, screen, dialog and palette that the screens are built on.
+"""Choose the app, screen, dialog and palette that the screens are built on.
 
-With a Textual that has every part that we need, they draw frames at the pace of the terminal. With any other Textual, they use
-Textual's own driver.
+If Textual has every part that we need, they draw frames at the pace of the terminal. Otherwise they
+use Textual's own driver.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,7 @@
-"""What was typed, in its order: each key acts when the one before has, and is meant for what has the focus then.
+"""Make keys act in the order in which they were typed, each after the key before it.
 
-A screen that is busy opens a line late; without this, the letters typed for it would run as commands.
+A key is meant for the widget that has the focus at that time. A busy screen opens an input line
+late. Without this order, the letters that were typed for the line would run as commands.
 """
 
 import asyncio
@@ -11,11 +12,15 @@ from contextlib import suppress
 from textual.events import Event
 from textual.message_pump import MessagePump
 
-_LOOK_S = 0.05  # between two looks whether somebody who is waited for is gone
+_LOOK_S = 0.05  # between two checks whether the awaited message pump is gone
 
 
 class TypeAhead:
-    """`heed` has a key act, `settle` waits until it has, `then` calls a function where keys act."""
+    """A queue of keys.
+
+    `heed` makes a key act. `settle` waits until the key has acted. `then` calls a function in the
+    message pump in which keys act.
+    """
 
     def __init__(
         self,
@@ -29,18 +34,22 @@ class TypeAhead:
         self.is_busy = False
 
     async def take(self, event: Event, *, is_next: bool = False) -> None:
-        """Have a key act when those before it have; `is_next` before those that wait: the one that acts now stands for it."""
+        """Make a key act after the keys before it have acted.
+
+        With `is_next` the key goes before all waiting keys. Use it if the key that acts now stands
+        for this key.
+        """
         (self._held.appendleft if is_next else self._held.append)(event)
         if not self.is_busy:
             await self._go_on()
 
     @property
     def next_key(self) -> str:
-        """The key that acts next, if one waits."""
+        """The key that acts next; empty if no key waits."""
         return getattr(self._held[0], "key", "") if self._held else ""
 
     def stop(self) -> None:
-        """Wait for nothing more."""
+        """Stop waiting for a key to act."""
         if self._settling:
             self._settling.cancel()
 
@@ -49,7 +58,7 @@ class TypeAhead:
         if self._held:
             try:
                 await self._heed(self._held.popleft())
-            finally:  # a key that raises is told elsewhere; those behind it act all the same
+            finally:  # another part reports a key that raises; the keys behind it still act
                 self._settling = asyncio.create_task(self._await_effect())
 
     async def _await_effect(self) -> None:
@@ -60,7 +69,7 @@ class TypeAhead:
 
 
 async def passed(pump: MessagePump) -> None:
-    """Wait until somebody has handled what was said to him before now, or is gone."""
+    """Wait until a message pump has handled all messages sent to it before, or is gone."""
     has_come = asyncio.Event()
     if not pump.call_later(has_come.set):
         return

@@ -1,6 +1,6 @@
-"""An app whose keys act in the order in which they were typed, and that leaves in order when a signal asks for it.
+"""Make the keys of an app act in the order of typing, and let signals close the app cleanly.
 
-It uses no private part of Textual: any Textual can draw its screens.
+This module uses no private part of Textual, so any Textual can draw the screens of the app.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from tuilab.text.display import has_colour
 from tuilab.tui.terminal.pager import show_in_pager
 from tuilab.tui.terminal.typeahead import TypeAhead, passed
 
-_OPENING_S = 5.0  # that a question may take to come
-_SOON_S = 0.003  # between two looks whether what was typed has acted
-_ASKING = ("question", "deletable")  # workers that open a question
-_LEAVE = ("escape", "q")  # keys that are meant for no list
+_OPENING_S = 5.0  # the longest wait for a question to open
+_SOON_S = 0.003  # between two checks whether a key has acted
+_ASKING = ("question", "deletable")  # groups of workers that open a question
+_LEAVE = ("escape", "q")  # keys that do not act on a list
 
 
 class TypedApp(App[ReturnType]):
@@ -30,43 +30,46 @@ class TypedApp(App[ReturnType]):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.no_color = self.no_color or not has_colour()  # Textual asks NO_COLOR alone
-        self.on_terminal_taken: Callable[[bool], None] = lambda is_taken: None  # and given back
-        self._never_came: WeakSet[Worker[Any] | Screen[Any]] = (
-            WeakSet()
-        )  # questions and lists that were waited for in vain
+        self.no_color = self.no_color or not has_colour()  # Textual checks only NO_COLOR
+        self.on_terminal_taken: Callable[[bool], None] = lambda is_taken: None  # False: given back
+        # Workers and screens whose question or list did not come in time.
+        self._never_came: WeakSet[Worker[Any] | Screen[Any]] = WeakSet()
         self._typed = TypeAhead(super().on_event, self._settle, self.call_later)
 
     @property
     def has_terminal(self) -> bool:
-        """Whether the screens are shown in a terminal: a headless app has none."""
+        """Whether a terminal shows the screens; a headless app has none."""
         raise NotImplementedError
 
     async def run_async(self, **kwargs: Any) -> ReturnType | None:
-        """Run until the user leaves; signals are heeded before there is anything to be given back."""
+        """Run until the user leaves; handle signals before the app takes the terminal."""
         _leave_on_signals(self.heed_signal)
         try:
             return await super().run_async(**kwargs)
         finally:
+            # The driver handled these signals, and is gone now.
             for number in (
                 signal.SIGTSTP,
                 signal.SIGCONT,
-            ):  # which the driver heeds, and nobody is left to
+            ):
                 signal.signal(number, signal.SIG_DFL)
 
     def heed_signal(self, number: int) -> None:
-        """Leave in order."""
+        """Leave cleanly."""
         self.exit()
 
     def show_in_pager(self, text: str) -> str:
-        """Have the user read a text in a pager, which has the terminal meanwhile; return a sentence where that failed."""
+        """Show a text in a pager, which uses the terminal until it ends.
+
+        Return a sentence about what failed; empty if nothing did.
+        """
         if not self.has_terminal:
             return "there is no terminal to show a pager in"
         with self.suspend():
             return show_in_pager(text)
 
     async def on_event(self, event: Event) -> None:
-        """Have keys act one after another; the one that leaves waits for none."""
+        """Make keys act one after another; ^q, which leaves, does not wait for other keys."""
         if (
             isinstance(event, Key | Paste)
             and not event.is_forwarded
@@ -77,25 +80,26 @@ class TypedApp(App[ReturnType]):
             await super().on_event(event)
 
     async def press_now(self, key: str) -> None:
-        """Do what another key does where the user is, before what was typed since."""
+        """Make another key act for the widget in focus, before the keys that were typed since."""
         await self._typed.take(Key(key, None), is_next=True)
 
     @property
     def is_hearing(self) -> bool:
-        """Whether something that was typed has not acted yet."""
+        """Whether a typed key has not acted yet."""
         return self._typed.is_busy
 
     async def settle(self) -> None:
-        """Wait until all that was typed has acted."""
+        """Wait until all typed keys have acted."""
         await passed(self)
         while self._typed.is_busy and self.is_running:
             await asyncio.sleep(_SOON_S)
 
     async def _settle(self) -> None:
-        """Wait until a key has gone through what has the focus, all around it and the app, and what it opens is open.
+        """Wait until a key has acted, and the screen or question that it opens is open.
 
-        A question that was to be asked and never comes, as its screen has gone meanwhile, is waited for once; so is a list
-        that takes long to read.
+        A key has acted when it has gone through the widget in focus, its ancestors, and the app. A
+        question may never open, because its screen was closed meanwhile. A list may take long to
+        read. Keys wait for the same question or list only once.
         """
         deadline = time.monotonic() + _OPENING_S
         while self.screen_stack and self.is_running:
@@ -113,7 +117,10 @@ class TypedApp(App[ReturnType]):
 
     @property
     def _is_opening(self) -> bool:
-        """Whether a screen, what its keys act on, or a question that somebody is about to ask, is not there yet."""
+        """Whether something that the next key acts on is not open yet.
+
+        This is the screen, its list, or a question that a worker is about to ask.
+        """
         return (
             not self.screen.is_mounted
             or not self._is_listed
@@ -122,13 +129,13 @@ class TypedApp(App[ReturnType]):
 
     @property
     def _is_listed(self) -> bool:
-        """Whether what the next key acts on is on the screen, or need not be."""
+        """Whether the list that the next key acts on has been read, or is not needed."""
         is_listed = getattr(self.screen, "is_listed", True)
         return is_listed or self.screen in self._never_came or self._typed.next_key in _LEAVE
 
     @property
     def _asking(self) -> "set[Worker[Any]]":
-        """What is about to ask a question."""
+        """The workers that are about to ask a question."""
         asking = {
             worker for worker in self.workers if worker.group in _ASKING and not worker.is_finished
         }
@@ -139,7 +146,10 @@ class TypedApp(App[ReturnType]):
 
 
 def _leave_on_signals(leave: Callable[[int], None]) -> None:
-    """Have the signals that would end the process leave the screens in order, so that the terminal is given back."""
+    """Make the signals that would end the process close the screens cleanly.
+
+    So the terminal is given back.
+    """
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
         loop.add_signal_handler(number, leave, number)
