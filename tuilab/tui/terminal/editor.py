@@ -11,7 +11,8 @@ from tuilab.text.display import show
 from tuilab.tui.terminal.foreground import lend_terminal
 
 _TAKES_LINE = {
-    "vi", "vim", "nvim", "view", "vis", "kak", "nano", "pico", "emacs", "emacsclient", "micro", "joe", "mg", "ne", "jed",
+    "vi", "vim", "nvim", "view", "vis", "kak", "nano", "pico",
+    "emacs", "emacsclient", "micro", "joe", "mg", "ne", "jed",
 }  # fmt: skip
 _TAKES_COLON = {"hx", "helix", "subl", "zed", "code", "codium", "cursor"}  # these take file:line
 _WANTS_GOTO = {"code", "codium", "cursor"}

@@ -19,11 +19,13 @@ _GAP = 5  # up to 5 unchanged cells between changed cells are cheaper to send th
 _IS_SIMPLE = re.compile("[ -~\u00a0-\u00ac\u00ae-\u02ff\u2500-\u25fc\u2800-\u28ff]*").fullmatch
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 _ATTRIBUTES = {
-    "bold": "1", "dim": "2", "italic": "3", "underline": "4", "blink": "5", "blink2": "6", "reverse": "7", "conceal": "8",
-    "strike": "9", "underline2": "21", "frame": "51", "encircle": "52", "overline": "53",
+    "bold": "1", "dim": "2", "italic": "3", "underline": "4", "blink": "5", "blink2": "6",
+    "reverse": "7", "conceal": "8", "strike": "9",
+    "underline2": "21", "frame": "51", "encircle": "52", "overline": "53",
 }  # fmt: skip
 _OFF = {  # the code that ends each attribute
-    "1": "22", "2": "22", "3": "23", "4": "24", "5": "25", "6": "25", "7": "27", "8": "28", "9": "29",
+    "1": "22", "2": "22", "3": "23", "4": "24", "5": "25", "6": "25",
+    "7": "27", "8": "28", "9": "29",
     "21": "24", "51": "54", "52": "54", "53": "55",
 }  # fmt: skip
 # Attributes that are visible on a blank.

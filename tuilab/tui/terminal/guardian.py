@@ -14,9 +14,9 @@ from typing import Any
 # needed: for some terminals a sequence has no other end, for others a string has no other end.
 # Then switch off everything that the screens may have switched on: keyboard protocol, mouse, focus,
 # paste, resize reports, alternate screen.
-RESTORE = b"\x18\x1b\\\x1b[<u" + b"".join(
-    b"\x1b[?%dl" % mode for mode in (1000, 1002, 1003, 1006, 1015, 1016, 1004, 2004, 2026, 2048, 1049)
-) + b"\x1b[?7h\x1b[?25h\x1b[0m"  # fmt: skip
+_MODES = (1000, 1002, 1003, 1006, 1015, 1016, 1004, 2004, 2026, 2048, 1049)
+_SWITCH_OFF = b"".join(b"\x1b[?%dl" % mode for mode in _MODES)
+RESTORE = b"\x18\x1b\\\x1b[<u" + _SWITCH_OFF + b"\x1b[?7h\x1b[?25h\x1b[0m"
 
 _TAKEN, _FREE = b"+", b"-"
 _PATIENCE_MS = 60_000  # wait for a terminal that accepts nothing
