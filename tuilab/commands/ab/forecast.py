@@ -107,7 +107,7 @@ def _how_long(order: RunOrder, processes: int, process_s: float | None) -> str:
 def luck_of(summary: RunSummary, measure: str = "") -> float | None:
     """Return the variation between processes of an earlier run.
 
-    That is the standard deviation of the logs of what one arm measured, averaged over the arms.
+    That is the standard deviation of the logs of what one arm measured, pooled over the arms.
     None if the run measured something else, or too few processes.
     """
     if not any(race.measure == name_of(measure) for _, race in summary.races):

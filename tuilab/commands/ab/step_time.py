@@ -41,7 +41,7 @@ def steady(times_s: Sequence[float], own_s: Sequence[float] | None = None) -> St
     The result is the mean of the steps that are kept, so the time that they take together counts:
     with a loader of four workers, three of four steps wait for nothing.
 
-    `own_s` are other times of the same steps, such as their CPU time. If they are given, they decide
+    `own_s` are other times of the same steps, such as their CPU time. If given, they decide
     when the steps have settled: on a busy machine, the wall time never settles.
     """
     if len(times_s) < _LEAST:

@@ -25,7 +25,7 @@ class ContentionReading(NamedTuple):
 
 
 class Contention:
-    """The use of the cores by a command and by other processes, from the first reading to the last."""
+    """The use of the cores by a command and by others, from the first reading to the last."""
 
     def __init__(self, pid: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -94,7 +94,7 @@ class Contention:
         )
 
     def are_cores_idle(self) -> bool:
-        """Return whether cores were seen to have time left, and the command did not wait for them."""
+        """Return whether the readings show cores with time left, and the command did not wait."""
         use = use_between(self.first, self.last)
         return use is not None and not self._is_full(use) and not self.is_starved()
 

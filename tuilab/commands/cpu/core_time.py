@@ -1,4 +1,4 @@
-"""Compute the CPU time of steps, and how long they waited, from readings that their process marks."""
+"""Compute the CPU time and the waiting time of steps from readings that their process marks."""
 
 from array import array
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class CoreTimeReadings:
         self._ended = 0  # when the step of the last reading ended
         self._steps = 0  # since that reading
         self._delay_ns: float | None = None  # the last delay that was read
-        # The delays since that one was read, as long as the thread never waited by itself.
+        # The delays since then, of steps in which the thread never waited by itself.
         self._known_ns = 0
 
     def take(self, ended: int, reading: CoreTimeReading | None) -> CoreTime | None:

@@ -45,7 +45,7 @@ class CoreUse:
     ) -> None:
         self._pid = pid
         self._clock = clock
-        # The cost of a reading is CPU time: on a busy machine, a reading takes long but costs little.
+        # CPU time is the cost of a reading: on a busy machine, it takes long but costs little.
         self._own_clock = own_clock
         self._proc = proc
         self._seen: dict[Thread, Times] = {}  # by the last reading
