@@ -42,7 +42,7 @@ def steady(times_s: Sequence[float], own_s: Sequence[float] | None = None) -> St
     with a loader of four workers, three of four steps wait for nothing.
 
     `own_s` are other times of the same steps, such as their CPU time. If given, they decide
-    when the steps have settled: on a busy machine, the wall time never settles.
+    when the steps have settled: on a busy machine, wall time never settles.
     """
     if len(times_s) < _LEAST:
         return None

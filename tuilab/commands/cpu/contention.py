@@ -10,8 +10,8 @@ from tuilab.record.events import CoresAwaited
 from tuilab.text.display import plural
 
 _LEAST_S = 2.0  # on a core: a command that uses less, such as a shell, is too short to judge
-# A share of the time in which threads want a core. If they wait for a core during this share of it,
-# times are a quarter longer than they need to be.
+# If threads wait for a core during this share of the time in which they want one, times are a
+# quarter longer than they need to be.
 _WAITED_SHARE = 0.2
 _FULL_SHARE = 0.75  # of the usable cores
 
@@ -62,7 +62,7 @@ class Contention:
     def in_training(self) -> CoresAwaited | None:
         """Return how long the command waited for cores while it made steps.
 
-        None if there are no two readings, or if the kernel does not count this time.
+        None if there are fewer than two readings, or if the kernel does not count the wait.
         """
         began, ended = self._training_began, self._training_ended
         if began is None or ended is None or ended.at <= began.at or not self.cores.is_known:

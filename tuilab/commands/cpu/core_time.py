@@ -98,7 +98,7 @@ class CoreTimeReadings:
 
 
 class CoreTimes:
-    """The CPU times of all steps of a process, each with the number of the step that was read."""
+    """The CPU times of all steps of a process, each by the number of the step that it ends with."""
 
     def __init__(self) -> None:
         self._ends = array("q")  # how many steps had ended at each reading

@@ -45,7 +45,7 @@ class CoreUse:
     ) -> None:
         self._pid = pid
         self._clock = clock
-        # CPU time is the cost of a reading: on a busy machine, it takes long but costs little.
+        # A reading costs CPU time. On a busy machine, it takes long but costs little.
         self._own_clock = own_clock
         self._proc = proc
         self._seen: dict[Thread, Times] = {}  # by the last reading

@@ -26,7 +26,8 @@ class Helpers:
         self._clock = clock
         self._next = self._looked = clock()
         self._began: float | None = None  # time of the first reading
-        # Ticks by pid and start time that a process had used before the first reading, and now.
+        # By pid and start time of a process: the ticks that it had used before the first reading,
+        # and those that it had used at its last one.
         self._first: dict[tuple[int, str], int] = {}
         self._last: dict[tuple[int, str], int] = {}
 

@@ -157,9 +157,10 @@ class Totals:
         track.done, track.seen_after, track.rises_after = done, self._restarts, self._rises
 
     def _choose(self) -> None:
-        """Keep the chosen total until it is over; then choose the total that rises most.
+        """Keep the chosen total until it begins again or is over; then choose another one.
 
-        Totals that never began again come first. Of these, unfinished ones come first.
+        Totals that never began again come first. Of these, unfinished ones come first. Of the
+        rest, the total that rose most often is chosen.
         """
         able = [
             track

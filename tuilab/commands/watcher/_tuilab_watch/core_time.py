@@ -22,7 +22,7 @@ except ImportError:  # not on Unix
 
 _EVERY_NS = 1_000_000  # between two readings of one optimizer's steps
 _SCHEDSTAT = "/proc/thread-self/schedstat"
-# If the script closes descriptors and opens others, these get low numbers.
+# Far from low numbers: if the script closes descriptors and opens others, it uses low ones.
 _HIGH_FD = 900
 _ACCELERATORS = ("cuda", "xpu")  # of torch: threads on the CPU may spin while they wait for one
 

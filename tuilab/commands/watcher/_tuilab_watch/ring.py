@@ -22,7 +22,7 @@ _MOST_LATE = 1000  # texts that wait for room on the disk
 
 
 def _ignore(problem: OSError) -> None:
-    """Ignore a problem: the caller has not asked for problems."""
+    """Do nothing: the caller gave no function that takes problems."""
 
 
 class Ring:
@@ -129,7 +129,7 @@ class Ring:
         return True
 
     def _put_late(self, new: Any) -> int:
-        """Put the texts that had no room first into a new file; return its first free slot."""
+        """Begin a new file with the texts that had no room; return its first free slot."""
         slot = FIRST
         while self._late:
             packed, data = self._late[0]

@@ -19,7 +19,7 @@ _now = time.monotonic_ns
 _LOOKS = frozenset((1, 2, 10, 100, 1000))
 _SCALERS = ("torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler")  # from torch 2.3 on, and before
 _NOBODY = -1
-_MOST_NS = layout.MOST  # the time may be longer if the process was suspended
+_MOST_NS = layout.MOST  # longer times, such as those of a suspended process, are cut to this
 
 
 class Stepping:
@@ -30,7 +30,7 @@ class Stepping:
 
     def __init__(self, watcher: Any) -> None:
         self._watcher = watcher
-        # The next four are by the id of the optimizer. First its running step; see _hooks.
+        # The next four are by the id of an optimizer. `_going` has the running steps; see `_hooks`.
         self._going: dict[int, tuple[int, int, Any, int]] = {}
         self._numbers: dict[int, int] = {}
         self._lasts: dict[int, int] = {}  # the last word of the mark of its step

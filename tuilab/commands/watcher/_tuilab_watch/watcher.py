@@ -85,7 +85,7 @@ class Watcher:
     def end(self) -> None:
         """Mark that the script has ended.
 
-        Do nothing if this process made no mark, or no step since the last such mark.
+        Do nothing if this process made no mark, or no step since it last marked the end.
         """
         if self.put == self._put_first or self._ended_after == self.steps:
             return
@@ -129,7 +129,7 @@ class Watcher:
         return self.gpu if tensor.device.index == self.gpu.device else None
 
     def name(self, words: str) -> int:
-        """Return the id of a name, and mark the name at the first call."""
+        """Return the id of a name; the first call puts the name into a mark."""
         if words not in self._names and len(self._names) < _MOST_NAMES:
             self._names[words] = len(self._names) + 1
             self._the_ring().text(layout.NAME, words, self._names[words])
