@@ -1,4 +1,7 @@
-"""What is held against each other of the arms of a command: the time of a step, the memory, or the last value of a curve."""
+"""Return the amount by which the arms of a command are compared.
+
+The amount is the time of a step, the peak memory, or the last value of a curve.
+"""
 
 import math
 from typing import Literal, NamedTuple
@@ -9,20 +12,24 @@ from tuilab.text.display import join, plural
 
 MEMORY = "memory"
 _BILLIONTHS = 1e9
-_MOST = 9e9  # a value that still has room in a record
+_MOST = 9e9  # a larger value, in billionths, does not fit into 64 bits
 
 
 class ArmAmount(NamedTuple):
-    """One process's amount, as a block tells it: nanoseconds, bytes, or billionths; or why there is none."""
+    """The measured amount of one process; `lacks` is the reason if there is none.
+
+    A block records it as a whole number: nanoseconds of a step, bytes of memory, or billionths of
+    the value of a curve.
+    """
 
     amount: int = 1
     lacks: str = ""
     is_settled: bool = True
-    cpu: StepCpu | None = None  # of a step, where that is the amount
+    cpu: StepCpu | None = None  # only if the amount is the time of a step
 
 
 def name_of(measure: str) -> str:
-    """Return what is told instead of the time of a step; nothing where it is that."""
+    """Return the name of what is measured instead of the time of a step; empty for that time."""
     return "peak memory" if measure == MEMORY else f"last {measure}" if measure else ""
 
 
@@ -31,14 +38,17 @@ def unit_of(measure: str) -> Literal["", "bytes"]:
 
 
 def measured(measure: str, ended: CommandEnd) -> ArmAmount:
-    """Return what was measured of a process that has ended."""
+    """Return the amount of a process that has ended."""
     if measure == MEMORY:
         return ArmAmount(max(ended.peak_bytes, 1))
     return _last(measure, ended) if measure else _step(ended)
 
 
 def _step(ended: CommandEnd) -> ArmAmount:
-    """Return the steady time of a step, of several processes that of the slowest: the others wait for it."""
+    """Return the steady time of a step.
+
+    If several processes step, return the time of the slowest one: the others wait for it.
+    """
     lane = slowest(ended)
     if lane and (steady := steady_of(lane)):
         amount = max(round(steady.step_s * _BILLIONTHS), 1)
@@ -53,7 +63,10 @@ def _step(ended: CommandEnd) -> ArmAmount:
 
 
 def _last(curve: str, ended: CommandEnd) -> ArmAmount:
-    """Return the last value of a curve that is named, with or without where it comes from."""
+    """Return the last value of a curve.
+
+    `curve` is its name, with or without the source in brackets that follows it.
+    """
     last = ended.watched.last
     names = [name for name in last if name == curve or name.rpartition(" (")[0] == curve]
     if not names:

@@ -1,4 +1,7 @@
-"""What a race of commands can see before it starts, and how long it takes: by earlier runs of the command, if there are any."""
+"""Predict how small a difference a comparison of commands can detect, and how long it takes.
+
+The predictions use earlier runs of the command, if there are any.
+"""
 
 import math
 from collections.abc import Iterator
@@ -24,14 +27,18 @@ from tuilab.text.display import percent, plural
 from tuilab.text.words import clock
 
 _CONFIDENCE = 0.95
-_CONTROL = 1.2  # by which the control makes that larger: a third of the time it is off by more than its error (simulated)
-_USUAL_LUCK = 0.1  # how far off a process of a training script is by itself on a quiet box, where it was never raced
-_NEWEST = 5  # earlier runs that are looked at
-_LARGEST = 64 * 1024 * 1024  # bytes of a journal that is read for it
+# The A/A control makes the smallest detectable effect larger by this factor: a third of the time,
+# the control is off by more than its error (simulated).
+_CONTROL = 1.2
+# The variation between processes of a training script on a quiet machine. It is assumed for
+# commands that were never timed against each other.
+_USUAL_LUCK = 0.1
+_NEWEST = 5  # earlier runs to read
+_LARGEST = 64 * 1024 * 1024  # bytes; an earlier run with a larger journal is not read
 
 
 def foresee(order: RunOrder) -> list[str]:
-    """Return what is known before the first process starts."""
+    """Return, before the first process starts, what the run can detect and how long it takes."""
     assert order.command is not None
     earlier = list(_earlier(order))
     luck = next(
@@ -54,7 +61,7 @@ def foresee(order: RunOrder) -> list[str]:
 
 
 def _seen(order: RunOrder, luck: float | None) -> str:
-    """Return how small a difference would be seen four times in five."""
+    """Return in words how small a difference is detected four times in five."""
     assert order.command is not None
     if order.repeats < MIN_UNITS:
         return f"too few for verdicts, which need {MIN_UNITS}"
@@ -72,7 +79,10 @@ def _seen(order: RunOrder, luck: float | None) -> str:
 
 
 def smallest_seen(look: InterimAnalysis, luck: float, claims: int = 1) -> float:
-    """Return the log ratio that is told from 1 at a look four times in five, where a process is so far off by itself."""
+    """Return the smallest log ratio that an interim analysis detects four times in five.
+
+    `luck` is the standard deviation between processes, `claims` the number of claims.
+    """
     count = look.counts[-1]
     return _CONTROL * stats.smallest_effect(
         count, luck * math.sqrt(2 / count), look.confidence(_CONFIDENCE, claims)
@@ -95,9 +105,10 @@ def _how_long(order: RunOrder, processes: int, process_s: float | None) -> str:
 
 
 def luck_of(summary: RunSummary, measure: str = "") -> float | None:
-    """Return how far off a process was by itself in a race: the standard deviation of logs of what one arm measured.
+    """Return the variation between processes of an earlier run.
 
-    None of one that measured something else.
+    That is the standard deviation of the logs of what one arm measured, pooled over the arms.
+    None if the run measured something else, or too few processes.
     """
     if not any(race.measure == name_of(measure) for _, race in summary.races):
         return None
@@ -113,13 +124,13 @@ def luck_of(summary: RunSummary, measure: str = "") -> float | None:
 
 
 def process_s_of(summary: RunSummary) -> float:
-    """Return how long a process of a run took."""
+    """Return the mean seconds that one process of a run took."""
     blocks = [*summary.blocks.values(), *summary.controls.values()]
     return summary.elapsed_s / max(sum(map(len, blocks)), 1)
 
 
 def _earlier(order: RunOrder) -> Iterator[RunSummary]:
-    """Yield the newest runs of the same command that ended well."""
+    """Yield the newest runs of the same command that succeeded."""
     assert order.command is not None
     words = words_for_record(order.command.words)
     kinds = (kind_of_run(order.scenario, verb) for verb in (TOPIC, RACE_TOPIC))

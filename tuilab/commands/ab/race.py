@@ -1,6 +1,8 @@
-"""One repeat of a race between the arms of a command: a fresh process each, in a drawn order, which the next one mirrors.
+"""Run one repeat of a comparison between the arms of a command.
 
-The first arm runs once more as its own control. What is timed of each is the mean of its steady steps.
+Each arm runs in a fresh process. The order of the arms is drawn by lot for each pair of repeats:
+the second repeat of a pair uses the order of the first in reverse. The first arm runs once more as
+its own A/A control. If steps are timed, the time of an arm is the mean of its steady steps.
 """
 
 import os
@@ -31,18 +33,19 @@ from tuilab.record.finding_words import PROCESSES
 from tuilab.record.journal.writer import Writer
 from tuilab.record.order import order_of_round
 
+# `rest_s` includes the forward and logging.
 _NAMES = {
     DATA: "data_s",
     BACKWARD: "backward_s",
     OPTIMIZER: "optimizer_s",
     REST: "rest_s",
-}  # the rest has the forward and logging in it
+}
 
 
 def race(
     command: CommandOrder, repeat: int, run_dir: Path, writer: str, journal: Writer
 ) -> tuple[WorkerResult, int]:
-    """Run every arm once, and the first once more; return what to say, and the exit code."""
+    """Run every arm once, and the first once more; return the worker's result and the exit code."""
     names = [arm.name for arm in command.arms]
     _declare(command, names, journal)
     settled: list[bool] = []
@@ -82,7 +85,7 @@ def race(
 
 
 def seed_of(run: str) -> int:
-    """Return what the order of a run's arms is drawn from: its name, which was drawn by lot."""
+    """Return the seed for the order of a run's arms: a hash of its name, which was drawn by lot."""
     return int.from_bytes(sha256(run.encode()).digest()[:4], "big")
 
 
@@ -150,9 +153,10 @@ def _block(
 
 
 def account_of(ended: CommandEnd) -> dict[str, float]:
-    """Return the account of a process, or of several that of the slowest: seconds and counts a step, and totals.
+    """Return the account of an arm: seconds and counts per step, and totals.
 
-    What was not seen is not in it.
+    If several processes step, the values per step are those of the slowest process. A part that was
+    not seen is left out.
     """
     whole = {"cpu_s": ended.cpu_s, "peak_bytes": float(ended.peak_bytes)}
     lane = slowest(ended)

@@ -1,4 +1,4 @@
-"""What the steady steps of one process took: on the wall clock, and of CPU time where that was read."""
+"""Compute what the steady steps of a process took: wall time, and CPU time if that was read."""
 
 from collections.abc import Sequence
 from statistics import fmean, median
@@ -10,17 +10,20 @@ from tuilab.commands.watched import Lane
 from tuilab.judging.clock import is_single_threaded
 from tuilab.text.display import plural
 
-_MOST_UNREAD = 0.1  # of the steady steps
+_MOST_UNREAD = 0.1  # share of the steady steps
 
 
-_WINDOW = 10  # steps, at least
-_DRIFT = 0.05  # from one window to the next
-_MOST_CUT = 0.5  # of all steps
-_LEAST = 5  # steps that are needed
+_WINDOW = 10  # fewest steps of a window
+_DRIFT = 0.05  # largest relative change from one window to the next for steady steps
+_MOST_CUT = 0.5  # share of all steps that may be cut as warm-up
+_LEAST = 5  # fewest steps that can be timed
 
 
 class Steady:
-    """The mean seconds of a step, of the steady ones; `is_settled` says whether the warm-up ended."""
+    """The mean seconds of the steady steps; `is_settled` says whether the warm-up ended.
+
+    `count` is the number of steady steps, `cut` the number of steps before them.
+    """
 
     def __init__(self, step_s: float, count: int, cut: int, *, is_settled: bool) -> None:
         self.step_s = step_s
@@ -30,12 +33,16 @@ class Steady:
 
 
 def steady(times_s: Sequence[float], own_s: Sequence[float] | None = None) -> Steady | None:
-    """Cut the warm-up off: windows of steps, until one takes as long as the next; None where there are too few steps.
+    """Cut off the warm-up, and return the steady steps; None if there are too few steps.
 
-    What counts is the mean of the steps that are kept, so what they take together: with a loader of four workers, three
-    steps of four wait for nothing. The first window is always cut. Steps that never settle are halved, and told as that.
-    `own_s` are other times of the same steps, by which they settle, such as their CPU time: on a busy machine the wall
-    clock never does.
+    Whole windows of steps are cut, until a window takes as long as the next one. The first window
+    is always cut. If the steps never settle, the first half is cut, and the result says so.
+
+    The result is the mean of the steps that are kept, so the time that they take together counts:
+    with a loader of four workers, three of four steps wait for nothing.
+
+    `own_s` are other times of the same steps, such as their CPU time. If given, they decide
+    when the steps have settled: on a busy machine, wall time never settles.
     """
     if len(times_s) < _LEAST:
         return None
@@ -58,19 +65,20 @@ def _from(times_s: Sequence[float], cut: int, *, is_settled: bool) -> Steady:
 
 
 class StepCpu(NamedTuple):
-    """The CPU time of a step, the mean of the steady steps of a process, in nanoseconds."""
+    """The mean CPU time of the steady steps of a process, in nanoseconds per step."""
 
     thread_ns: int  # of the thread that steps
-    whole_ns: int  # of all threads, and of the processes below
-    waited_ns: int  # in which the thread wanted no core
-    steps: int  # that were read
+    whole_ns: int  # of all threads, and of the descendants of the process
+    waited_ns: int  # in which the thread needed no core
+    steps: int  # steps that were read
     disturbed_steps: int
 
 
 def steady_of(lane: Lane) -> Steady | None:
     """Return the steady steps of a process.
 
-    Steps that are the work of one thread settle by its CPU time: on a busy machine their wall clock never does.
+    If the steps are the work of one thread, its CPU time decides when they have settled: on a busy
+    machine, their wall time never settles.
     """
     whole = total(lane.core_times.since(0))
     if whole is None or lane.steps.has_workers or not _is_of_one_thread(whole):
@@ -79,7 +87,10 @@ def steady_of(lane: Lane) -> Steady | None:
 
 
 def slowest(ended: CommandEnd) -> Lane | None:
-    """Return the lane whose steady steps take longest, for which the others wait; None where nothing can be timed."""
+    """Return the lane whose steady steps take longest; None if no lane can be timed.
+
+    The processes of the other lanes wait for that one.
+    """
     timed = {
         lane: steady.step_s for lane in ended.watched.lanes.values() if (steady := steady_of(lane))
     }
@@ -87,7 +98,7 @@ def slowest(ended: CommandEnd) -> Lane | None:
 
 
 def cpu_of(lane: Lane, steady: Steady) -> StepCpu | None:
-    """Return the CPU time of the steady steps; None where too few of them were read."""
+    """Return the CPU time of the steady steps; None if too few of them were read."""
     times = lane.core_times.since(steady.cut)
     sums = total(times)
     if sums is None or sums.steps < (1 - _MOST_UNREAD) * steady.count:
@@ -103,7 +114,7 @@ def cpu_of(lane: Lane, steady: Steady) -> StepCpu | None:
 
 
 def helpers_of(ended: CommandEnd) -> str:
-    """Return which other processes take part in the steps of a command, or nothing."""
+    """Return in words which processes share the steps of a command; empty if there is only one."""
     lanes = ended.watched.lanes.values()
     if len(lanes) > 1:
         return f"{plural(len(lanes), 'process', 'processes')} that step"

@@ -1,1 +1,1 @@
-"""The CPU time of a command: of its steps, and of the processes below it."""
+"""Measure the CPU time of a command: of its steps, and of its descendants."""

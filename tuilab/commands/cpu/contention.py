@@ -1,4 +1,4 @@
-"""Finds out whether a command waited for cores, and who used them."""
+"""Find out whether a command waited for cores, and who used them."""
 
 import time
 from collections.abc import Callable
@@ -9,21 +9,23 @@ from tuilab.probes.core_work import OTHERS_SHARE, Use, Work, read_work, usable_c
 from tuilab.record.events import CoresAwaited
 from tuilab.text.display import plural
 
-_LEAST_S = 2.0  # on a core: a command that works less, such as a shell, is too short to judge
-_WAITED_SHARE = 0.2  # of the time in which a core was wanted: from there on times are a quarter longer than they need to be
+_LEAST_S = 2.0  # on a core: a command that uses less, such as a shell, is too short to judge
+# If threads wait for a core during this share of the time in which they want one, times are a
+# quarter longer than they need to be.
+_WAITED_SHARE = 0.2
 _FULL_SHARE = 0.75  # of the usable cores
 
 
 class ContentionReading(NamedTuple):
-    """What was read at one moment of a training."""
+    """A reading at one moment of a training."""
 
     at: float
-    waited_s: float  # for a core, by the threads of the command so far
+    waited_s: float  # that the threads of the command have waited for a core so far
     work: Work | None
 
 
 class Contention:
-    """The use of the cores by a command and by other processes, from the first reading to the last."""
+    """The use of the cores by a command and by others, from the first reading to the last."""
 
     def __init__(self, pid: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -34,14 +36,17 @@ class Contention:
         self.last: Work | None = None
         self._has_stepped = False  # since the last reading
         self._training_began: ContentionReading | None = None
-        self._training_ended: ContentionReading | None = None  # as far as it was read
+        self._training_ended: ContentionReading | None = None  # the latest reading
 
     def step(self) -> None:
-        """Note that the command made a step: the next reading is one of its training."""
+        """Note that the command made a step: the next reading belongs to its training."""
         self._has_stepped = True
 
     def look(self) -> bool:
-        """Read who uses the cores; say whether that was done, because a slow reading is not repeated at once."""
+        """Read who uses the cores; return whether that was done.
+
+        It is not done again at once if the last reading was slow.
+        """
         if not self.cores.read():
             return False
         self.last = self._read()
@@ -55,7 +60,10 @@ class Contention:
         return True
 
     def in_training(self) -> CoresAwaited | None:
-        """Return how long the command waited for cores while it made steps; None if that was not read twice."""
+        """Return how long the command waited for cores while it made steps.
+
+        None if there are fewer than two readings, or if the kernel does not count the wait.
+        """
         began, ended = self._training_began, self._training_ended
         if began is None or ended is None or ended.at <= began.at or not self.cores.is_known:
             return None
@@ -68,12 +76,15 @@ class Contention:
         )
 
     def is_starved(self) -> bool:
-        """Say whether the command waited for cores so long that its times differ from those on a quiet machine."""
+        """Return whether the command waited long for cores.
+
+        If so, its times differ from those on a quiet machine.
+        """
         threads = self.cores.threads
         return threads.ran_s >= _LEAST_S and waited_share(threads) >= _WAITED_SHARE
 
     def is_starved_by_others(self) -> bool:
-        """Say whether it waited because other processes used the cores."""
+        """Return whether the command waited because other processes used the cores."""
         use = use_between(self.first, self.last)
         return (
             self.is_starved()
@@ -83,12 +94,15 @@ class Contention:
         )
 
     def are_cores_idle(self) -> bool:
-        """Say whether the cores were seen to have time left, and the command did not wait for them."""
+        """Return whether the readings show cores with time left, and the command did not wait."""
         use = use_between(self.first, self.last)
         return use is not None and not self._is_full(use) and not self.is_starved()
 
     def sentences(self) -> list[str]:
-        """Return who used the cores, and what that means for the times of steps; nothing if the command had its cores."""
+        """Return in words who used the cores, and what that means for the times of steps.
+
+        Empty if the command had its cores.
+        """
         if not self.is_starved():
             return []
         share = 100 * waited_share(self.cores.threads)
@@ -96,7 +110,7 @@ class Contention:
         effect = f"{waited}, so its steps took longer than they would on a quiet machine"
         use, cores = use_between(self.first, self.last), plural(len(self.usable), "core")
         if use is None or not self._is_full(use):
-            return [effect]  # a limit of its control group may hold it back
+            return [effect]  # a limit of its control group may be the cause
         if self.is_starved_by_others():
             return [
                 (
@@ -117,7 +131,10 @@ class Contention:
         return OTHERS_SHARE * len(self.usable)
 
     def _read(self) -> Work | None:
-        """Return the work so far: the command and the process that watches it are not others."""
+        """Return the work so far.
+
+        The command and the process that watches it do not count as other processes.
+        """
         work = read_work(self._pid, self.usable)
         if work is None:
             return None
@@ -125,6 +142,6 @@ class Contention:
 
 
 def waited_share(threads: Threads) -> float:
-    """Return which share of the time in which threads wanted a core they had none."""
+    """Return the waiting time of threads as a share of the time in which they wanted a core."""
     wanted_s = threads.ran_s + threads.waited_s
     return threads.waited_s / wanted_s if wanted_s else 0.0

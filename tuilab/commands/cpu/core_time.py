@@ -1,34 +1,37 @@
-"""The CPU time of steps, from the readings that their process marks: what they used of a core, and what they waited for."""
+"""Compute the CPU time and the waiting time of steps from readings that their process marks."""
 
 from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_OFF_CORE_SHARE = (
-    0.1  # of a step, in which its thread was kept from a core: as of blocks in lab/races/sensors.py
-)
+# A step is disturbed if its thread was kept off a core for more than this share of the step.
+# lab/races/sensors.py uses the same share for blocks.
+_OFF_CORE_SHARE = 0.1
 _MOST_WAITS = 2**32
-_LONGEST_NS = 2**62  # so that sums have room in a record
+_LONGEST_NS = 2**62  # so that a sum still fits into a record
 
 
 class CoreTimeReading(NamedTuple):
-    """What a process and the thread that steps in it had used when a step ended, in nanoseconds since they began."""
+    """What a process and its stepping thread had used when a step ended.
+
+    The times are in nanoseconds since the process or the thread began.
+    """
 
     thread_ns: int
     process_ns: int
-    waits: int  # times that the thread gave its core away by itself, of which the last 32 bits are known
-    delay_ns: float | None  # in which it wanted a core and had none; None: not read
+    waits: int  # how often the thread gave its core away by itself: the last 32 bits
+    delay_ns: float | None  # in which the thread wanted a core and had none; None if not read
 
 
 class CoreTime(NamedTuple):
-    """What steps used that one reading covers: nanoseconds of all of them together."""
+    """What the steps that one reading covers used together, in nanoseconds."""
 
     steps: int
     wall_ns: int
     thread_ns: int
     process_ns: int
     delayed_ns: int  # in which the thread wanted a core and had none
-    waited_ns: int  # in which it wanted none
+    waited_ns: int  # in which the thread needed no core
 
     @property
     def is_disturbed(self) -> bool:
@@ -40,13 +43,17 @@ class CoreTimeReadings:
 
     def __init__(self) -> None:
         self._last: CoreTimeReading | None = None
-        self._ended = 0  # when the step of the last reading did
-        self._steps = 0  # since then
-        self._delay_ns: float | None = None  # when it was read last
-        self._known_ns = 0  # delays since then, in which the thread never waited by itself
+        self._ended = 0  # when the step of the last reading ended
+        self._steps = 0  # since that reading
+        self._delay_ns: float | None = None  # the last delay that was read
+        # The delays since then, of steps in which the thread never waited by itself.
+        self._known_ns = 0
 
     def take(self, ended: int, reading: CoreTimeReading | None) -> CoreTime | None:
-        """Take the end of a step; return what was used since the reading before, if this step has one."""
+        """Take the end of a step; return what was used since the previous reading.
+
+        None if this step has no reading, or if there is no earlier reading.
+        """
         self._steps += 1
         if reading is None:
             return None
@@ -62,9 +69,8 @@ class CoreTimeReadings:
         wall_ns = ended - self._ended
         thread_ns = reading.thread_ns - last.thread_ns
         process_ns = reading.process_ns - last.process_ns
-        if not all(
-            0 <= ns < _LONGEST_NS for ns in (wall_ns, thread_ns, process_ns)
-        ):  # marks that were made up
+        # Only forged marks have other times.
+        if not all(0 <= ns < _LONGEST_NS for ns in (wall_ns, thread_ns, process_ns)):
             return None
         off_core_ns = max(wall_ns - thread_ns, 0)
         if (reading.waits - last.waits) % _MOST_WAITS == 0:
@@ -77,9 +83,9 @@ class CoreTimeReadings:
         )
 
     def _delayed_ns(self, reading: CoreTimeReading, off_core_ns: int) -> int:
-        """Return how much of the time off a core was a delay, of steps in which the thread waited by itself as well.
+        """Return how much of the time off a core was a delay, if the thread also waited by itself.
 
-        All of it counts as waiting where the kernel does not count delays.
+        If the kernel does not count delays, all of the time counts as waiting.
         """
         before_ns, known_ns = self._delay_ns, self._known_ns
         if reading.delay_ns is None:
@@ -92,22 +98,22 @@ class CoreTimeReadings:
 
 
 class CoreTimes:
-    """The CPU times of all steps of a process, each by the number of the step that ends with its reading."""
+    """The CPU times of all steps of a process, each by the number of the step that it ends with."""
 
     def __init__(self) -> None:
-        self._ends = array("q")  # steps that had ended
+        self._ends = array("q")  # how many steps had ended at each reading
         self._columns = {name: array("q") for name in CoreTime._fields}
 
     def add(self, end: int, used: CoreTime) -> None:
-        """Add what the steps used that end with this one, counted from 1."""
+        """Add what the steps up to number `end` used; steps count from 1."""
         self._ends.append(end)
         for name, value in used._asdict().items():
             self._columns[name].append(value)
 
     def thread_s(self, count: int) -> list[float] | None:
-        """Return the seconds of CPU time of each of so many steps; None if some of them were not read.
+        """Return the seconds of CPU time of each of `count` steps; None if some were not read.
 
-        What came before the first reading counts as the step after it.
+        Each step before the first reading gets the time of the steps after it.
         """
         thread_seconds: list[float] = []
         for end, steps, thread_ns in zip(
@@ -121,7 +127,7 @@ class CoreTimes:
         return thread_seconds if len(thread_seconds) == count else None
 
     def since(self, first: int) -> list[CoreTime]:
-        """Return what was used by the steps from this one on, counted from 0."""
+        """Return what the steps from number `first` on used; steps count from 0."""
         times = []
         for end, *values in zip(self._ends, *self._columns.values(), strict=True):
             used = CoreTime(*values)
@@ -131,7 +137,7 @@ class CoreTimes:
 
 
 def total(times: Sequence[CoreTime]) -> CoreTime | None:
-    """Return the sum of several times; None of none."""
+    """Return the sum of several times; None if there are none."""
     if not times:
         return None
     return CoreTime(*(sum(column) for column in zip(*times, strict=True)))

@@ -1,7 +1,8 @@
-"""How much core time the processes of a command had, and how long they waited for a core that others used.
+"""Read how long the processes of a command ran on cores, and how long they waited for a core.
 
-The kernel counts both for each thread, in /proc/PID/task/TID/schedstat: nanoseconds on a core, and nanoseconds in which the
-thread could run and had no core. A thread that sleeps, or waits for a disk or a lock, is in neither.
+The kernel counts both for each thread, in /proc/PID/task/TID/schedstat: nanoseconds on a core, and
+nanoseconds in which the thread could run but had no core, because others used it. The time in which
+a thread sleeps, or waits for a disk or a lock, is in neither.
 """
 
 import math
@@ -14,24 +15,26 @@ from typing import NamedTuple
 
 from tuilab.record import presence
 
-_COST = 100  # a reading comes no sooner than so many times as long as the last one took: 1 % of a core at most
+# After a reading, the next one waits for this many times the CPU time that the last one took. So
+# readings use at most 1 % of a core.
+_COST = 100
 _MOST_THREADS = 10_000
-_HIGH_PRESSURE = 50.0  # percent of ten seconds in which some process of the box waited for a core
+_HIGH_PRESSURE = 50.0  # percent of ten seconds in which some process waited for a core
 
 
-Thread = tuple[int, int]  # process and thread
+Thread = tuple[int, int]  # the ids of a process and of a thread
 Times = tuple[int, int]  # nanoseconds on a core, and nanoseconds without one
 
 
 class Threads(NamedTuple):
-    """What the threads of some processes had together, in seconds."""
+    """How long the threads of some processes ran and waited together, in seconds."""
 
     ran_s: float = 0.0
     waited_s: float = 0.0
 
 
 class CoreUse:
-    """The core time of a process and of all below it, since it began."""
+    """The core time of a process and its descendants, since they began."""
 
     def __init__(
         self,
@@ -42,17 +45,19 @@ class CoreUse:
     ) -> None:
         self._pid = pid
         self._clock = clock
-        self._own_clock = (
-            own_clock  # what a reading costs: on a busy machine it takes long, and costs little
-        )
+        # A reading costs CPU time. On a busy machine, it takes long but costs little.
+        self._own_clock = own_clock
         self._proc = proc
-        self._seen: dict[Thread, Times] = {}  # at the last reading
+        self._seen: dict[Thread, Times] = {}  # by the last reading
         self._next = 0.0
         self.is_known = False  # whether the kernel has these files
         self.threads = Threads()
 
     def read(self) -> bool:
-        """Read what is new, unless the last reading took long and was just now; say whether it was read."""
+        """Read the times of all threads; return whether that was done.
+
+        It is not done if the last reading took long and was just now.
+        """
         began = self._clock()
         if began < self._next:
             return False
@@ -79,7 +84,7 @@ class CoreUse:
             fields = (self._proc / f"{key[0]}/task/{key[1]}/schedstat").read_text().split()
             ran_ns, waited_ns = int(fields[0]), int(fields[1])
             had_ran_ns, had_waited_ns = previous.get(key, (0, 0))
-            if ran_ns < had_ran_ns:  # another thread has its number by now
+            if ran_ns < had_ran_ns:  # another thread has this number by now
                 had_ran_ns, had_waited_ns = 0, 0
             self._seen[key] = ran_ns, waited_ns
             ran_s = self.threads.ran_s + (ran_ns - had_ran_ns) / 1e9
@@ -89,7 +94,10 @@ class CoreUse:
 
 
 def has_high_pressure(proc: Path = Path("/proc")) -> bool:
-    """Say whether some process of the box has waited for a core most of the time lately; no where it is not known."""
+    """Return whether some process of the machine waited for a core most of the last ten seconds.
+
+    False if that is not known.
+    """
     with suppress(OSError, ValueError, IndexError):
         fields = (proc / "pressure/cpu").read_text().split()
         return float(fields[1].removeprefix("avg10=")) > _HIGH_PRESSURE
@@ -97,7 +105,10 @@ def has_high_pressure(proc: Path = Path("/proc")) -> bool:
 
 
 def granted_cores(usable: int) -> int:
-    """Return how many of the usable cores the control group grants: what runs beyond its quota is held back."""
+    """Return how many of the usable cores the quota of the control group grants.
+
+    The kernel suspends processes that run beyond the quota.
+    """
     from tuilab.probes.cpu import cpu_facts  # imported here: only the advice at the end needs it
 
     quota = cpu_facts().get("quota_cores")

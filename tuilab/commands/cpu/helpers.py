@@ -1,4 +1,7 @@
-"""The CPU time of the processes below one that steps, such as the workers of a DataLoader: looked at now and then."""
+"""Read the CPU time of the descendants of a process that steps, such as DataLoader workers.
+
+The times are read now and then.
+"""
 
 import os
 import time
@@ -7,26 +10,29 @@ from contextlib import suppress
 
 from tuilab.record import presence
 
-_EVERY_S = 0.25  # between two looks
+_EVERY_S = 0.25  # between two readings
 _MOST = 1000  # processes that are remembered
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Helpers:
-    """What all of them have used since the first look; what one uses after the last look at it is not known."""
+    """The CPU time that all descendants of a process have used since the first reading.
+
+    What a descendant uses after its last reading is not known.
+    """
 
     def __init__(self, pid: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._pid = pid
         self._clock = clock
         self._next = self._looked = clock()
-        self._began: float | None = None  # when one looked first
-        self._first: dict[
-            tuple[int, str], int
-        ] = {}  # ticks by pid and start time, when a process was seen first
+        self._began: float | None = None  # time of the first reading
+        # By pid and start time of a process: the ticks that it had used before the first reading,
+        # and those that it had used at its last one.
+        self._first: dict[tuple[int, str], int] = {}
         self._last: dict[tuple[int, str], int] = {}
 
     def look(self) -> None:
-        """Look at the processes, if it is time again."""
+        """Read the processes, if it is time again."""
         now_s = self._clock()
         if now_s < self._next:
             return
@@ -52,7 +58,7 @@ class Helpers:
 
     @property
     def cores(self) -> float:
-        """How many cores these processes used in the mean; 0 if there were none."""
+        """How many cores these processes used on average; 0 if there were none."""
         elapsed_s = self._looked - (self._looked if self._began is None else self._began)
         if elapsed_s <= 0:
             return 0.0

@@ -1,1 +1,1 @@
-"""What a command prints: passed on as it comes, and looked through for numbers."""
+"""Pass on what a command prints as it comes, and search it for numbers."""

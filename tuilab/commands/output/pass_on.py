@@ -1,4 +1,7 @@
-"""Passes on what a command prints, byte by byte, as it comes: into the record of the run, and to the terminal of the front."""
+"""Pass on what a command prints, byte by byte, as it comes.
+
+The output goes into the record of the run, and to the terminal of the client.
+"""
 
 import array
 import fcntl
@@ -11,39 +14,43 @@ from collections.abc import Callable
 from typing import IO
 
 _PORTION = 64 * 1024
-_PATIENCE_S = 1.0  # with processes that the command left behind, and with a terminal that nobody reads after a stop
+# How long to wait for processes that the command left behind, and for a terminal that nobody reads
+# after a stop.
+_PATIENCE_S = 1.0
 _TURN_S = 0.02
 
 
 class Passing:
-    """One stream of a command, read in a thread of its own: a terminal that takes nothing holds up the command, as ever.
+    """One stream of a command, read in a thread of its own.
 
-    A reader that goes away is gone for the command, too: what it prints then ends it, as without tuilab. `on_data` hears what
-    was printed.
+    The command sees the terminal as it would without tuilab. If the terminal takes nothing, the
+    command has to wait. If the reader of the output goes away, the pipe of the command is closed,
+    so that its next output ends the command. `on_data` gets what was printed.
     """
 
     def __init__(
         self, pipe: IO[bytes], record: int, target: int | None, on_data: Callable[[bytes], None]
     ) -> None:
-        self.trouble = ""  # why it is not passed on any more
+        self.trouble = ""  # why the output is not passed on any more
         self._pipe = pipe
         self._record: int | None = record
         self._target = target
         self._on_data = on_data
         self._passed = 0
-        self._taken = 0  # bytes that were read, of which the last portion may not be passed on yet
+        self._taken = 0  # bytes that were read; the last portion may not be passed on yet
         self._counting = threading.Lock()  # held while a portion is read and counted
-        self._is_over = False  # what is printed from here on is not the command's
+        self._is_over = False  # after that, only other processes print
         self._news = select.poll()
         self._news.register(pipe, select.POLLIN)
         self._thread = threading.Thread(target=self._pass_on, daemon=True)
         self._thread.start()
 
     def finish(self, is_stopped: Callable[[], bool]) -> None:
-        """Wait until all that the command printed is passed on, however slowly it is read; of a run that is stopped not long.
+        """Wait until all that the command printed is passed on, however slowly it is read.
 
-        A process that the command left behind may hold the pipe open, as `tee` in `> >(tee log)` does, or print for ever. It
-        has a second in all, and a portion.
+        If the run is stopped, wait at most a second longer. A process that the command left behind
+        may hold the pipe open, as `tee` in `> >(tee log)` does, or print for ever. For such a
+        process, the wait ends after one second or after one more portion.
         """
         own_count = self._count_own()
         ended_at = time.monotonic()
@@ -61,12 +68,15 @@ class Passing:
         self._is_over = True
 
     def _count_own(self) -> int:
-        """Return how many bytes the command printed that has just ended: those that were read, and those in the pipe."""
+        """Return how many bytes the command, which has just ended, has printed.
+
+        These are the bytes that were read, and the bytes that are in the pipe.
+        """
         waiting = array.array("i", [0])
         with self._counting:
             try:
                 fcntl.ioctl(self._pipe.fileno(), termios.FIONREAD, waiting)
-            except (OSError, ValueError):  # it was closed
+            except (OSError, ValueError):  # the pipe was closed
                 return self._passed
             return self._taken + waiting[0]
 
@@ -86,7 +96,10 @@ class Passing:
             self._passed += len(data)
 
     def _read(self) -> bytes:
-        """Return the next portion; wait for it before the lock is taken, so that who counts never waits."""
+        """Return the next portion.
+
+        Wait for the portion before taking the lock, so that `_count_own` never waits for it.
+        """
         self._news.poll()
         with self._counting:
             data = self._pipe.read(_PORTION)
@@ -95,7 +108,10 @@ class Passing:
 
 
 def _write(target: int, data: bytes) -> OSError | None:
-    """Write all of it; return why it is not taken any more. A terminal may be set so that it takes nothing at once."""
+    """Write all of the data; return the error if the target does not take any more.
+
+    A terminal may be set to non-blocking. If it has no room, wait for room.
+    """
     view = memoryview(data)
     while view:
         try:

@@ -1,4 +1,7 @@
-"""The patterns of `--metric NAME=PATTERN`: what each looks for, where it may be at all, and how long it may take."""
+"""Parse the patterns of `--metric NAME=PATTERN`, and search lines with them.
+
+A pattern is tried only on lines that may match, and only for a limited time.
+"""
 
 import re
 import signal
@@ -10,14 +13,18 @@ from typing import Any
 from tuilab.errors import UsageError
 from tuilab.text.display import show
 
-_PATIENCE_S = 0.1  # with one line
+_PATIENCE_S = 0.1  # for one line
 _LITERAL, _MAX_REPEAT, _SUBPATTERN = "LITERAL", "MAX_REPEAT", "SUBPATTERN"
-_STRIP = b" \t'\",;:%)]}"  # what stands around a number, as the quotes of HF's Trainer
+# Characters around a number, such as the quotes that the Trainer of Hugging Face prints.
+_STRIP = b" \t'\",;:%)]}"
 
 
 @dataclass
 class Pattern:
-    """One pattern, and the longest text that every line with it has: none where that is not known."""
+    """One pattern, and the longest text that every matching line contains.
+
+    The text is empty if it is not known.
+    """
 
     name: str
     regex: "re.Pattern[bytes]"
@@ -30,7 +37,7 @@ class Pattern:
         return cls(name, re.compile(pattern.encode()), sure_text(pattern.encode()))
 
     def lines(self, data: bytes) -> Iterator[bytes]:
-        """Yield the lines that may have it."""
+        """Yield the lines that may match the pattern."""
         data = data.replace(b"\r", b"\n")
         if not self.text:
             yield from data.split(b"\n")
@@ -42,13 +49,13 @@ class Pattern:
             begin = data.find(self.text, max(end, begin + 1)) if end >= 0 else -1
 
     def numbers(self, line: bytes) -> list[float]:
-        """Return the numbers of a line."""
+        """Return the numbers that the pattern finds in a line."""
         numbers = (number(match[1] or b"") for match in self.regex.finditer(line))
         return [number_or_none for number_or_none in numbers if number_or_none is not None]
 
 
 def split(metric: str) -> tuple[str, str]:
-    """Return the name and the pattern of `NAME=PATTERN`; UsageError where it is none."""
+    """Return the name and the pattern of `NAME=PATTERN`; raise UsageError if one is invalid."""
     name, _, pattern = metric.partition("=")
     if not name.strip() or not pattern:
         raise UsageError(
@@ -70,7 +77,10 @@ def split(metric: str) -> tuple[str, str]:
 
 
 def number(text: bytes) -> float | None:
-    """Return what was found as a number, without the quotes that may stand around it."""
+    """Return a text that a pattern found as a number; None if it is not a number.
+
+    Quotes around the number are ignored.
+    """
     try:
         return float(text.strip(_STRIP))
     except ValueError:
@@ -78,9 +88,12 @@ def number(text: bytes) -> float | None:
 
 
 def sure_text(pattern: bytes) -> bytes:
-    """Return the longest text that whatever matches has, by the pattern's own parts; nothing where none is sure."""
+    """Return the longest text that every match contains; empty if no text is certain.
+
+    The text comes from the parts into which Python parses the pattern.
+    """
     try:
-        from re import _parser  # type: ignore[attr-defined]  # it is Python's own, and may change
+        from re import _parser  # type: ignore[attr-defined]  # private, so it may change
 
         parsed = _parser.parse(pattern)
         return (
@@ -91,7 +104,7 @@ def sure_text(pattern: bytes) -> bytes:
 
 
 def _runs(parts: Any) -> Iterator[bytes]:
-    """Yield the texts that stand in every match: literal characters side by side, those in groups too."""
+    """Yield the texts in every match: adjacent literal characters, also those within groups."""
     run = bytearray()
     for kind, part in parts:
         if str(kind) == _LITERAL:
@@ -99,7 +112,7 @@ def _runs(parts: Any) -> Iterator[bytes]:
             continue
         yield bytes(run)
         run.clear()
-        if str(kind) == _SUBPATTERN and not part[1]:  # without flags of its own
+        if str(kind) == _SUBPATTERN and not part[1]:  # a group without flags of its own
             yield from _runs(part[3])
         elif str(kind) == _MAX_REPEAT and part[0] > 0:
             yield from _runs(part[2])
@@ -107,13 +120,15 @@ def _runs(parts: Any) -> Iterator[bytes]:
 
 
 class Alarm:
-    """Within, whatever takes too long is ended by TimeoutError, a match of a pattern too; in the main thread only."""
+    """A context that raises TimeoutError in a block that takes too long.
+
+    It also ends the match of a pattern. It works only in the main thread.
+    """
 
     def __enter__(self) -> None:
         signal.signal(signal.SIGVTALRM, _time_out)
-        signal.setitimer(
-            signal.ITIMER_VIRTUAL, _PATIENCE_S
-        )  # of CPU time: a busy box is no fault of a pattern's
+        # This timer counts CPU time: a busy machine does not make a pattern slow.
+        signal.setitimer(signal.ITIMER_VIRTUAL, _PATIENCE_S)
 
     def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)

@@ -1,8 +1,9 @@
-"""Looks for numbers in what a command prints: those that the user's patterns find, and how far it is of how much.
+"""Search the output of a command for numbers: the values of the user's patterns, and the progress.
 
-Who passes it on only leaves it here. It is looked at in the main thread, where a pattern that takes for ever can be given up:
-an alarm ends it. A line is looked at only where it has a text that the pattern cannot do without, so that much that is printed
-costs little; what is printed faster than it can be looked at is counted and passed over.
+The threads that pass the output on only store it here. The main thread searches it, because there
+an alarm can end a pattern that takes for ever. A pattern is tried only on lines that contain a text
+that it needs, so that much output costs little. Output that comes faster than it can be searched
+is counted and skipped.
 """
 
 import threading
@@ -14,13 +15,13 @@ from typing import NamedTuple
 from tuilab.commands.output.patterns import Alarm, Pattern
 from tuilab.commands.output.totals import CommandProgress, Totals
 
-_LONGEST = 4096  # bytes of a line that are looked at
-_MOST_WAITING = 16 << 20  # bytes
-_TURN_S = 0.02  # that is looked at most, of each turn
-_LAST_S = 1.0  # and at the end
-_STRIKES = 3  # of a pattern that takes for ever
+_LONGEST = 4096  # bytes of a line that are searched
+_MOST_WAITING = 16 << 20  # bytes that wait to be searched
+_TURN_S = 0.02  # the most time to search in one turn
+_LAST_S = 1.0  # the same for the last turn
+_STRIKES = 3  # a pattern that takes too long this often is given up
 _TOTALS_EVERY_S = 0.2
-_TOTALS_OF = 16 * 1024  # bytes at the end of what was printed since
+_TOTALS_OF = 16 * 1024  # bytes at the end of the new output that are searched for totals
 
 
 class PrintedNumber(NamedTuple):
@@ -31,7 +32,7 @@ class PrintedNumber(NamedTuple):
 
 
 class NumberScanner:
-    """Takes what is printed, by the threads that pass it on, and hands out what was found."""
+    """Takes the output from the threads that pass it on, and yields the numbers in it."""
 
     def __init__(self, metrics: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._patterns = [Pattern.of(metric) for metric in metrics]
@@ -39,19 +40,19 @@ class NumberScanner:
         self._totals = Totals()
         self._told: CommandProgress | None = None
         self._looked_at = clock()
-        self._ends: list[_End] = []  # of each stream
-        self._rests: list[bytes] = []  # of each stream: the line that is not whole
+        self._ends: list[_End] = []  # by stream
+        self._rests: list[bytes] = []  # by stream: the line that is not complete yet
         self._waiting: deque[tuple[int, bytes]] = deque()
         self._size = 0
         self._is_heard = False
         self._lock = threading.Lock()
-        self.passed_over = 0  # bytes
+        self.passed_over = 0  # bytes that were skipped
         self.found = {pattern.name: 0 for pattern in self._patterns}
         self.slow: set[str] = set()  # names of patterns that took too long on a line
-        self.given_up: list[str] = []  # and of those that did so again and again
+        self.given_up: list[str] = []  # names of patterns that did so _STRIKES times
 
     def ear(self) -> Callable[[bytes], None]:
-        """Return what takes what is printed into one stream."""
+        """Add a stream; return the function that takes its output."""
         self._ends.append(_End())
         self._rests.append(b"")
         stream = len(self._ends) - 1
@@ -70,13 +71,13 @@ class NumberScanner:
             self._size += len(data)
 
     def is_heard(self) -> bool:
-        """Say whether anything was printed since the last time that this was asked."""
+        """Return whether anything was printed since the last call."""
         with self._lock:
             is_heard, self._is_heard = self._is_heard, False
         return is_heard
 
     def values(self, *, is_last: bool = False) -> Iterator[PrintedNumber]:
-        """Yield the numbers that were found since, as long as there is time for it in one turn."""
+        """Yield the numbers in the new output, until the time for one turn is used up."""
         until = self._clock() + (_LAST_S if is_last else _TURN_S)
         while portion := self._next():
             yield from self._look(*portion)
@@ -96,7 +97,7 @@ class NumberScanner:
             return stream, data
 
     def _look(self, stream: int, data: bytes) -> Iterator[PrintedNumber]:
-        """Look through the lines that are whole now."""
+        """Search the lines that are complete now, and yield their numbers."""
         end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         lines, rest = (
             (self._rests[stream] + data[:end], data[end:])
@@ -124,7 +125,7 @@ class NumberScanner:
             yield PrintedNumber(pattern.name, number)
 
     def progress(self, *, is_last: bool = False) -> CommandProgress | None:
-        """Return how far it is of how much, if that is news."""
+        """Return the progress of the command if it has changed, else None."""
         if not is_last and self._clock() - self._looked_at < _TOTALS_EVERY_S:
             return None
         self._looked_at = self._clock()
@@ -138,11 +139,11 @@ class NumberScanner:
 
 
 class _End:
-    """The last of what was printed into a stream, in which totals are looked for: its lines that are whole."""
+    """The end of the output of one stream, whose complete lines are searched for totals."""
 
     def __init__(self) -> None:
         self._data = bytearray()
-        self._is_cut = False  # its first line is not whole
+        self._is_cut = False  # whether the first line lacks its beginning
 
     def take(self, data: bytes) -> None:
         self._data += data[-_TOTALS_OF:]
@@ -150,7 +151,10 @@ class _End:
         del self._data[:-_TOTALS_OF]
 
     def lines(self, *, is_last: bool) -> list[bytes]:
-        """Return the lines since the last time; a line may end with the beginning of the next, as bars of progress do."""
+        """Return the complete lines since the last call.
+
+        A line may end only when the next one begins, as the lines of progress bars do.
+        """
         lines = bytes(self._data).replace(b"\r", b"\n").split(b"\n")
         unfinished = b"" if is_last else lines.pop()
         self._data[:] = unfinished

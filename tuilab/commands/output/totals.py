@@ -1,9 +1,12 @@
-"""Which of the totals that a command prints, as in `step 10/200`, tells how far it is.
+"""Find the printed total, such as that of `step 10/200`, that shows how far a command is.
 
-A total is known by its number: what stands before it goes up. One that begins again with each epoch is counted on through all
-epochs, where how many there are is printed, too; else it is told in which round it is, or in which epoch, where its line says
-that. Until the second round of others nobody knows whether they will begin again. Dates, versions and scores do not go up one
-by one, or are called what they are.
+A total is identified by its number, and the number before it rises. If a total begins again with
+each epoch, and the number of epochs is printed as well, its steps are counted through all epochs.
+If not, the progress names the round, or the epoch if the line of the total names one. Any other
+total may begin again: that is known only in its second round.
+
+Dates, versions and scores are not progress. Their numbers do not rise one by one, or a word before
+them says what they are.
 """
 
 import re
@@ -11,23 +14,22 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 _TOTAL = re.compile(rb"(?<![\w.,/:-])(\d{1,12}) ?(?:/| of ) ?(\d{1,12})(?![\w./-]|[:,]\w)")
-_EPOCH = re.compile(
-    rb"epoch\W{0,4}(\d{1,6})\b(?! ?(?:/| of ) ?\d)", re.IGNORECASE
-)  # of how many it does not say
+# An epoch without the number of epochs.
+_EPOCH = re.compile(rb"epoch\W{0,4}(\d{1,6})\b(?! ?(?:/| of ) ?\d)", re.IGNORECASE)
 _WORD = re.compile(rb"\w+")
 _SCORES = re.compile(
     rb"acc|correct|score|top|right|passed|failed|hit|match|precision|recall", re.IGNORECASE
 )
-_SEEN = {"epochs": 2, "steps": 3}  # different numbers that went up, until a total counts
-_GONE_ON = 5  # rises of another, after which one that is not seen any more is over
-_AGAIN = (
-    0.2  # of the total: a fall to below is a new beginning, to above it is no count of what is done
-)
-_MOST = 64  # totals
+_SEEN = {"epochs": 2, "steps": 3}  # how many rising numbers a total needs to count, by unit
+_GONE_ON = 5  # a total that is not printed any more is over after this many rises of others
+# A share of the total. If the number falls to this share or below, the total begins again. If it
+# falls to a larger number, the total does not count progress.
+_AGAIN = 0.2
+_MOST = 64  # totals that are remembered
 
 
 class CommandProgress(NamedTuple):
-    """How far a command is."""
+    """The progress of a command."""
 
     done: int
     total: int
@@ -42,33 +44,35 @@ class _Track:
     rises: int = 1
     restarts: int = 0
     is_count: bool = True
-    least: int = 0  # that was done when it was seen first
-    seen_after: int = 0  # beginnings of others until it was seen last
-    rises_after: int = 0  # and rises
-    seen_at: int = 0  # of all that were seen, which was the last of it
+    least: int = 0  # the number when the total was seen first
+    seen_after: int = 0  # restarts of all totals until this one was seen last
+    rises_after: int = 0  # rises of all totals until then
+    # The next three fields are numbers in the sequence of all totals that were seen: when this one
+    # was seen last, when it was seen first, and when it rose last.
+    seen_at: int = 0
     began_at: int = 0
     rose_at: int = 0
-    epoch: int | None = None  # that its line names
-    outlasts_epochs: bool = False  # it goes on from one to the next
+    epoch: int | None = None  # the epoch that its line names
+    outlasts_epochs: bool = False  # whether it keeps rising from one epoch to the next
 
     @property
     def counted(self) -> str:
-        """What is counted, and behind a comma of which part where there are several."""
+        """The unit, followed by the epoch or the round if there are several."""
         if self.epoch is not None and not self.outlasts_epochs:
             return f"{self.unit}, epoch {self.epoch}"
         return f"{self.unit}, round {self.restarts + 1}" if self.restarts else self.unit
 
 
 class Totals:
-    """Takes lines in their order, and says how far the command is."""
+    """Takes printed lines in their order, and returns the progress of the command."""
 
     def __init__(self) -> None:
         self._tracks: dict[tuple[str, int], _Track] = {}
         self._chosen: _Track | None = None
-        self._restarts = self._rises = self._count = 0  # of all
+        self._restarts = self._rises = self._count = 0  # of all totals
 
     def take(self, line: bytes) -> None:
-        """Look at every total of a line."""
+        """Note every total of a line."""
         for match in _TOTAL.finditer(line):
             done, total = int(match[1]), int(match[2])
             if done <= total > 1 and not _SCORES.search(_before(line, match.start())):
@@ -78,7 +82,7 @@ class Totals:
                 )
 
     def progress(self) -> CommandProgress | None:
-        """Return how far it is by the total that tells it, if there is one."""
+        """Return the progress by the best total; None if there is no total."""
         self._choose()
         track = self._chosen
         if track is None:
@@ -88,7 +92,10 @@ class Totals:
         return CommandProgress(track.done, track.total, track.counted)
 
     def _counted_on(self, track: _Track) -> CommandProgress | None:
-        """Return how far it is through the steps of all epochs; in the first of them, in which epoch."""
+        """Return the progress through the steps of all epochs; None if they cannot be counted.
+
+        In the first epoch that is seen, return the progress by its steps, and name the epoch.
+        """
         epochs = max(
             (of for of in self._tracks.values() if _is_begun(of)),
             key=lambda of: of.seen_at,
@@ -97,14 +104,13 @@ class Totals:
         steps = self._in_each(epochs) if epochs else None
         if epochs is None or steps is None:
             return None
-        if epochs.rises == 1:  # they may be the steps of all epochs
+        if epochs.rises == 1:  # the steps may be those of all epochs
             return CommandProgress(
                 steps.done, steps.total, f"steps, epoch {epochs.done}/{epochs.total}"
             )
         is_full = steps.done > (1 - _AGAIN) * steps.total
-        is_next = (
-            is_full and steps.restarts == epochs.rises - 2 and steps.seen_at < epochs.rose_at
-        )  # whose steps are to come
+        # The next epoch has begun, but none of its steps was printed yet.
+        is_next = is_full and steps.restarts == epochs.rises - 2 and steps.seen_at < epochs.rose_at
         is_other = track not in (epochs, steps) and not track.restarts
         if is_other or not (is_next or 0 < steps.restarts == epochs.rises - 1):
             return None
@@ -116,7 +122,10 @@ class Totals:
         )
 
     def _in_each(self, epochs: _Track) -> _Track | None:
-        """Return the steps of an epoch: of several the first in it, which are those of the training."""
+        """Return the total that counts the steps of an epoch; None if there is none.
+
+        If there are several, return the first in the epoch: it counts the steps of the training.
+        """
         inner = (
             of
             for of in self._tracks.values()
@@ -148,7 +157,11 @@ class Totals:
         track.done, track.seen_after, track.rises_after = done, self._restarts, self._rises
 
     def _choose(self) -> None:
-        """Keep what was chosen while it goes on; else take what counts without beginning again, what moves most first."""
+        """Keep the chosen total until it begins again or is over; then choose another one.
+
+        Totals that never began again come first. Of these, unfinished ones come first. Of the
+        rest, the total that rose most often is chosen.
+        """
         able = [
             track
             for track in self._tracks.values()
@@ -162,7 +175,7 @@ class Totals:
         self._chosen = max(unfinished or again, key=lambda track: track.rises, default=self._chosen)
 
     def _is_over(self, track: _Track, whole: list[_Track]) -> bool:
-        """Say whether others that do not begin again go on without it."""
+        """Return whether other totals, which never began again, keep rising without this one."""
         other_tracks = [other for other in whole if other is not track and other.done < other.total]
         is_left = self._rises - track.rises_after > _GONE_ON
         return (
@@ -172,7 +185,10 @@ class Totals:
         )
 
     def _is_alive(self, track: _Track) -> bool:
-        """Say whether it was seen since others began again: what an epoch has begun with is, a download is not."""
+        """Return whether a total was seen since others began again.
+
+        The total that an epoch begins with was seen since. The total of a download was not.
+        """
         return self._restarts - track.seen_after <= 1 + track.restarts
 
 
@@ -181,7 +197,10 @@ def _needed(track: _Track) -> int:
 
 
 def _is_begun(track: _Track) -> bool:
-    """Say whether a total counts epochs: from the first one on, else from the second that is seen."""
+    """Return whether a total counts epochs.
+
+    If it begins with the first epoch, it counts at once, else from the second epoch that is seen.
+    """
     return (
         track.unit == "epochs"
         and track.is_count

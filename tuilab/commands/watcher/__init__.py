@@ -1,4 +1,5 @@
-"""What stands on PYTHONPATH of a command: one package and its entry point, which torch itself loads when it is imported.
+"""Provide the folder that is on the PYTHONPATH of a command: one package and its entry point.
 
-It runs in whatever Python and torch the command has: nothing here imports tuilab, or more than the standard library.
+Torch itself loads the entry point when it is imported. The package runs in whatever Python and
+torch the command has. So nothing here imports tuilab, or anything but the standard library.
 """

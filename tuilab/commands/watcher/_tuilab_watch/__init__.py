@@ -1,7 +1,7 @@
-"""Watches the training in this process for tuilab, from outside the script: `begin` is called at the end of `import torch`.
+"""Watch the training in this process for tuilab, from outside the script.
 
-Without TUILAB_WATCH in the environment nothing happens. Nothing here may ever raise into the script, or make torch load more
-than the script did.
+Torch calls `begin` at the end of `import torch`. Without TUILAB_WATCH in the environment, nothing
+happens. Nothing here may ever raise into the script, or make torch load more than the script did.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _watcher: Any = None
 
 
 def begin() -> None:
-    """Begin to watch, if this process is one of a command that tuilab runs."""
+    """Begin to watch, if this process belongs to a command that tuilab runs."""
     folder = os.environ.get(VARIABLE)
     if not folder:
         return
@@ -27,7 +27,7 @@ def begin() -> None:
 
 
 def log(step: float, values: dict[str, Any]) -> None:
-    """Mark what the script itself logs, also before it has loaded torch."""
+    """Mark values that the script itself logs, even before it has loaded torch."""
     folder = os.environ.get(VARIABLE)
     if not folder:
         return
@@ -49,7 +49,10 @@ def _the_watcher(folder: str) -> Any:
 
 
 def tell_trouble(folder: str, problem: BaseException) -> None:
-    """Leave word of why nothing is watched; where that cannot be written either, tuilab finds no word of this process."""
+    """Write to a file why this process is not watched, or not completely.
+
+    If the file cannot be written either, tuilab finds no reason for this process.
+    """
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
         fd = os.open(os.path.join(folder, f"{os.getpid()}.trouble"), flags, 0o600)

@@ -1,4 +1,4 @@
-"""What is asked of a tensor aside: neither the script's modes nor its own classes of tensors hear of it."""
+"""Read tensors aside: neither the script's modes nor its own tensor classes notice the reading."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 
 
 def aside_of(torch: Any) -> Callable[[], AbstractContextManager[Any]]:
-    """Return what stands around such questions; it costs next to nothing where the script has no modes."""
+    """Return the function that makes the context in which tensors are read.
+
+    It costs next to nothing if the script has no modes.
+    """
     functions, dispatch = modes_of(torch)
     guards = [
         getattr(torch._C, name, None) for name in ("DisableTorchFunction", "_DisableTorchDispatch")
@@ -29,25 +32,27 @@ def aside_of(torch: Any) -> Callable[[], AbstractContextManager[Any]]:
 
 
 def modes_of(torch: Any) -> tuple[Callable[[], int], Callable[[], int]]:
-    """Return what counts the modes of the script: of functions, and of what they dispatch."""
+    """Return the functions that count the script's modes: torch-function and dispatch modes."""
     return getattr(torch._C, "_len_torch_function_stack", int), getattr(
         torch._C, "_len_torch_dispatch_stack", int
     )
 
 
 class Unscaled:
-    """What GradScaler's results were before: beside the tensors, which are the script's to look at, copy and save."""
+    """The unscaled values of the tensors that GradScaler returned.
+
+    They are kept outside the tensors, because the script may look at, copy and save its tensors.
+    """
 
     def __init__(self) -> None:
-        self.kept: dict[
-            int, tuple[Any, Any]
-        ] = {}  # by the id of the scaled one: a weak reference to it, and the plain one
+        # By the id of the scaled tensor: a weak reference to it, and the plain tensor.
+        self.kept: dict[int, tuple[Any, Any]] = {}
 
     def keep(self, scaled: Any, plain: Any) -> None:
         key = id(scaled)
         self.kept[key] = weakref.ref(scaled, lambda _: self.kept.pop(key, None)), plain
 
     def of(self, scaled: Any) -> Any:
-        """Return what a tensor was, or itself."""
+        """Return the plain tensor of a scaled one, or the tensor itself if it was not scaled."""
         alive, plain = self.kept.get(id(scaled), (None, None))
         return plain if alive is not None and alive() is scaled else scaled

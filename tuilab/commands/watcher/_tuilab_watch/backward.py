@@ -1,4 +1,7 @@
-"""Watches what goes backward: how long, and from which root, whose value on a GPU is told when it has landed."""
+"""Watch each backward: how long it takes, and the value of its root.
+
+If the root is on a GPU, its value is marked once it has landed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _MOST_NS = layout.MOST
 
 
 def watch(watcher: Any) -> None:
-    """Stand before torch.autograd.backward, which every `loss.backward()` calls."""
+    """Wrap torch.autograd.backward, which every `loss.backward()` calls."""
     autograd = watcher.torch.autograd
     plain = autograd.backward
     autograd.backward = _watched(watcher, plain)
@@ -24,7 +27,10 @@ def watch(watcher: Any) -> None:
 
 
 def _tell_jit(plain: Any, watched: Any) -> None:
-    """Have a function that torch.jit.script compiles call what it would have called: it knows functions by their ids."""
+    """Have a function that torch.jit.script compiles call what it would call without the wrapper.
+
+    torch.jit identifies functions by their ids, so the wrapper needs the entries of the original.
+    """
     module = sys.modules.get("torch.jit._builtins")
     known, table = (
         getattr(module, "_builtin_ops", None) or [],
@@ -36,9 +42,9 @@ def _tell_jit(plain: Any, watched: Any) -> None:
 
 def _watched(watcher: Any, backward: Any) -> Any:
     is_compiling = watcher.is_compiling
-    within = getattr(
-        watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY
-    )  # of another one, as checkpoints go back
+    # It returns the id of a backward that is running, or _NOBODY. Checkpointing calls a backward
+    # within another one.
+    within = getattr(watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY)
     tell, aside, plain = _telling(watcher), watcher.aside, watcher.torch.Tensor
     functions, dispatch = modes_of(watcher.torch)
     kept, with_value = (
@@ -46,6 +52,8 @@ def _watched(watcher: Any, backward: Any) -> Any:
         layout.last_of(layout.WENT_BACK, flags=layout.HAS_VALUE),
     )
 
+    # The parameters are those of torch since 1.8, each by its name: packing and unpacking `*args`
+    # takes longer.
     @functools.wraps(backward)
     def watched_backward(
         tensors: Any,
@@ -55,7 +63,7 @@ def _watched(watcher: Any, backward: Any) -> Any:
         grad_variables: Any = None,
         inputs: Any = None,
         **kwargs: Any,
-    ) -> Any:  # each by its name, as torch has had them since 1.8: to gather and to spread what is given takes longer
+    ) -> Any:
         if kwargs or is_compiling() or within() != _NOBODY:
             return backward(
                 tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs, **kwargs
@@ -90,7 +98,7 @@ def _watched(watcher: Any, backward: Any) -> Any:
 
 
 def _telling(watcher: Any) -> Any:
-    """Return what marks a backward."""
+    """Return the function that marks a backward."""
     plain = watcher.torch.Tensor
     without, with_value = (
         layout.last_of(layout.WENT_BACK),
@@ -126,7 +134,10 @@ def _tell_on_gpu(
 
 
 def only_one(tensors: Any, plain: Any) -> Any:
-    """Return the only root, if it is a plain tensor: one of a class of its own may ask other ranks for its value."""
+    """Return the only root if it is a plain tensor, else None.
+
+    A tensor of another class may ask other ranks for its value.
+    """
     if isinstance(tensors, (list, tuple)) and len(tensors) == 1 and type(tensors[0]) is plain:
         return tensors[0]
     return None

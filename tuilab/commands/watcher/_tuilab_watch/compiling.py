@@ -1,4 +1,8 @@
-"""Keeps out of what torch compiles: a hook that is traced would be compiled anew at every step, and change what is measured."""
+"""Keep the watcher out of what torch compiles.
+
+If torch traced a hook, it would compile the hook again at every step. That would change what is
+measured.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,10 @@ from .importlib_bootstrap import our_functions
 
 
 def is_compiling_of(torch: Any) -> Callable[[], bool]:
-    """Return what says whether torch traces who asks, the cheapest that it has; the oldest have none."""
+    """Return the cheapest function of torch that says whether torch traces the caller.
+
+    The oldest versions of torch have none. For them, return a function that always says no.
+    """
     compiler, utils = getattr(torch, "compiler", None), getattr(torch, "_utils", None)
     for place, name in (
         (compiler, "is_dynamo_compiling"),
@@ -28,10 +35,13 @@ def never() -> bool:
 
 
 def keep_out(torch: Any) -> None:
-    """Have our own functions run as they are where a compiled function calls them between two of its graphs."""
+    """Have torch run the watcher's functions as they are.
+
+    A compiled function may call them between two of its graphs.
+    """
     inside: Any = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
     for code in _our_code():
-        if hasattr(inside, "skip_code"):  # up to 2.5
+        if hasattr(inside, "skip_code"):  # torch up to 2.5
             inside.skip_code(code)
         elif hasattr(inside, "set_code_exec_strategy"):
             skip = inside._FrameAction.SKIP

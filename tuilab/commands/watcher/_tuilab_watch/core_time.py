@@ -1,7 +1,7 @@
-"""Reads the CPU time of the thread that steps, and marks it with the steps of optimizers.
+"""Read the CPU time of the thread that steps, and mark it with the steps of optimizers.
 
-The clocks of a thread and of its process cost a system call each. A step that is shorter than a millisecond is therefore not
-read by itself: the next reading covers several steps.
+The clocks of a thread and of its process cost a system call each. So a step that is shorter than a
+millisecond has no reading of its own: the next reading covers several steps.
 """
 
 from __future__ import annotations
@@ -17,24 +17,27 @@ from . import layout
 try:
     import fcntl
     import resource
-except ImportError:  # no Unix
+except ImportError:  # not on Unix
     fcntl = resource = None  # type: ignore[assignment]
 
 _EVERY_NS = 1_000_000  # between two readings of one optimizer's steps
 _SCHEDSTAT = "/proc/thread-self/schedstat"
-_HIGH_FD = 900  # a script that closes descriptors and opens others gets low numbers for them
-_ACCELERATORS = ("cuda", "xpu")  # of torch, whose host threads may spin while they wait
+# Far from low numbers: if the script closes descriptors and opens others, it uses low ones.
+_HIGH_FD = 900
+_ACCELERATORS = ("cuda", "xpu")  # of torch: threads on the CPU may spin while they wait for one
 
 
 class CoreTimeReader:
-    """The readings of one process. They end for good if they could not be true: another thread steps, or a GPU is used."""
+    """The readings of one process.
+
+    They end for good if they could be wrong: if another thread steps, or if a GPU is used.
+    """
 
     def __init__(self, watcher: Any) -> None:
         self._watcher = watcher
         self._schedstat = -1
-        self._due: dict[
-            int, int
-        ] = {}  # by the last word of an optimizer's mark: when its next step is read
+        # When the next step of an optimizer is read, by the last word of the mark of its steps.
+        self._due: dict[int, int] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -43,13 +46,13 @@ class CoreTimeReader:
         self._waits = -1  # voluntary switches of the thread at the last reading
 
     def forget(self) -> None:
-        """Begin again in a forked child, whose thread is another one."""
+        """Begin again in a forked child, which steps in another thread."""
         self.end()
         self._due.clear()
         self._begin()
 
     def end(self) -> None:
-        """Read nothing from here on."""
+        """Stop reading."""
         self._is_over = True
         if self._schedstat >= 0:
             with contextlib.suppress(OSError):
@@ -57,7 +60,7 @@ class CoreTimeReader:
             self._schedstat = -1
 
     def look(self) -> None:
-        """End the readings if the process computes on an accelerator by now."""
+        """End the readings if the process uses an accelerator by now."""
         torch = self._watcher.torch
         for name in _ACCELERATORS:
             is_initialized = getattr(getattr(torch, name, None), "is_initialized", None)
@@ -95,9 +98,8 @@ class CoreTimeReader:
         if waits != self._waits:
             self._waits = waits
             delay_ns = self._delay_ns()
-            if (
-                not waits and delay_ns < 0
-            ):  # a kernel that counts neither: such a thread may well have waited
+            # This kernel counts neither waits nor delays, so the thread may well have waited.
+            if not waits and delay_ns < 0:
                 self.end()
                 return
         self._watcher.put(
@@ -106,10 +108,11 @@ class CoreTimeReader:
         self._due[stepped] = now_ns + _EVERY_NS
 
     def _delay_ns(self) -> float:
-        """Return for how long the thread wanted a core and had none, since it began; -1 if the kernel does not count it.
+        """Return for how long the thread wanted a core and had none, since it began.
 
-        A file of /proc takes longer than a clock. It is read only when the thread gave its core away by itself: otherwise
-        all the time off its core is such a delay.
+        Return -1 if the kernel does not count that time. Reading a file of /proc takes longer than
+        reading a clock. So the file is read only if the thread gave its core away by itself. If the
+        thread did not, all of the time off its core is such a delay.
         """
         try:
             if self._schedstat < 0:
@@ -121,7 +124,7 @@ class CoreTimeReader:
 
 
 def _high(fd: int) -> int:
-    """Return a descriptor of the same file with a high number, or the same one where no such number is free."""
+    """Return a descriptor of the same file with a high number, or `fd` if none is free."""
     try:
         high: int = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD)
     except OSError:

@@ -1,6 +1,7 @@
-"""Times what a loop waits for in a DataLoader: its next batch, and the start of its workers.
+"""Time what a loop waits for in a DataLoader: its next batch, and the start of its workers.
 
-Each loop has a number, so that one that lies between two steps as a whole can be told from those that feed the training.
+Each loop has a number. So tuilab can distinguish a loop that lies as a whole between two steps from
+the loops that feed the training.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from . import layout
 
 _now = time.monotonic_ns
 _MOST_NS = layout.MOST
-_NUMBER = "_tuilab_loop"  # the attribute of what iterates over a DataLoader
-_MOST_LOOPS = 65_535  # that have numbers of their own at a time
+_NUMBER = "_tuilab_loop"  # the attribute of the iterator of a DataLoader that has the loop's number
+_MOST_LOOPS = 65_535  # after so many loops, the numbers begin again
 
 
 def watch(watcher: Any) -> None:
-    """Hook into the DataLoader, if it is loaded and was not hooked into before."""
+    """Wrap functions of the DataLoader, if it is loaded and they are not wrapped yet."""
     module = sys.modules.get("torch.utils.data.dataloader")
     one, many = getattr(module, "_BaseDataLoaderIter", None), getattr(module, "DataLoader", None)
     if one is None or many is None or hasattr(one, "_is_watched"):
@@ -53,7 +54,7 @@ class Waits:
         self._loops = 0
 
     def timed_iter(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that begins a loop, and marks how long its workers take to start."""
+        """Return a wrapper that begins a loop, and marks how long its workers take to start."""
 
         @functools.wraps(function)
         def timed(this: Any) -> Any:
@@ -72,7 +73,7 @@ class Waits:
         return timed
 
     def timed_next(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that fetches the next batch, and marks how long that takes."""
+        """Return a wrapper that fetches the next batch, and marks how long that takes."""
 
         @functools.wraps(function)
         def timed(this: Any) -> Any:
@@ -108,6 +109,6 @@ class Waits:
 
 
 def has_workers(loader: Any) -> bool:
-    """Say whether a DataLoader, or what iterates over one, has its batches made by other processes."""
+    """Return whether other processes make the batches of a DataLoader, or of its iterator."""
     state = loader.__dict__
     return bool(state.get("_num_workers") or state.get("num_workers"))

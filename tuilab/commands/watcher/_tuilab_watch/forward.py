@@ -1,4 +1,7 @@
-"""Times the forward where a library calls it in one place: before every module of a loop it would cost more than all else."""
+"""Time the forward if a library calls it in one place.
+
+Hooks before all modules of a training loop would cost more than the rest of watching.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _PLACES = (
 
 
 def watch(watcher: Any) -> None:
-    """Hook into the trainers that are loaded and were not hooked into before."""
+    """Wrap the forward of trainers that are loaded, if it is not wrapped yet."""
     for module, kind, name in _PLACES:
         owner = getattr(sys.modules.get(module), kind, None)
         plain = getattr(owner, name, None)
@@ -29,7 +32,7 @@ def watch(watcher: Any) -> None:
 
 
 def _timed(watcher: Any, forward: Callable[..., Any]) -> Callable[..., Any]:
-    is_learning = watcher.torch.is_grad_enabled  # Trainer evaluates by the same function
+    is_learning = watcher.torch.is_grad_enabled  # Trainer evaluates with the same function
 
     @functools.wraps(forward)
     def timed(this: Any, *args: Any, **kwargs: Any) -> Any:
@@ -57,5 +60,5 @@ def _timed(watcher: Any, forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _goes_back_itself(this: Any) -> bool:
-    """Say whether the training step of a module of Lightning has all in it, backward and optimizers too."""
+    """Return whether the training step of a Lightning module includes backward and optimizers."""
     return not getattr(getattr(this, "lightning_module", None), "automatic_optimization", True)

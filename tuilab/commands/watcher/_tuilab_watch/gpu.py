@@ -1,7 +1,7 @@
-"""What is measured on a GPU: it lands later, in pinned memory or in events, and nobody ever waits for it.
+"""Measure on a GPU without ever waiting for it: results land later, in pinned memory or in events.
 
-Nothing of this happens while a graph is captured, and nothing makes a context where the script has none. Of several GPUs the
-first that a process uses is watched alone.
+Nothing is measured while a graph is captured. The measurements never create a context if the script
+has none. Only the first GPU that a process uses is watched.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 
 from . import layout
 
-_MOST = 64  # of each kind that have not landed; more are not measured
-_HELD_NS = 500_000_000  # between two looks at what torch holds
+_MOST = 64  # timings, and copies, that have not landed; more are not measured
+_HELD_NS = 500_000_000  # between two readings of the memory that torch holds
 
 
 class GpuMarks:
@@ -30,21 +30,22 @@ class GpuMarks:
         self._cuda: Any = sys.modules.get("torch.cuda")
         self._is_broken = self._cuda is None or not self._cuda.is_initialized()
         self._free: list[Any] = []  # events
-        self._timed: deque[tuple[Any, Any, Any, int]] = (
-            deque()
-        )  # begin, end, end of the one before, key
+        # Begin event, end event, end event of the previous timing, key; see `times`.
+        self._timed: deque[tuple[Any, Any, Any, int]] = deque()
         self._before: Any = None
-        self._copies: deque[tuple[Any, Any, list[Any], Callable[[float], None]]] = (
-            deque()
-        )  # event, value, its room, who hears
-        self._rooms: dict[Any, list[Any]] = {}  # pinned numbers that are free, by dtype
+        # Event, pinned value, the list in `_rooms` that gets it back, the function that marks it.
+        self._copies: deque[tuple[Any, Any, list[Any], Callable[[float], None]]] = deque()
+        self._rooms: dict[Any, list[Any]] = {}  # pinned values that are free, by dtype
         self._held_at = 0
         self._uuid = 0
         self._lock = threading.Lock()
         atexit.register(self.land)
 
     def event(self) -> Any:
-        """Record an event in the current stream; None where that is not possible, or too many have not landed."""
+        """Record an event in the current stream, and return the event.
+
+        Return None if that is not possible, or if too many timings have not landed.
+        """
         try:
             if not self._can_record() or len(self._timed) >= _MOST:
                 return None
@@ -53,22 +54,31 @@ class GpuMarks:
             return self._break(problem)
 
     def times(self, began: Any, key: int) -> bool:
-        """Say whether it will be told how long took what began with an event and ends here; `key` is the time of its mark."""
+        """Time the work on the GPU from the event `began` to now; return whether that is possible.
+
+        The time gets a mark of its own. `key` is the end of the mark that the time belongs to.
+        """
         ended = None if began is None else self.event()
         if ended is None:
-            self._before = None  # how long it is since then is not known
+            self._before = None  # the next timing cannot know the time since this one
             return False
         self._timed.append((began, ended, self._before, key))
         self._before = ended
         return True
 
     def lands(self, tensor: Any, key: int) -> int:
-        """Have a value told by a mark of its own; return the flag that says so, if it will be."""
+        """Put a value into a mark of its own once it has landed.
+
+        Return the flag that announces the mark, or 0 if there will be none.
+        """
         tell = partial(self._watcher.mark, layout.LANDED, key, 0)
         return layout.LATE if self.copy(tensor, tell) else 0
 
     def copy(self, tensor: Any, tell: Callable[[float], None]) -> bool:
-        """Copy one number to the host, in the order of the stream: what overwrites it there comes after."""
+        """Copy one number to the host, and call `tell` once it has landed; return whether it will.
+
+        The copy keeps the order of the stream: an operation that overwrites the number comes later.
+        """
         try:
             if (
                 tensor.numel() != 1
@@ -87,13 +97,16 @@ class GpuMarks:
             return False
 
     def _recorded(self) -> Any:
-        """Return an event that was recorded now; told the stream, torch takes half as long to do it."""
+        """Record an event now, and return the event.
+
+        If torch gets the stream as an argument, recording takes half as long.
+        """
         event = self._free.pop() if self._free else self._cuda.Event(enable_timing=True)
         event.record(self._cuda.current_stream(self.device))
         return event
 
     def land(self) -> None:
-        """Tell what has come to be known meanwhile."""
+        """Mark the results that have landed."""
         if not self._lock.acquire(False):
             return
         try:
@@ -146,7 +159,7 @@ class GpuMarks:
         return is_here
 
     def _room(self, dtype: Any) -> list[Any]:
-        """Return the numbers of pinned memory that are free; the first call of a dtype allocates it."""
+        """Return the pinned values that are free; the first call for a dtype allocates them."""
         if dtype not in self._rooms:
             self._rooms[dtype] = list(
                 self._watcher.torch.empty(_MOST, dtype=dtype, pin_memory=True).unbind()
@@ -154,11 +167,14 @@ class GpuMarks:
         return self._rooms[dtype]
 
     def _break(self, problem: BaseException) -> None:
-        """Leave a GPU alone on which a call failed: the script will hear of that by itself."""
+        """Stop measuring on a GPU on which a call failed: the script will see that by itself."""
         self._is_broken = True
         self._watcher.fail(problem)
 
 
 def uuid_of(cuda: Any, device: int) -> str:
-    """Return what torch calls a GPU, which is what NVML calls it but for its beginning; nothing where it does not say."""
+    """Return the UUID of a GPU from torch; empty if torch does not know it.
+
+    It is the UUID that NVML reports, without its beginning.
+    """
     return str(getattr(cuda.get_device_properties(device), "uuid", ""))

@@ -1,4 +1,4 @@
-"""What a process says of itself: before its first mark, and again when more is known."""
+"""Describe a process to tuilab: before its first mark, and again when more is known."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _COARSE = ("float32", "float16", "bfloat16")  # the coarsest last
 
 
 class Hello:
-    """The facts about a process, and the coarsest dtype that it was seen to compute in."""
+    """The facts about a process, among them the coarsest dtype that it was seen to compute in."""
 
     def __init__(self) -> None:
         self.dtype = ""
         self.loaders: list[dict[str, Any]] = []  # the DataLoaders that were used, each kind once
 
     def words(self, torch: Any, mode: str) -> str:
-        """Return them as JSON."""
+        """Return the facts as JSON."""
         rank, world = rank_and_world()
         facts = {
             "pid": os.getpid(),
@@ -38,7 +38,7 @@ class Hello:
         return json.dumps(facts)
 
     def sees(self, dtype: Any) -> bool:
-        """Take a dtype in; say whether that is news."""
+        """Take a dtype into account; return whether that changes the facts."""
         name = str(dtype).rpartition(".")[2]
         is_coarser = name in _COARSE and (
             self.dtype not in _COARSE or _COARSE.index(name) > _COARSE.index(self.dtype)
@@ -49,7 +49,7 @@ class Hello:
         return False
 
     def sees_loader(self, loader: Any) -> bool:
-        """Add the facts about a DataLoader; say whether they are new."""
+        """Add the facts about a DataLoader; return whether they are new."""
         facts = {"workers": int(loader.num_workers), "is_iterable": is_iterable(loader)}
         if facts in self.loaders or len(self.loaders) >= _MOST_LOADERS:
             return False
@@ -58,13 +58,19 @@ class Hello:
 
 
 def is_iterable(loader: Any) -> bool:
-    """Say whether a loader has an IterableDataset: then each worker has to select its own items."""
+    """Return whether a loader has an IterableDataset.
+
+    If it has, each worker has to select its own items.
+    """
     data = sys.modules.get("torch.utils.data")
     return data is not None and isinstance(loader.dataset, data.IterableDataset)
 
 
 def rank_and_world() -> tuple[str, str]:
-    """Return which of how many processes this one is: a script may say that to torch alone."""
+    """Return the rank of this process, and the number of processes.
+
+    A script may give them to torch only, and not to the environment.
+    """
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return str(distributed.get_rank()), str(distributed.get_world_size())
@@ -72,7 +78,10 @@ def rank_and_world() -> tuple[str, str]:
 
 
 def watch_autocast(torch: Any, sees: Any) -> None:
-    """Hear of the dtype of the first autocast that is entered; after that nothing is in its way."""
+    """Report the dtype of the first autocast that is entered.
+
+    After that, autocast runs without the wrapper.
+    """
     autocast = torch.autocast
     enter = autocast.__enter__
 

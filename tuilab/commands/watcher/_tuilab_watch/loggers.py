@@ -1,6 +1,6 @@
-"""Marks the values that the script gives to its loggers, and how long the loggers take.
+"""Mark the values that the script gives to its loggers, and how long the loggers take.
 
-If a logger calls another one, only the outer call is marked.
+If a logger calls another logger, only the outer call is marked.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ _LIGHTNING = (("lightning.pytorch", "lightning"), ("pytorch_lightning", "lightni
 
 
 class Here(threading.local):
-    """Whether this thread is in a logger whose values are marked, and in one that is timed."""
+    """Whether this thread is in a logger whose values are marked, and in a logger that is timed."""
 
     is_heard = False
     is_timed = False
 
 
 class Loggers:
-    """The loggers that are loaded: each function is taken over once, and goes on as it was."""
+    """The loggers that are loaded: each of their functions is wrapped once, and works as before."""
 
     def __init__(self, watcher: Any) -> None:
         self._watcher = watcher
         self._here = Here()
-        self._taken: set[tuple[int, str]] = set()  # by the id of where it stands, and its name
+        self._taken: set[tuple[int, str]] = set()  # ids of owners, and names of functions
 
     def look(self) -> None:
-        """Take over those that were loaded since."""
+        """Wrap the functions of loggers that were loaded since the last call."""
         for owner, name, source, read in (
             *of_writers(),
             *of_lightning(),
@@ -48,7 +48,10 @@ class Loggers:
     def _heard(
         self, plain: Callable[..., Any], source: str, read: Callable[..., Any] | None
     ) -> Callable[..., Any]:
-        """Return a function that is heard and timed; without `read` its values are heard elsewhere."""
+        """Return a wrapper that marks the values and the time of a function.
+
+        Without `read`, the wrapper marks only the time: another function marks the values.
+        """
         here, is_compiling = self._here, self._watcher.is_compiling
 
         @functools.wraps(plain)
@@ -75,7 +78,10 @@ class Loggers:
         return heard
 
     def _time(self, called: int, began: int) -> None:
-        """Mark how long a logger took, if this thread trains: other threads log while the step continues."""
+        """Mark how long a logger took, if this thread trains.
+
+        Other threads log while the step continues.
+        """
         ended, watcher = _now(), self._watcher
         if threading.get_ident() in watcher.threads:
             spent_ns = min(watcher.spent_ns + began - called, layout.MOST)
@@ -86,11 +92,11 @@ class Loggers:
         try:
             step, values = read(*args, **kwargs)
             self._watcher.log(step, values, source)
-        except Exception as problem:  # of arguments that the logger itself will not take
+        except Exception as problem:  # the logger may reject these arguments as well
             self._watcher.fail(problem)
 
 
-# ---- where they stand: an owner, the name of its function, the source, and what reads its arguments
+# ---- the functions to wrap: owner, name of the function, source, reader of its arguments
 
 
 def of_writers() -> Iterator[tuple[Any, str, str, Callable[..., Any]]]:
@@ -104,7 +110,11 @@ def of_writers() -> Iterator[tuple[Any, str, str, Callable[..., Any]]]:
 
 
 def of_lightning() -> Iterator[tuple[Any, str, str, Callable[..., Any]]]:
-    """The place that all values of `self.log` pass, also without a logger; and loggers that are told directly."""
+    """Yield the functions of Lightning that receive values.
+
+    All values of `self.log` pass the connector, even if there is no logger. The script may also
+    call a logger directly.
+    """
     for package, source in _LIGHTNING:
         inner = "trainer.connectors.logger_connector.logger_connector"
         yield _find(f"{package}.{inner}", "_LoggerConnector"), "log_metrics", source, read_connector
@@ -116,7 +126,10 @@ def of_lightning() -> Iterator[tuple[Any, str, str, Callable[..., Any]]]:
 
 
 def of_modules() -> Iterator[tuple[Any, str, str, None]]:
-    """Yield the methods by which a module of Lightning logs; its values pass the connector later, and are marked there."""
+    """Yield the methods by which a module of Lightning logs.
+
+    The values pass the connector later, and are marked there.
+    """
     for package, source in _LIGHTNING:
         module = _find(f"{package}.core.module", "LightningModule")
         yield module, "log", source, None
@@ -127,13 +140,14 @@ def of_others() -> Iterator[tuple[Any, str, str, Callable[..., Any]]]:
     yield _find("transformers.trainer", "Trainer"), "log", "transformers", read_trainer
     yield _find("accelerate.accelerator", "Accelerator"), "log", "accelerate", read_metrics
     yield _find("tqdm.std", "tqdm"), "set_postfix", "tqdm", read_bar
+    # `wandb.log` is bound to a run, so it reaches this method.
     run = _find("wandb.sdk.wandb_run", "Run")
     yield (
         run,
         "_log" if hasattr(run, "_log") else "log",
         "wandb",
         read_metrics,
-    )  # `wandb.log` is bound to a run: to this
+    )
     yield sys.modules.get("mlflow"), "log_metric", "mlflow", read_metric
     yield sys.modules.get("mlflow"), "log_metrics", "mlflow", read_mlflow
 
@@ -142,7 +156,7 @@ def _find(module: str, name: str) -> Any:
     return getattr(sys.modules.get(module), name, None)
 
 
-# ---- what reads the arguments of each
+# ---- the readers: each takes the arguments of a function, and returns the step and the values
 
 
 def read_scalar(
@@ -180,9 +194,8 @@ def read_trainer(this: Any, logs: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def read_bar(this: Any, ordered_dict: Any = None, refresh: bool = True, **values: Any) -> Any:
-    is_lightnings = type(this).__module__.startswith(
-        ("lightning.", "pytorch_lightning.")
-    )  # which tells its values itself
+    # The values of Lightning's own bars are marked when Lightning logs them.
+    is_lightnings = type(this).__module__.startswith(("lightning.", "pytorch_lightning."))
     return None, {} if is_lightnings else {**dict(ordered_dict or {}), **values}
 
 

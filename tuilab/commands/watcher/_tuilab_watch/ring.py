@@ -1,4 +1,7 @@
-"""Puts marks into a mapped file: no thread, no write, and nothing lost however the process ends."""
+"""Put marks into a mapped file, without a thread and without a write call.
+
+No mark is lost, however the process ends.
+"""
 
 from __future__ import annotations
 
@@ -13,35 +16,38 @@ from typing import Any
 from .layout import FIRST, HEAD, MAGIC, MARK, SIZE, SLOT, WORDS, WORDS_OF_MARK, last_of, pieces_of
 
 _END = SIZE // SLOT * WORDS
-_AGAIN_S = 1.0  # until a full disk is asked again
+_AGAIN_S = 1.0  # until a full disk is tried again
 _LONGEST = 4000  # bytes of a text
 _MOST_LATE = 1000  # texts that wait for room on the disk
 
 
 def _ignore(problem: OSError) -> None:
-    """Do nothing: nobody asked for troubles."""
+    """Do nothing: the caller gave no function that takes problems."""
 
 
 class Ring:
-    """The marks of one process, file after file; the space of each is allocated first, so that a full disk is no SIGBUS."""
+    """The marks of one process, file after file.
+
+    The space of a file is allocated before the first mark, so that a full disk causes no SIGBUS.
+    """
 
     def __init__(self, folder: str, on_trouble: Callable[[OSError], object] = _ignore) -> None:
-        """Begin the first file; call `on_trouble` if that cannot be made, and try again with later marks."""
+        """Begin the first file; if that fails, call `on_trouble` and try again with later marks."""
         self._folder = folder
         self._on_trouble = on_trouble
         self._pid = os.getpid()
         self._number = self._first = _next_number(folder, self._pid)
         self._lost = 0
-        self._late: list[
-            tuple[bytes, bytes]
-        ] = []  # texts that had no room: later marks refer to their ids
+        # Texts that had no room. They are put later, because later marks refer to their ids.
+        self._late: list[tuple[bytes, bytes]] = []
         self._again = 0.0
-        self._lock = threading.RLock()  # a handler of a signal may log while its thread is in here
+        # Reentrant, because a signal handler may log while its thread holds the lock.
+        self._lock = threading.RLock()
         self._is_rolling = False
         self._map: Any = None
-        self._here: Any = [
-            (None, None, iter(()))
-        ]  # its whole numbers, its floats and its next slot, which change together
+        # The file as whole numbers, the file as floats, and the iterator over its free slots: one
+        # tuple, so that all three change together.
+        self._here: Any = [(None, None, iter(()))]
         self.put = _putting(self._here, self._put_later)
         self._roll()
 
@@ -79,7 +85,10 @@ class Ring:
                 self._count_lost()
 
     def _put(self, packed: bytes, data: bytes = b"") -> bool:
-        """Put a mark and its text side by side, in the next file if this one is full; say whether there was room."""
+        """Put a mark and its text into adjacent slots; return whether there was room.
+
+        If this file is full, use the next file.
+        """
         count = 1 + len(data) // SLOT
         for _ in range(2):
             marks, slots = self._map, self._here[0][2]
@@ -94,7 +103,10 @@ class Ring:
         return False
 
     def _roll(self) -> bool:
-        """Begin the next file; False where there is no room for it now, or one is just being begun."""
+        """Begin the next file; return whether that was done.
+
+        It is not done if the disk has no room now, or if a file is being begun already.
+        """
         if self._is_rolling or time.monotonic() < self._again:
             return False
         self._is_rolling = True
@@ -117,7 +129,7 @@ class Ring:
         return True
 
     def _put_late(self, new: Any) -> int:
-        """Put the texts that had no room at the begin of a new file; return its first free slot."""
+        """Begin a new file with the texts that had no room; return its first free slot."""
         slot = FIRST
         while self._late:
             packed, data = self._late[0]
@@ -136,9 +148,7 @@ class Ring:
             try:
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
                 break
-            except (
-                FileExistsError
-            ):  # of a process of another container, which may have the same PID
+            except FileExistsError:  # a process in another container may have the same PID
                 self._number += 1
         try:
             os.posix_fallocate(fd, 0, SIZE)
@@ -158,7 +168,7 @@ class Ring:
 
 
 def _next_number(folder: str, pid: int) -> int:
-    """Return a number above those of all files of an earlier program that had this PID."""
+    """Return a number above those of all files of earlier programs that had this PID."""
     numbers = [-1]
     try:
         names = os.listdir(folder)
@@ -174,7 +184,11 @@ def _next_number(folder: str, pid: int) -> int:
 def _putting(
     here: Any, put_later: Callable[[int, int, float, int], None]
 ) -> Callable[[int, int, float, int], None]:
-    """Return what puts a mark whose last word is known: little is in the caches when a step ends, and each look-up is felt."""
+    """Return the function that puts a mark whose last word is known.
+
+    The function is fast because it looks up little: when a step ends, little of the watcher is in
+    the caches, and each look-up takes noticeable time.
+    """
     end = _END
 
     def put(began: int, ended: int, value: float, last: int) -> None:

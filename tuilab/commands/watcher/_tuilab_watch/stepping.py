@@ -1,4 +1,4 @@
-"""Watches the steps of optimizers, and those that GradScaler leaves out."""
+"""Watch the steps of optimizers, and the steps that GradScaler skips."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from . import layout
 from .core_time import CoreTimeReader
 
 _now = time.monotonic_ns
-_LOOKS = frozenset(
-    (1, 2, 10, 100, 1000)
-)  # after so many steps one looks again for what was loaded meanwhile
-_SCALERS = ("torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler")  # from 2.3 on, and before
+# After so many steps, the watcher looks again for what was loaded meanwhile.
+_LOOKS = frozenset((1, 2, 10, 100, 1000))
+_SCALERS = ("torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler")  # from torch 2.3 on, and before
 _NOBODY = -1
-_MOST_NS = layout.MOST  # however long this was suspended
+_MOST_NS = layout.MOST  # longer times, such as those of a suspended process, are cut to this
 
 
 class Stepping:
-    """The optimizers of a process: each has a number, which the next of its class takes over when it is gone."""
+    """The optimizers of a process. Each of them has a number.
+
+    If an optimizer is gone, the next optimizer of its class gets its number.
+    """
 
     def __init__(self, watcher: Any) -> None:
         self._watcher = watcher
-        self._going: dict[
-            int, tuple[int, int, Any, int]
-        ] = {}  # steps, by the id of the optimizer; see _hooks
-        self._numbers: dict[int, int] = {}  # by the id of the optimizer
-        self._lasts: dict[int, int] = {}  # by that as well: the last word of the mark of its step
-        self._alive: dict[int, Any] = {}  # and: what takes it out of these
-        self._free: dict[str, list[int]] = {}  # numbers, by class
+        # The next four are by the id of an optimizer. `_going` has the running steps; see `_hooks`.
+        self._going: dict[int, tuple[int, int, Any, int]] = {}
+        self._numbers: dict[int, int] = {}
+        self._lasts: dict[int, int] = {}  # the last word of the mark of its step
+        self._alive: dict[int, Any] = {}  # a weak reference, which removes it here when it is gone
+        self._free: dict[str, list[int]] = {}  # numbers that are free, by class
         self._count = 0
         self._core_time = CoreTimeReader(watcher)
         self._within = getattr(watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY)
 
     def begin(self) -> None:
-        """Hook in, once for all optimizers."""
+        """Register the hooks, once for all optimizers."""
         begins, ended = self._hooks()
         module = importlib.import_module("torch.optim.optimizer")
         module.register_optimizer_step_pre_hook(begins)
@@ -48,22 +49,25 @@ class Stepping:
         self._watch_scaler()
 
     def forget(self) -> None:
-        """A forked child tells anew what its numbers mean."""
+        """Reset the state in a forked child, which names its numbers again."""
         self._count = 0
         self._core_time.forget()
         for of_it in (self._going, self._numbers, self._lasts, self._alive, self._free):
             of_it.clear()
 
     def number(self, optimizer: Any) -> int:
-        """Return the number of an optimizer, told once."""
+        """Return the number of an optimizer; the first call assigns it."""
         number = self._numbers.get(id(optimizer))
         return self._number_anew(optimizer) if number is None else number
 
     def _hooks(self) -> tuple[Any, Any]:
-        """Return what runs before and after a step; while torch traces them they are nothing, and cost a graph nothing.
+        """Return the hooks that run before and after a step.
 
-        Of a step that goes on is known when our hook was done, what that took, an event on a GPU, and within how many steps of
-        its own it is; of one that raised that stays until it steps again.
+        While torch traces them, they do nothing, and cost a graph nothing.
+
+        The entry of a running step in `going` has four parts: when our hook was done, how long the
+        hook took, an event on a GPU, and how many calls of the optimizer's own `step` are nested.
+        If a step raises, its entry stays until the optimizer steps again.
         """
         watcher, is_compiling, going, lasts = (
             self._watcher,
@@ -79,7 +83,7 @@ class Stepping:
                 return
             key = id(optimizer)
             if going and is_within_step(sys._getframe(1)):
-                if key in going:  # it calls super().step()
+                if key in going:  # its step calls super().step()
                     began, spent_ns, event, depth = going[key]
                     going[key] = began, spent_ns, event, depth + 1
                 return
@@ -98,7 +102,7 @@ class Stepping:
             now_ns, key = _now(), id(optimizer)
             found = going.pop(key, None)
             if found is None:
-                return  # another one steps it
+                return  # another optimizer steps this one
             began, spent_ns, event, depth = found
             if depth > 1:
                 going[key] = began, spent_ns, event, depth - 1
@@ -124,7 +128,10 @@ class Stepping:
         return begins, ended
 
     def _tell_begin(self, optimizer: Any, began: int) -> None:
-        """Mark that the first step of an optimizer begins: a step of LBFGS may take minutes and many backwards."""
+        """Mark that the first step of an optimizer begins.
+
+        A step of LBFGS may take minutes and many backwards.
+        """
         try:
             with self._watcher.aside():
                 number = self.number(optimizer)
@@ -133,7 +140,10 @@ class Stepping:
             self._watcher.fail(problem)
 
     def _tell(self, optimizer: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
-        """Tell a step of which there is more to say: also the first of an optimizer, and with it whether it steps within."""
+        """Mark a step that needs more than the fast path.
+
+        The first step of an optimizer does: its mark shows whether it is made during a backward.
+        """
         try:
             if self._watcher.steps in _LOOKS:
                 self._watcher.look()
@@ -173,7 +183,7 @@ class Stepping:
         return number
 
     def _see(self, optimizer: Any) -> None:
-        """Learn from its parameters what is computed in, and where."""
+        """Learn from an optimizer's parameters which dtype and device are used."""
         self._core_time.see(
             parameter for group in optimizer.param_groups for parameter in group["params"]
         )
@@ -195,7 +205,10 @@ class Stepping:
     # ---- GradScaler
 
     def _watch_scaler(self) -> None:
-        """Tell steps that it leaves out: it does not even call those of an optimizer that is not fused."""
+        """Mark the steps that GradScaler skips.
+
+        If an optimizer is not fused, GradScaler does not even call the step that it skips.
+        """
         if self._watcher.is_all:
             self.watch_scalers()
         scaler = _scaler()
@@ -217,13 +230,16 @@ class Stepping:
         @functools.wraps(init)
         def watched_init(this: Any, *args: Any, **kwargs: Any) -> None:
             if watcher.is_all:
-                self.watch_scalers()  # it may be of a kind that was loaded since
+                self.watch_scalers()  # its class may have been loaded since
             init(this, *args, **kwargs)
 
         scaler._maybe_opt_step, scaler.__init__ = watched_step, watched_init
 
     def watch_scalers(self) -> None:
-        """Have what GradScaler and its kinds scale remember what it was: a root is told unscaled."""
+        """Wrap `scale` of GradScaler and its subclasses, to remember the unscaled values.
+
+        The mark of a root has its unscaled value.
+        """
         kinds = [_scaler()]
         for kind in kinds:
             if kind is not None:
@@ -249,7 +265,10 @@ def _remembering(scale: Any, watcher: Any) -> Any:
 
 
 def remember(scaled: Any, plain: Any, watcher: Any) -> None:
-    """Keep what a number was that was scaled: no more is told of a root."""
+    """Keep the unscaled value of a scaled tensor that has one element.
+
+    Other tensors are not kept, because the mark of a root has room for one number only.
+    """
     if isinstance(plain, (list, tuple)):
         for index, output in enumerate(scaled):
             remember(output, plain[index], watcher)
@@ -265,9 +284,10 @@ def _scaler() -> Any:
 
 
 def is_within_step(hooked: FrameType) -> bool:
-    """Say whether this step is called by that of an optimizer: what steps was called in the same way further out.
+    """Return whether the step of an optimizer calls this step.
 
-    A step that raised ends nothing, so that what is remembered of it tells nothing.
+    If so, the code of the frame `hooked`, which calls the hooks, is also found further out. The
+    steps that are remembered do not show this: if a step raises, its end is never seen.
     """
     outer = hooked.f_back
     while outer is not None:

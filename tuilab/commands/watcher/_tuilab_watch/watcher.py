@@ -1,4 +1,4 @@
-"""The watcher of one process: it hooks into its torch, and puts what it sees and what is logged into marks."""
+"""Watch one process: hook into its torch, and put what is seen and what is logged into marks."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from .ring import Ring
 from .stepping import Stepping
 
 _MOST_NAMES = 60_000
-_DEEPEST = 3  # of values within values
+_DEEPEST = 3  # levels of dicts within dicts
 
 
 class Watcher:
-    """What is seen of one process; a child that is forked has marks of its own, once it makes any.
+    """The watcher of one process. A forked child has files of its own once it makes a mark.
 
-    `put` is that of the ring, but for the first: then one says hello once more, with a rank that the script may have told
-    torch since, and looks for what it has loaded by then.
+    `put` is the function of the ring, except for the first mark. Before the first mark, the watcher
+    puts another hello, because the script may have given torch its rank by then. It also hooks into
+    what the script has loaded by then.
     """
 
     def __init__(self, folder: str) -> None:
         self.torch: Any = None
         self.is_all = False
         self.steps = 0
-        self.gpu: Any = None  # once something lies on one
-        self.spent_ns = (
-            0  # on watching, that no mark has told yet; of threads side by side the last tells
-        )
+        self.gpu: Any = None  # set once a tensor is on a GPU
+        # Time spent on watching that is in no mark yet. If threads run in parallel, the last one
+        # sets it.
+        self.spent_ns = 0
         self.is_compiling: Callable[[], bool] = compiling.never
         self.aside: Any = nullcontext
         self.unscaled = Unscaled()
@@ -50,12 +51,12 @@ class Watcher:
         self._loggers = Loggers(self)
         self._stepping: Any = None
         self._has_failed = False
-        self._ended_after = -1  # steps
-        self.threads: set[int] = set()  # in which optimizers step
+        self._ended_after = -1  # steps at the last SCRIPT_ENDED
+        self.threads: set[int] = set()  # ids of the threads in which optimizers step
         os.register_at_fork(after_in_child=self._forget)
 
     def begin(self, torch: Any, *, is_all: bool) -> None:
-        """Say hello, and hook in."""
+        """Put the first hello, and hook into torch."""
         if self.torch is not None:
             return
         self.torch, self.is_all = torch, is_all
@@ -73,7 +74,7 @@ class Watcher:
             print_lines_at_once()
 
     def look(self) -> None:
-        """Hook into what the script has loaded by now."""
+        """Add hooks to what the script has loaded by now."""
         call_at_end(self.end)
         if self.is_all:
             self._stepping.watch_scalers()
@@ -82,7 +83,10 @@ class Watcher:
             self._loggers.look()
 
     def end(self) -> None:
-        """Mark that the script has ended, if this process made any mark, and a step since the last such mark."""
+        """Mark that the script has ended.
+
+        Do nothing if this process made no mark, or no step since it last marked the end.
+        """
         if self.put == self._put_first or self._ended_after == self.steps:
             return
         self._ended_after = self.steps
@@ -93,7 +97,10 @@ class Watcher:
             self.fail(problem)
 
     def log(self, step: float | None, values: Any, source: str = "tuilab.log") -> None:
-        """Mark values of a step, as a logger was given them; without a step, of the one that the optimizers are at."""
+        """Mark the values that a logger was given for a step.
+
+        Without a step, use the number of steps that optimizers have made.
+        """
         step = self.steps if step is None or not math.isfinite(step) else step
         is_whole = isinstance(step, int) and -(2**63) <= step < 2**63
         step_bits = int(step) if is_whole else layout.bits_of(float(step))
@@ -113,20 +120,23 @@ class Watcher:
                 gpu_index.copy(value, tell)
 
     def gpu_of(self, tensor: Any) -> Any:
-        """Return the GPU that a tensor lies on, if it is the one that is watched: the first that was seen."""
+        """Return the marks of the GPU that a tensor is on, or None if that GPU is not watched.
+
+        Only the first GPU that was seen is watched.
+        """
         if self.gpu is None:
             self.gpu = gpu.GpuMarks(self, tensor.device.index)
         return self.gpu if tensor.device.index == self.gpu.device else None
 
     def name(self, words: str) -> int:
-        """Return the id of a name, told once."""
+        """Return the id of a name; the first call puts the name into a mark."""
         if words not in self._names and len(self._names) < _MOST_NAMES:
             self._names[words] = len(self._names) + 1
             self._the_ring().text(layout.NAME, words, self._names[words])
         return self._names.get(words, 0)
 
     def sees_dtype(self, dtype: Any) -> None:
-        """Tell the coarsest dtype that is computed in."""
+        """Report the coarsest dtype that is computed in, if that is new."""
         if self._hello.sees(dtype):
             self._tell_hello()
 
@@ -136,7 +146,7 @@ class Watcher:
             self._tell_hello()
 
     def fail(self, problem: BaseException) -> None:
-        """Leave word of what went wrong here first: it is not the script's."""
+        """Report the first problem of the watcher to tuilab: the script did not cause it."""
         if not self._has_failed:
             self._has_failed = True
             sys.modules[__package__].tell_trouble(self._folder, problem)
@@ -151,7 +161,7 @@ class Watcher:
         name: int = 0,
         flags: int = 0,
     ) -> None:
-        """Put a mark; see layout.py."""
+        """Put a mark; layout.py describes its fields."""
         self.put(began, ended, value, layout.last_of(kind, name, flags) + number)
 
     def _put_first(self, *given: Any) -> None:
@@ -179,7 +189,7 @@ class Watcher:
         )
 
     def _forget(self) -> None:
-        """A forked child tells of itself, and again what its names mean."""
+        """Reset the state in a forked child, which puts its own hello, and its names again."""
         self._ring, self._names, self.gpu, self.put = None, {}, None, self._put_first
         self._has_failed = False
         self._hello.loaders = []
@@ -188,7 +198,10 @@ class Watcher:
 
 
 def flat(values: Any, prefix: str = "", deep: int = 0) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of what a logger was given; of values within values the names are joined by dots."""
+    """Yield the names and the values that a logger was given.
+
+    If a value is a dict, the names within it are joined to its name by dots.
+    """
     for name, value in list(values.items()):
         if isinstance(value, dict) and deep < _DEEPEST:
             yield from flat(value, f"{prefix}{name}.", deep + 1)
@@ -197,14 +210,18 @@ def flat(values: Any, prefix: str = "", deep: int = 0) -> Iterator[tuple[str, An
 
 
 def plain_number(value: Any) -> float | None:
-    """Return what is logged as a number; None for words, and for what lies on a GPU, which is never waited for."""
+    """Return a logged value as a number; None if it is no number, or is on a GPU.
+
+    The watcher never waits for a GPU.
+    """
     try:
         if hasattr(value, "device"):
+            # A tensor of another class may ask other ranks for its value.
             is_plain = type(value).__name__ in (
                 "Tensor",
                 "Parameter",
                 "ndarray",
-            )  # others may ask other ranks for theirs
+            )
             if not is_plain or getattr(value.device, "type", value.device) != "cpu":
                 return None
         return float(value.item() if hasattr(value, "item") else value)
@@ -213,8 +230,8 @@ def plain_number(value: Any) -> float | None:
 
 
 def print_lines_at_once() -> None:
-    """Have prints appear as in a terminal, although stdout is a pipe."""
-    stdout: Any = sys.stdout  # or whatever the script has put there
+    """Have each printed line appear at once, as in a terminal, although stdout is a pipe."""
+    stdout: Any = sys.stdout  # or the object that the script has put in its place
     try:
         if not stdout.line_buffering:
             stdout.reconfigure(line_buffering=True)

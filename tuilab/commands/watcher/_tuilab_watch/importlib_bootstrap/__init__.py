@@ -1,9 +1,10 @@
-"""Hides the frames of the watcher from Python's warnings, so that a warning names the place that it names without us.
+"""Hide the frames of the watcher from Python's warnings, so that a warning names the usual place.
 
-`warnings.warn(..., stacklevel=2)` names the caller of the function that warns. If the watcher wraps that function, the caller
-is a frame of ours. Then the message, a filter by module and the registry of shown warnings are those of our file. Python's
-warnings, and from 3.11 on its logging, skip each frame whose file name has `importlib` and `_bootstrap` in it. So our code gets
-such a file name. It leads through this folder, so that a traceback still finds our source.
+`warnings.warn(..., stacklevel=2)` names the caller of the function that warns. If the watcher wraps
+that function, the caller is a frame of ours. Then the message, a filter by module and the registry
+of shown warnings are those of our file. Python's warnings, and from 3.11 on its logging, skip each
+frame whose file name has `importlib` and `_bootstrap` in it. So our code gets such a file name. The
+name leads through this folder, so that a traceback still finds our source.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 def hide_frames() -> None:
-    """Rename the file of all code that the watcher has loaded."""
+    """Change the file name of all code that the watcher has loaded."""
     if not hasattr(CodeType, "replace"):  # before Python 3.8
         return
     for function in our_functions():
@@ -41,7 +42,10 @@ def our_functions() -> Iterator[FunctionType]:
 
 
 def _hidden(code: CodeType) -> CodeType:
-    """Return the code, and the code of the functions that it makes, with a file name that warnings skip."""
+    """Return the code with a file name that warnings skip.
+
+    The code of the functions that it makes gets such a name as well.
+    """
     if "importlib_bootstrap" in code.co_filename:
         return code
     constants = []
