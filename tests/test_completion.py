@@ -150,7 +150,9 @@ def test_a_command_behind_dashes_is_completed_by_bash_itself(
     for name, does in (("train-my-net", "true"), ("tuilab", f"touch {tmp_path}/asked")):
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{does}\n")
         (tmp_path / "bin" / name).chmod(0o755)
-    (tmp_path / "rc").write_text(tuilab(env={"_TUILAB_COMPLETE": "bash_source"}).stdout)
+    completion = tuilab(env={"_TUILAB_COMPLETE": "bash_source"}).stdout
+    short_prompt = "PS1='$ '\n"  # a long line is not shown as one: bash scrolls it sideways
+    (tmp_path / "rc").write_text(short_prompt + completion)
     env = {
         **os.environ,
         "PATH": f"{tmp_path}/bin:{os.environ['PATH']}",
