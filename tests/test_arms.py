@@ -372,7 +372,7 @@ def test_ranks_compute_in_one_group_and_each_of_them_answers(
     body = """
 lab.claim("both", lab.ranks(2, reduce, 1), equals=[[0, 3, 1], [1, 3, 1]])
 lab.claim("alone", lab.ranks(1, reduce, 5), equals=[[0, 5, 1]])
-lab.claim("left", lab.ranks(2, leave, timeout=15), equals=[0, 1])
+lab.claim("left", lab.ranks(2, leave, timeout=120), equals=[0, 1])
 lab.claim("bad", lab.raises(lab.ranks, 2, fail), equals="ArmFailed: 2 ranks of fail: rank 1: ValueError: this rank is bad")
 lab.claim("late", lab.raises(lambda: lab.ranks(2, hang, timeout=3)), equals="ArmFailed: 2 ranks of hang: timed out after 3 s")
 """
