@@ -424,6 +424,5 @@ class TuilabApp(TerminalApp[int]):
 
 
 if TYPE_CHECKING:
-    _navigator: "type[Navigator]" = (
-        TuilabApp  # checks that the app has every method of the protocol
-    )
+    # A type checker reports here if the app lacks a method that the screens call.
+    _navigator: "type[Navigator]" = TuilabApp

@@ -34,9 +34,8 @@ class Page(TerminalScreen[None]):
 
     PLACE: ClassVar[str] = ""
     AUTO_FOCUS = ""
-    ESCAPE_TO_MINIMIZE = (
-        False  # screens handle `esc` themselves, and remember that the zoom was left
-    )
+    # The screens handle `esc` themselves, and remember that the user left the zoom.
+    ESCAPE_TO_MINIMIZE = False
     _was_open = False
 
     @property
@@ -156,7 +155,7 @@ class Page(TerminalScreen[None]):
 
     @work(thread=True, group="compare")
     def compare_with_reference(self, run_dir: Path) -> None:
-        """Compare a run with its scenario's baseline, else with the newest earlier comparable run."""
+        """Compare a run with its scenario's baseline, else its newest earlier comparable run."""
         from tuilab.runs.representative import reference_for
 
         reference = reference_for(run_dir, self.desk.index)
