@@ -413,7 +413,7 @@ class TuilabApp(TerminalApp[int]):
         self.redraw()
 
     def heed_signal(self, number: int) -> None:
-        """Quit cleanly, with exit code 130 if the signal asks for an interruption."""
+        """Quit cleanly, with exit code 130 after SIGINT, SIGTERM or SIGQUIT, else with 0."""
         self.exit(130 if number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT) else 0)
 
     def on_unmount(self) -> None:
