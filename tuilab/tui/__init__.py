@@ -1,6 +1,7 @@
 """The screens: `start` opens them in this terminal and returns when the user leaves.
 
-The only package that imports textual; it may import all before it but `lab`.
+This package is the only one that imports textual. It may import every package that comes before
+it in the order of packages, except `lab`.
 """
 
 import gc
@@ -23,7 +24,7 @@ _COLOURS = ("auto", "standard", "256", "truecolor", "windows")
 
 
 def why_not() -> str:
-    """Return why no screens can be shown here; nothing when they can."""
+    """Return why no screens can be shown here; empty if they can."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return "there is no terminal"
     if os.environ.get("TERM", "") in ("", "dumb"):
@@ -43,27 +44,29 @@ def start(
     fps: float = 2.0,
     code_of: "Callable[[RunSummary, str], int] | None" = None,
 ) -> int:
-    """Open the screens, at the next lesson if the user is learning; run the orders, or show a run; return the exit code.
+    """Open the screens, run the orders or show a run, and return the exit code.
 
-    That is the one of the first run, where the caller says what it amounts to.
-    Where they are read-only one may look, and change nothing.
-    The guardian is forked before anything else, while this process is small and has one thread.
+    If the user is learning, the screens open at the next lesson. If the caller passes `code_of`,
+    it computes the exit code from the first run. In read-only mode, the user can look, but
+    change nothing.
+
+    The guardian is forked before the app is imported, while this process is small and has one
+    thread.
     """
     if os.environ.get("TEXTUAL_COLOR_SYSTEM", "auto") not in _COLOURS:
-        del os.environ["TEXTUAL_COLOR_SYSTEM"]  # a word that rich does not know ends textual
-    os.environ.pop(
-        "TEXTUAL_LOG", None
-    )  # and so does a file that cannot be written, as soon as there is a word for it
+        del os.environ["TEXTUAL_COLOR_SYSTEM"]  # textual ends if rich does not know the word
+    # Textual also ends at its first log message if it cannot write the log file.
+    os.environ.pop("TEXTUAL_LOG", None)
     from tuilab import config
     from tuilab.catalogue import catalog
     from tuilab.tui.terminal import alerts
 
-    catalog.scenario_dirs(folders)  # UsageError while there is no screen yet
+    # These three calls raise their UsageErrors now, while there is no screen yet.
+    catalog.scenario_dirs(folders)
     config.device()
     alerts.chosen()
-    signal.pthread_sigmask(
-        signal.SIG_BLOCK, {signal.SIGINT}
-    )  # until the screens can leave in order
+    # Blocked until the screens can quit cleanly.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     from tuilab.tui.terminal.guardian import Guardian
 
     guardian = Guardian(sys.stdout.fileno())
@@ -77,8 +80,10 @@ def start(
     desk.is_learning = is_learning
     app = TuilabApp(desk, orders, show, is_replay=is_replay)
     app.on_terminal_taken = guardian.note
-    gc.freeze()  # what was loaded stays
-    gc.enable()  # off while it was; from here on each screen that is left is a circle of widgets, of megabytes
+    gc.freeze()  # loaded modules stay, so that no collection has to visit them
+    # The collector was off while modules were loaded. From here on it is needed: each screen that
+    # the user leaves is a reference cycle of widgets, which takes megabytes.
+    gc.enable()
     try:
         code = app.run()
     finally:

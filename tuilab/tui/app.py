@@ -1,4 +1,4 @@
-"""The terminal application: which screen is open, and the keys that work everywhere."""
+"""The terminal application. It opens the screens and handles the keys that work everywhere."""
 
 import os
 import signal
@@ -37,18 +37,19 @@ if TYPE_CHECKING:
     from tuilab.engine.messages import RunOrder
     from tuilab.tui.navigator import Navigator
 
-_ENDS_S = 2.0  # between two looks whether a run is over
-_ORPHANS_S = 5.0  # in which whoever started a process has waited for its end
+_ENDS_S = 2.0  # between two checks whether a run has ended
+# Between two calls of `bury`. Code that started a process itself has reaped it within this time.
+_ORPHANS_S = 5.0
 
 
 def _commands() -> "type[Provider]":
-    from tuilab.tui.palette import Commands  # the first picture offers none
+    from tuilab.tui.palette import Commands  # imported here: the first picture needs no palette
 
     return Commands
 
 
 class TuilabApp(TerminalApp[int]):
-    """Opens screens; what they show is theirs."""
+    """The application. It opens the screens, and each screen decides what it shows."""
 
     TITLE = "tuilab"
     CSS_PATH = "tuilab.tcss"
@@ -70,21 +71,22 @@ class TuilabApp(TerminalApp[int]):
         self._first_orders = list(orders)
         self._first_run = show
         self._is_first_replay = is_replay
-        self._shown_in_turn: list[
-            Path
-        ] = []  # the runs that were started from here, until they are over
+        # The runs started here that are running or queued. The app shows them one after another.
+        self._shown_in_turn: list[Path] = []
         kind = RunName(show.name).scenario if show else ""
         is_command = kind.endswith((".exec", ".ab")) or any(order.command for order in orders)
-        self._goes_to_command = is_command  # once: the Lab, when it is gone back to
+        # The first time that the user goes back to the Lab, it goes to the form of the command.
+        self._goes_to_command = is_command
         self._alerted: set[str] = set()
-        self._told_on: Screen[Any] | None = None  # where the last sentence was told
+        self._told_on: Screen[Any] | None = None  # the screen that was open at the last message
         for theme in themes.OURS:
             self.register_theme(theme)
         self.theme = desk.settings.theme if desk.settings.theme in themes.NAMES else themes.NAMES[0]
 
     def on_mount(self) -> None:
-        for order in self._first_orders:  # a file that was named may lie in none of the folders
-            if order.command is None:  # whose script is no scenario
+        # A file that the user named may be in none of the folders.
+        for order in self._first_orders:
+            if order.command is None:  # the script of a command is not a scenario
                 self.desk.take_file(order.path)
         self.desk.settings.scenario = self._first_scenario() or self.desk.settings.scenario
         self.push_screen(LabPage())
@@ -97,12 +99,12 @@ class TuilabApp(TerminalApp[int]):
             self.open_run(self._first_run, is_replay=self._is_first_replay)
 
     def _first_scenario(self) -> str:
-        """Return the scenario of what is shown first, which the Lab behind it is to be at."""
+        """Return the scenario of the first run, at which the Lab opens; empty without a run."""
         if self._first_orders:
             return self._first_orders[0].scenario
         return RunName(self._first_run.name).scenario if self._first_run else ""
 
-    # ---- what may be done
+    # ---- read-only mode
 
     async def run_action(
         self,
@@ -110,13 +112,16 @@ class TuilabApp(TerminalApp[int]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Do what a key, a click or a command of the palette asks for, if it may be done."""
+        """Run the action of a key, a click or the palette, unless read-only mode forbids it."""
         if is_change(action if isinstance(action, str) else action[1]) and not self.may_change():
             return True
         return await super().run_action(action, default_namespace, namespaces)
 
     def may_change(self) -> bool:
-        """Say whether something may be started, ended, changed or written, and tell the user where it may not."""
+        """Return whether the user may start, stop, change or write something.
+
+        In read-only mode, show the user a message that nothing can be changed.
+        """
         if self.desk.is_read_only:
             self.tell(READ_ONLY, is_problem=False)
         return not self.desk.is_read_only
@@ -124,7 +129,11 @@ class TuilabApp(TerminalApp[int]):
     # ---- screens
 
     def run_orders(self, orders: "list[RunOrder]") -> None:
-        """Start runs, and show each while it goes on: the first at once, unless it waits for another one."""
+        """Start runs, and show each of them while it is running.
+
+        Open the first run at once. If a run that was started here is still running and one of the
+        new runs has to wait for its turn, open nothing and show a message about the queue.
+        """
         if not self.may_change():
             return
         was_busy, started = self.desk.is_running() and any(map(waits, orders)), list[Path]()
@@ -134,7 +143,7 @@ class TuilabApp(TerminalApp[int]):
             self.tell(str(problem))
         self._shown_in_turn += started
         if started and was_busy:
-            from tuilab.runs import queue  # the first picture does not wait for what reads it
+            from tuilab.runs import queue  # imported here: it would delay the first picture
 
             step = (
                 "the queue is paused (press Q)"
@@ -147,7 +156,10 @@ class TuilabApp(TerminalApp[int]):
         self._show_next()
 
     def _show_next(self) -> None:
-        """Show the next of the runs that were queued here, when the one before is over and is still looked at."""
+        """Show the next run that was queued here, if the user still watches the run that has ended.
+
+        While such runs remain, check again every second.
+        """
         if self._shown_in_turn and not self.desk.is_going_on(self._shown_in_turn[0]):
             ended = self._shown_in_turn.pop(0)
             is_looked_at = (
@@ -160,7 +172,7 @@ class TuilabApp(TerminalApp[int]):
             later(self, 1.0, self._show_next)
 
     def open_run(self, run_dir: Path, *, is_replay: bool = False) -> None:
-        """Show a run: live while it goes on, else its record, or played again."""
+        """Show a run: live if it is running, else its record. With `is_replay`, replay it."""
         from tuilab.tui.screens.run import RunPage
 
         try:
@@ -170,7 +182,7 @@ class TuilabApp(TerminalApp[int]):
             self.tell(str(problem))
 
     def show_instead(self, run_dir: Path) -> None:
-        """Show a run in the place of the one that is shown; nothing if a question or another screen covers that run."""
+        """Replace the shown run by another one, unless a question or another screen covers it."""
         from tuilab.tui.screens.run import RunPage
 
         if isinstance(self.screen, RunPage):
@@ -180,13 +192,13 @@ class TuilabApp(TerminalApp[int]):
     def open_form(
         self, scenario: str, values: "dict[str, Value]", *, is_quick: bool = False
     ) -> None:
-        """Go back to the Lab screen, with the form of a scenario filled in."""
+        """Go back to the Lab screen, and fill in the form of a scenario."""
         self.action_open_lab()
         if isinstance(self.screen, LabPage):
             self.screen.fill(scenario, values, is_quick=is_quick)
 
     def open_compare(self, run_dirs: list[Path]) -> None:
-        """Show runs side by side."""
+        """Open the Compare screen for some runs."""
         from tuilab.tui.screens.compare import ComparePage
 
         self.push_screen(ComparePage(run_dirs))
@@ -227,7 +239,7 @@ class TuilabApp(TerminalApp[int]):
         self._open_once(CalibratePage)
 
     def _open_once(self, kind: type[Page]) -> None:
-        """Open a screen, unless it is the one that is open: the palette offers it there, too."""
+        """Open a screen unless it is already on top: the palette offers a screen also on itself."""
         if not isinstance(self.screen, kind):
             self.push_screen(kind())
 
@@ -243,7 +255,7 @@ class TuilabApp(TerminalApp[int]):
             self.push_screen(HelpPage(getattr(self.screen, "PLACE", "")))
 
     def action_step_back(self) -> None:
-        """One step out; on the Lab screen there is nowhere to go."""
+        """Close the screen. The Lab screen stays open, because no screen is below it."""
         if len(self.screen_stack) > 2:
             closed_screen = self.screen
             self.pop_screen()
@@ -255,7 +267,7 @@ class TuilabApp(TerminalApp[int]):
 
     @property
     def symbols(self) -> "Symbols | None":
-        """The characters that the user wants drawings made of; None: what the locale allows."""
+        """The characters that the user chose for drawings; None if the locale decides."""
         from tuilab.drawings import symbols
 
         return next(
@@ -268,22 +280,21 @@ class TuilabApp(TerminalApp[int]):
         )
 
     def tell(self, text: str, *, is_problem: bool = True) -> None:
-        """Say one sentence at the edge of the screen, unless it stands there."""
+        """Show a sentence at the edge of the screen, unless it is shown already."""
         self._told_on = self.screen
         if not self.is_telling(show(text)):
             severity: SeverityLevel = "error" if is_problem else "information"
-            self.untell(
-                severity
-            )  # one of a kind at a time: more would stand on what the screen is for
+            # One message of each severity at a time: more of them would cover the screen.
+            self.untell(severity)
             self.notify(show(text), severity=severity, markup=False)
 
     def leave_told(self, page: Screen[None]) -> None:
-        """Take away what was told on another screen: it was about that one."""
+        """Remove the messages of other screens when the user comes to a page."""
         if self._told_on is not page:
             self.clear_notifications()
 
     def alert(self, text: str) -> None:
-        """Call the user, who may look elsewhere, once about the same."""
+        """Call the user, who may look elsewhere, and do so only once with the same text."""
         if text not in self._alerted:
             self.write_to_terminal(
                 ("" if self._alerted else alerts.SAVE_TITLE) + alerts.alert(text)
@@ -291,17 +302,17 @@ class TuilabApp(TerminalApp[int]):
             self._alerted.add(text)
 
     def _look_for_ends(self) -> None:
-        """Call the user when a run that was started from here is over, on whatever screen."""
+        """Call the user when a run that was started here has ended, whichever screen is open."""
         for entry in self.desk.ended():
             self.alert(f"{entry.name} {store.short_id(entry.run)} {entry.state}")
 
     def copy(self, text: str) -> None:
-        """Copy a text and say what was really done."""
+        """Copy a text, and show how it was really copied."""
         self.keep_copied(text)
         self.tell(clipboard.copy(text, self.write_to_terminal), is_problem=False)
 
     def edit(self, path: str, line: int = 1) -> bool:
-        """Open a file in the user's editor, and come back; say whether it was opened."""
+        """Open a file in the user's editor and wait for its end. Return whether the editor ran."""
         if not self.may_change():
             return False
         try:
@@ -320,12 +331,15 @@ class TuilabApp(TerminalApp[int]):
         return True
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Copy what is selected, with the mouse or in a field; where nothing is, the user's clipboard stays as it is."""
+        """Copy the text that is selected with the mouse or in a field.
+
+        If nothing is selected, the user's clipboard stays as it is.
+        """
         if text:
             self.copy(text)
 
     def action_help_quit(self) -> None:
-        """Ctrl-C ends nothing here: say what does."""
+        """Show which key quits, because Ctrl-C does not."""
         key = "^q" if isinstance(self.focused, Input) else "q"
         sentence = (
             self.screen.how_to_leave(key)
@@ -339,11 +353,11 @@ class TuilabApp(TerminalApp[int]):
             self.push_screen(TerminalPalette(id="--command-palette"))
 
     async def action_press(self, key: str) -> None:
-        """Do what another key does where the user is."""
+        """Do what another key does on the focused widget and its screen."""
         await self.press_now(key)
 
     def action_leave(self) -> None:
-        """Leave; where that ends what runs, after a question."""
+        """Quit. If that would stop running runs, ask the user first."""
         running = self.desk.going_on() if first_process.is_container_main() else []
         if running:
             from tuilab.tui.widgets.question import ConfirmDialog
@@ -369,12 +383,12 @@ class TuilabApp(TerminalApp[int]):
         self.choose_theme(themes.NAMES[(index + 1) % len(themes.NAMES)])
 
     def choose_theme(self, name: str) -> None:
-        """Show everything in a theme, and say which it is."""
+        """Switch to a theme, and show its name."""
         self.theme = self.desk.settings.theme = name
         self.tell(f"theme {name}", is_problem=False)
 
     def action_next_symbols(self) -> None:
-        """Draw everything with the next set of symbols."""
+        """Draw everything with the next set of characters, and show its name."""
         from tuilab.drawings import symbols
         from tuilab.tui.widgets.drawing import Drawing
 
@@ -399,7 +413,7 @@ class TuilabApp(TerminalApp[int]):
         self.redraw()
 
     def heed_signal(self, number: int) -> None:
-        """Leave in order."""
+        """Quit cleanly, with exit code 130 after SIGINT, SIGTERM or SIGQUIT, else with 0."""
         self.exit(130 if number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT) else 0)
 
     def on_unmount(self) -> None:
@@ -410,4 +424,5 @@ class TuilabApp(TerminalApp[int]):
 
 
 if TYPE_CHECKING:
-    _navigator: "type[Navigator]" = TuilabApp  # it does what the screens ask of it
+    # A type checker reports here if the app lacks a method that the screens call.
+    _navigator: "type[Navigator]" = TuilabApp

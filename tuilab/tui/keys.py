@@ -1,4 +1,4 @@
-"""Every key of every screen, once: the footer, `?`, the palette and the docs use this table."""
+"""One table of all keys of all screens, for the footer, `?`, the palette and the docs."""
 
 from typing import NamedTuple
 
@@ -17,13 +17,14 @@ class Key(NamedTuple):
 
 READ_ONLY = "read-only mode (--read-only): nothing can be changed"
 
-# Actions that start, end, change or write something, or lend the terminal to a program that could.
+# Actions that start, stop, change or write something, or lend the terminal to a program that can.
 CHANGES = frozenset([
     "run", "again", "try_next", "start", "stop", "cancel", "delete", "write", "pin", "shift", "pause", "edit", "export",
     "show_all",
 ])  # fmt: skip
 
-# By place: a screen, its part that has the focus, or the state of what it shows. The help lists the most specific place first.
+# The keys by place. A place is a screen, the part of it that has the focus, or the state of what it
+# shows. The help lists the most specific place first.
 KEYS: dict[str, tuple[Key, ...]] = {
     "lab": (
         Key("enter", "run", "run", "Run the scenario with the values of its form."),
@@ -330,7 +331,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("s", "", "stop", "Stop the run (asks first); a stopping run: kill it."),
         Key("space", "", "freeze", "Freeze the display; the run continues."),
     ),
-    "run being read": (),  # it may be finished: what can be done with it is not known yet
+    "run being read": (),  # it may be finished, so no key can be offered yet
     "frozen run": (
         Key("s", "", "stop", "Stop the run (asks first); a stopping run: kill it."),
         Key("space", "", "resume", "Resume the display."),
@@ -571,7 +572,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
     ),
 }
 
-# What the palette offers on every screen, although no key leads there.
+# Entries that the palette offers on every screen, even if no key of the screen has the action.
 BY_NAME = (
     Key("", "app.open_lab", "lab", "Show the scenarios: lessons, forms, code and verdicts."),
     Key("", "app.open_history", "history", "Show all runs on this machine."),
@@ -592,7 +593,7 @@ BY_NAME = (
 
 
 def bindings(place: str) -> list[BindingType]:
-    """Return the keys of a place as Textual wants them."""
+    """Return the keys of a place as bindings of Textual."""
     return [
         Binding(
             key.key,

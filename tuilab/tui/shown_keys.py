@@ -1,4 +1,4 @@
-"""The keys of where the user is, and how a key is spelt for people."""
+"""The keys that work at the focused widget and its screen, and how users see their names."""
 
 from collections.abc import Sequence
 
@@ -24,6 +24,7 @@ _SHOWN = {
     "shift+right": "shift →",
     "shift+tab": "shift tab",
 }
+# Keys that a line of text uses itself.
 _IN_A_TEXT = {
     "space",
     "left",
@@ -32,15 +33,17 @@ _IN_A_TEXT = {
     "shift+right",
     "home",
     "end",
-}  # keys that a line of text takes itself
+}
 
 
 def keys_at(
     places: Sequence[str], *, is_typing: bool = False, is_read_only: bool = False
 ) -> list[Key]:
-    """Return the keys of some places and those that work everywhere; of a key, what the first place says.
+    """Return the keys of some places, and those that work everywhere.
 
-    While something is typed, the keys that would be typed, too, are none; where one may only look, those that change something.
+    If several places have a key, the entry of the first place counts. While the user types, keys
+    that a line of text takes are left out. In read-only mode, keys that change something are left
+    out.
     """
     found: dict[str, Key] = {}
     for place in (*places, "everywhere"):
@@ -51,7 +54,11 @@ def keys_at(
 
 
 def changes(key: Key, places: Sequence[str]) -> bool:
-    """Say whether a key changes something; one that is only told does what the same key does in a place after it."""
+    """Return whether a key changes something.
+
+    An entry without an action only describes its key. Its action is then that of the first entry
+    with an action for the same key in these places, or everywhere.
+    """
     keys = (key_of_place for place in (*places, "everywhere") for key_of_place in KEYS[place])
     return is_change(
         key.action
@@ -67,15 +74,15 @@ def changes(key: Key, places: Sequence[str]) -> bool:
 
 
 def is_change(action: str) -> bool:
-    """Say whether an action is one of those that change something, as `write('note')`."""
+    """Return whether an action changes something, as `write('note')` does."""
     return action.partition("(")[0].rpartition(".")[2] in CHANGES
 
 
 def is_typed(key: Key) -> bool:
-    """Say whether a line of text takes the key itself."""
+    """Return whether a line of text takes the key itself."""
     return key.key in _IN_A_TEXT or (len(shown(key)) == 1 and shown(key).isascii())
 
 
 def shown(key: Key) -> str:
-    """Return a key as the user sees it."""
+    """Return the name of a key as the user sees it."""
     return _SHOWN.get(key.key, key.key.replace("ctrl+", "^"))

@@ -1,4 +1,4 @@
-"""One file a screen, and what all have in `page`.
+"""The screens, one in each file; `page` is their base.
 
-Imports the widgets and everything below them.
+This package may import the widgets and everything below them.
 """

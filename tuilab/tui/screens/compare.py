@@ -1,4 +1,7 @@
-"""The Compare screen: runs side by side; what differs comes first, then what came of it, and the curves overlaid."""
+"""The Compare screen: runs side by side.
+
+The differences come first, then the claims and the numbers. The curves of the runs are overlaid.
+"""
 
 import os
 import shlex
@@ -30,11 +33,11 @@ from tuilab.tui.widgets.compare import compared
 from tuilab.tui.widgets.compare.curves import CurvesColumn
 from tuilab.tui.widgets.sheet import SheetPane
 
-_POLL_S = 1.5  # while one of the runs goes on
+_POLL_S = 1.5  # between two polls for new records and deleted runs
 
 
 class ComparePage(Page):
-    """Two runs or more; the first is the one that the others are compared with."""
+    """Two or more runs. The others are compared with the first one."""
 
     PLACE = "compare"
     BINDINGS = bindings("compare")
@@ -49,7 +52,7 @@ class ComparePage(Page):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (130, "-wide")]
 
     class Loaded(Message):
-        """The runs were read; `problems` has a sentence for each that cannot be."""
+        """The runs were read; `problems` has a sentence for each run that cannot be read."""
 
         def __init__(
             self,
@@ -76,7 +79,7 @@ class ComparePage(Page):
         self._entries: list[RunEntry] = []
         self._changes: list[str] = []
         self._baselines: set[str] = set()
-        self._deleted: set[int] = set()  # of the runs, those that were deleted since they were read
+        self._deleted: set[int] = set()  # places of the runs that were deleted after they were read
         self.is_reading = True
 
     def compose_body(self) -> ComposeResult:
@@ -135,7 +138,7 @@ class ComparePage(Page):
         self._show()
 
     def follow(self) -> None:
-        """Follow the runs that go on, and tell of those that are not there any more."""
+        """Read what is new of the running runs, and show a message for each deleted run."""
         if not self.is_current:
             return
         has_lost = self._note_deleted()
@@ -151,7 +154,10 @@ class ComparePage(Page):
         self._show()
 
     def _note_deleted(self) -> bool:
-        """Tell once of each run that was deleted meanwhile, and say whether one of them went on; what was read of it stays."""
+        """Show one message for each run that was deleted meanwhile; its data stay on the screen.
+
+        Return whether one of these runs was running when it was last read.
+        """
         deleted = [
             index
             for index, watch in enumerate(self._watches)
@@ -221,7 +227,7 @@ class ComparePage(Page):
             self._show()
 
     def action_back(self) -> None:
-        """Out of the zoom, else out of the screen."""
+        """Leave the zoom, else leave the screen."""
         if self.has_class("-zoom"):
             self.action_maximise()
         else:
@@ -231,13 +237,16 @@ class ComparePage(Page):
         self.export(self._run_dirs)
 
     def reset_layout(self) -> None:
-        """Show everything as at first."""
+        """Leave the zoom, so that the layout is the one of the start."""
         if self.has_class("-zoom"):
             self.action_maximise()
 
 
 def _caught_up(watch: Watch) -> RunEntry:
-    """Read what is new of a run and let go of it, as any number of runs may be compared; return a line about it."""
+    """Read what is new of a run, close its files, and return its entry.
+
+    The files are closed because any number of runs may be compared.
+    """
     watch.catch_up()
     state = watch.state()
     watch.close()
@@ -249,7 +258,10 @@ def _caught_up(watch: Watch) -> RunEntry:
 
 
 def _source_changes(run_dirs: Sequence[Path]) -> list[str]:
-    """Return how the source of the last run differs from that of the first, where both kept it."""
+    """Return how the source of the last run differs from that of the first one, as lines of a diff.
+
+    Return no lines if one of the two did not keep its source.
+    """
     if len(run_dirs) < 2:
         return []
     try:

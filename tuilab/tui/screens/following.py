@@ -1,6 +1,7 @@
-"""A page that follows a run: reads what is new of it, or all of its record, and shows it as the user looks at it.
+"""A page that follows a run: it reads new records, or the whole record, and shows them.
 
-What is read is a matter of `RunSource`, what is shown of the panes and `headline`, and how it is looked at of `ViewController`.
+`RunSource` reads the run, the panes and `headline` show it, and `ViewController` keeps the view
+that the user chose.
 """
 
 import os
@@ -34,17 +35,17 @@ from tuilab.tui.widgets.run.others import OtherRuns
 from tuilab.tui.widgets.run.panes import ChartsLine, Panes
 from tuilab.tui.widgets.run.view_controller import ViewController
 
-_SOON_S = 0.03  # between two looks for the first point
+_SOON_S = 0.03  # between two polls for the first point
 _COMPANY_S = 2.0
 _WARNING_S = 1.0
-_LIVE_RUNS_S = 2.0  # between two looks which other runs go on
+_LIVE_RUNS_S = 2.0  # between two polls for other running runs
 DELETED = f"this run {WAS_DELETED}"
-_KEYS_S = 0.01  # that keys are given before more is read
-_EAGER_S = 5.0  # that it is looked for: not every scenario has one
+_KEYS_S = 0.01  # a pause before more is read, in which keys are answered
+_EAGER_S = 5.0  # the longest wait for a first point: not every scenario logs one
 
 
 class FollowingPage(Page):
-    """Panes side by side, as many as the run has something to show for."""
+    """A page of panes: one for each kind of data that the run has."""
 
     def __init__(self, run_dir: Path, *, is_replay: bool = False) -> None:
         super().__init__()
@@ -52,11 +53,10 @@ class FollowingPage(Page):
         self.source: RunSource = Replay(run_dir) if is_replay else LiveRun(run_dir)
         self._cost = headline.Cost()
         self._other_processes = OtherProcesses()
-        self._before: dict[str, str] | None = (
-            None  # by claim: how often it was judged on this box before, once it is over
-        )
+        # By claim: how often it was judged on this machine before. None until the run has ended.
+        self._before: dict[str, str] | None = None
         self._is_reading_on = self._is_state_asked = self._is_queued = False
-        self._is_laid_out = False  # as the user left it last time
+        self._is_laid_out = False  # whether the pane of the last time is restored, or need not be
         self._was_going_on = self._had_bad = self._was_deleted = False
 
     @property
@@ -70,15 +70,14 @@ class FollowingPage(Page):
 
     @property
     def scenario(self) -> Scenario | None:
-        """What the run was made from, as its file says now; None where there is none of its name any more."""
+        """The scenario of the run, as its file is now; None if no such scenario exists any more."""
         run = self.source.summary.run
         return self.desk.scenario_of(run, self.run_dir) if run else None
 
     def next_steps(self) -> NextSteps:
         steps = next_steps(self.source.summary, self.scenario)
-        return (
-            replace(steps, options=()) if self.desk.is_read_only else steps
-        )  # whose keys lead to a form
+        # The keys of the options open a form, which read-only mode cannot use.
+        return replace(steps, options=()) if self.desk.is_read_only else steps
 
     def compose_body(self) -> ComposeResult:
         self.panes = Panes()
@@ -119,7 +118,7 @@ class FollowingPage(Page):
         self.show_keys()
 
     def _await_first_point(self, deadline: float) -> None:
-        """Look often for the first point: whoever has started a run waits for it."""
+        """Poll often for the first point: a user who has just started a run waits for it."""
         self.turn()
         if (
             not self.source.summary.series
@@ -129,12 +128,16 @@ class FollowingPage(Page):
             later(self, _SOON_S, partial(self._await_first_point, deadline))
 
     def turn(self) -> None:
-        """Take in what is new, unless a long record is being read anyway."""
+        """Read new records, unless a long record is being read already."""
         if not self._is_reading_on:
             self._read_on()
 
     def _read_on(self) -> None:
-        """Take in what is new and show it; of a run that is over there is nothing more to do."""
+        """Read new records and show them.
+
+        Do nothing if another screen is on top, the run was deleted, or the display is frozen. If a
+        run has ended and nothing is new, only the note is shown again.
+        """
         source, self._is_reading_on = self.source, False
         if not self.is_current or self._is_gone() or source.is_frozen:
             return
@@ -160,7 +163,10 @@ class FollowingPage(Page):
         self.show_note()
 
     def _read_on_soon(self) -> None:
-        """Read the next portion of a long record when the keys that came meanwhile are answered, whatever the link does."""
+        """Read the next portion of a long record after the keys that were pressed meanwhile.
+
+        A slow link to the terminal does not delay this reading.
+        """
         self._is_reading_on = True
         later(self, _KEYS_S if self.lab.is_hearing else 0.0, self._read_on)
         if isinstance(self.source, LiveRun) and not self.source.state and not self._is_state_asked:
@@ -169,13 +175,16 @@ class FollowingPage(Page):
 
     @work(thread=True, group="state")
     def _ask_for_state(self, run: LiveRun) -> None:
-        """Learn how the run ended, or that it goes on, from the end of its record."""
+        """Read from the end of the record how the run ended, or that it is still running."""
         state = self.desk.index.entry(self.run_dir.name).state
         if not run.is_caught_up:
             run.state = state
 
     def _is_gone(self) -> bool:
-        """Say whether the run was deleted, and the first time tell the user; what was read of it stays on the screen."""
+        """Return whether the run was deleted, and show the user a message the first time.
+
+        The data that was read before stays on the screen.
+        """
         if not self._was_deleted and not os.path.lexists(self.run_dir):
             self._was_deleted = True
             self.lab.tell(DELETED)
@@ -183,7 +192,7 @@ class FollowingPage(Page):
         return self._was_deleted
 
     def _show_end(self) -> None:
-        """Show that nothing more will come of a run that went on when it was deleted."""
+        """Show that no more data will come from a run that was deleted while it was running."""
         if isinstance(self.source, LiveRun) and not self.source.is_over:
             self.source.state = GONE
             self._show_heading()
@@ -195,7 +204,10 @@ class FollowingPage(Page):
             self.other_runs.look_again()
 
     def _look_for_warning(self) -> None:
-        """Show what keeps the run from being recorded, and its place in the queue, also while the display is frozen."""
+        """Show why the run cannot be recorded, if so, and the place of a queued run in the queue.
+
+        Do this also while the display is frozen.
+        """
         if not self.is_current:
             return
         words = self.source.warning
@@ -204,7 +216,11 @@ class FollowingPage(Page):
             self._find_place()
 
     def _look_for_company(self) -> None:
-        """See who else computes here: on the GPUs by the run's record; on cores only while it goes on, and is looked at."""
+        """Show which other processes use the GPUs of the run or keep cores busy.
+
+        The record of a run with GPUs has the users of the GPUs. For other runs, poll the cores, but
+        only while the run is running and this screen shows it live and not frozen.
+        """
         source, run = self.source, self.source.summary.run
         if own_gpus(source.summary):
             self._show_users(company_words(source.summary))
@@ -233,9 +249,8 @@ class FollowingPage(Page):
 
     @work(thread=True, exclusive=True, group="queue")
     def _find_place(self) -> None:
-        from tuilab.engine.queue_turn import (
-            where_it_waits,  # imported here: only a queued run needs it
-        )
+        # imported here: only a queued run needs it
+        from tuilab.engine.queue_turn import where_it_waits
 
         self.app.call_from_thread(self._show_place, where_it_waits(self.run_dir))
 
@@ -248,7 +263,7 @@ class FollowingPage(Page):
             self.queue_line.show(Content(""))
 
     def _call_user(self) -> None:
-        """Call the user at the first NaN or Inf of a run that is watched, and at its end."""
+        """Call the user at the first NaN or Inf of a watched run, and at its end."""
         source = self.source
         if not self.is_live or not source.is_caught_up:
             return
@@ -278,7 +293,7 @@ class FollowingPage(Page):
         self.heading.show(*headline.heading_of(self.run_dir, self.source, width, others_words))
 
     def show_panes(self) -> None:
-        """Show what there is in the panes, as the user looks at it; when it is over, what to try next."""
+        """Show the run in the panes as the user chose to view it; at its end, what to try next."""
         is_over = self.source.is_over
         steps = self.next_steps() if is_over else NextSteps()
         if not self.views.scenario and self.source.summary.run:
@@ -288,10 +303,12 @@ class FollowingPage(Page):
         self.charts_line.show(self.panes.names, self.views.view, self.panes.grid_size.most_charts)
         if self.source.is_caught_up and not self.views.go_to_failure() and not self._is_laid_out:
             self._is_laid_out = self.views.restore_pane() or is_over
-        self.source.note_picture()  # at last: of many lines it takes as long as reading goes on before the next one
+        # Called last, because the time until the next picture counts from here: a picture of many
+        # lines takes long, and reading has to continue before the next one.
+        self.source.note_picture()
 
     def _earlier(self) -> dict[str, str]:
-        """Return, by claim, how often it was judged before; looked up once."""
+        """Return for each claim how often it was judged before. This is looked up only once."""
         if self._before is None:
             self._before = earlier_verdicts.describe_earlier_verdicts(
                 self.run_dir, self.source.summary, self.desk.index

@@ -1,4 +1,4 @@
-"""What every screen of tuilab has in common: a heading, a body, and the line of keys."""
+"""The base of every screen of tuilab: a heading, a body, and the line of keys."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -27,16 +27,20 @@ from tuilab.tui.widgets.search import Searched
 
 
 class Page(TerminalScreen[None]):
-    """A screen that fills its body in `compose_body`; its keys are those that `keys.py` has for its place."""
+    """A screen of tuilab.
+
+    A subclass fills the body in `compose_body`. Its `PLACE` says which keys of `keys.py` it has.
+    """
 
     PLACE: ClassVar[str] = ""
     AUTO_FOCUS = ""
-    ESCAPE_TO_MINIMIZE = False  # `esc` is the screens' own, which keep what was left
+    # The screens handle `esc` themselves, and remember that the user left the zoom.
+    ESCAPE_TO_MINIMIZE = False
     _was_open = False
 
     @property
     def is_listed(self) -> bool:
-        """Whether the list that the keys act on has been read; keys wait for that."""
+        """Whether the list that the keys act on has been read. Keys wait until it has."""
         return True
 
     def compose(self) -> ComposeResult:
@@ -49,7 +53,10 @@ class Page(TerminalScreen[None]):
         self.watch(self, "focused", self.show_keys)
 
     def places(self) -> list[str]:
-        """Return the places of `keys.py` where the user is: what has the focus, what that stands in, and the screen."""
+        """Return the places of `keys.py` that apply now, the most specific one first.
+
+        These are the places of the focused widget, of the widgets around it, and of the screen.
+        """
         nodes = self.focused.ancestors_with_self if self.focused else [self]
         searched = ["searched"] if isinstance(self.focused, Searched) and self.focused.words else []
         return searched + [place for node in nodes if (place := getattr(node, "PLACE", ""))]
@@ -60,14 +67,14 @@ class Page(TerminalScreen[None]):
         self.show_keys()
 
     def keys_now(self) -> list[Key]:
-        """Return the keys that do something now."""
+        """Return the keys that have an effect now."""
         is_typing, idle = isinstance(self.focused, Input), self.idle_keys()
         keys = keys_at(self.places(), is_typing=is_typing, is_read_only=self.desk.is_read_only)
         return [key for key in keys if key.key not in idle]
 
     @property
     def _badge(self) -> Content:
-        """What is to be known of all that is shown."""
+        """The badge of the heading: whether the screens are read-only."""
         return (
             Content.styled("read-only", "bold $text-warning")
             if self.desk.is_read_only
@@ -79,19 +86,23 @@ class Page(TerminalScreen[None]):
         return set()
 
     def show_keys(self) -> None:
-        """Have the line of keys tell what they do now: those of a question above take all keys."""
+        """Show the keys that work now. If a question covers the screen, these are its keys only."""
         above = self.app.screen
         self.keybar.show_keys(
             KEYS[getattr(above, "PLACE", "menu")] if above.is_modal else self.keys_now()
         )
 
     def compose_body(self) -> ComposeResult:
-        """Yield what stands between the heading and the keys."""
+        """Yield the widgets between the heading and the line of keys."""
         yield from ()
 
     @on(ScreenResume)
     def _keep_styles(self, event: ScreenResume) -> None:
-        """Look again at the styles, unless every widget has just been given them: that takes as long as drawing."""
+        """Have Textual apply the styles again, but not when the screen opens.
+
+        When it opens, every widget has just got its styles, and applying them takes as long as
+        drawing.
+        """
         event.refresh_styles = self._was_open
         self._was_open = True
         self.lab.leave_told(self)
@@ -99,7 +110,7 @@ class Page(TerminalScreen[None]):
 
     @property
     def lab(self) -> Navigator:
-        """The app, as what a screen asks of it."""
+        """The app, with the methods that a screen may call."""
         return cast(Navigator, self.app)
 
     @property
@@ -115,26 +126,26 @@ class Page(TerminalScreen[None]):
         return self.query_one(KeyBar)
 
     def command(self) -> str:
-        """Return the command line that does what this screen does; every page has one."""
+        """Return the command line that does what this screen does. Every page overrides this."""
         return "tuilab"
 
     def how_to_leave(self, key: str) -> str:
-        """Return what leaves the screens, which is this key, and what then happens to runs."""
+        """Return a sentence that this key quits, and what then happens to running runs."""
         return f"{key} quits; a running run {self.fate}"
 
     @property
     def fate(self) -> str:
-        """What happens to a run when the screens are left."""
+        """The words for what happens to a run when the user quits."""
         return "ends with this container" if first_process.is_container_main() else "continues"
 
     def action_copy_text(self) -> None:
-        """Copy what is selected; what has no text in it is nothing."""
+        """Copy the selected text. If no text is selected, leave the key to the next binding."""
         if not self.get_selected_text():
             raise SkipAction
         super().action_copy_text()
 
     def show_in_pager(self, text: str, place: str = "") -> None:
-        """Show a text in the user's pager, and say where it is kept, if it is."""
+        """Show a text in the user's pager, and then where the text is kept, if it is on disk."""
         if self.lab.may_change():  # a pager may open a shell
             message = self.lab.show_in_pager(uncoloured(text)) or (
                 f"kept in {place}" if place else ""
@@ -144,7 +155,7 @@ class Page(TerminalScreen[None]):
 
     @work(thread=True, group="compare")
     def compare_with_reference(self, run_dir: Path) -> None:
-        """Compare a run with the baseline of its scenario, else with the newest earlier comparable run."""
+        """Compare a run with its scenario's baseline, else its newest earlier comparable run."""
         from tuilab.runs.representative import reference_for
 
         reference = reference_for(run_dir, self.desk.index)
@@ -155,13 +166,13 @@ class Page(TerminalScreen[None]):
             self.app.call_from_thread(self.lab.open_compare, [reference.run_dir, run_dir])
 
     def export(self, run_dirs: Sequence[Path]) -> None:
-        """Write a page about runs, and say where it is."""
+        """Write a report about runs, and show where it is."""
         from tuilab.tui.state.export import export
 
         self.do(partial(export, run_dirs, self.desk.scenarios))
 
     def do(self, act: Callable[[], str], *, is_refusal_a_problem: bool = True) -> None:
-        """Change something beside the main path, and say what came of it."""
+        """Change something in a thread, and show the message that `act` returns, or the error."""
         if self.lab.may_change():
             self._do(act, is_refusal_a_problem=is_refusal_a_problem)
 
@@ -175,7 +186,7 @@ class Page(TerminalScreen[None]):
 
     @work(group="question")
     async def stop(self, run_dir: Path, name: str, state: str) -> None:
-        """Stop a run, after a question; of one that is stopping already, end its processes at once."""
+        """Ask the user, then stop a run. If the run is stopping already, kill its processes."""
         from tuilab.engine import launch
         from tuilab.tui.widgets.question import StopQuestion
 
@@ -190,16 +201,16 @@ class Page(TerminalScreen[None]):
             )
 
     def _stop_of_sweep(self, run_dir: Path) -> str:
-        """Return the command that stops all of the sweep that a run is a point of; nothing where it is of none."""
+        """Return the command that stops the whole sweep of a run; empty if it belongs to none."""
         from tuilab.runs.command_line import hint
 
         sweep = self.desk.index.entry(run_dir.name).sweep
         return hint(self.desk.root, "stop", sweep) if sweep else ""
 
     def say_done(self, said: str, *, is_problem: bool) -> None:
-        """Say what came of something that was done."""
+        """Show the outcome of a change."""
         self.lab.tell(said, is_problem=is_problem)
 
     def action_copy_command(self) -> None:
-        """Copy the command line, and say what was really done."""
+        """Copy the command line that does what this screen does."""
         self.lab.copy(self.command())

@@ -1,4 +1,4 @@
-"""The Queue screen: what times something, and what waits for its turn; move, cancel, pause."""
+"""The Queue screen: it shows running and queued timed runs, and moves, cancels or pauses them."""
 
 import shlex
 from collections.abc import Sequence
@@ -28,19 +28,19 @@ _ENDS: dict[str, str] = {
 
 
 class QueuePage(Page):
-    """What the files of the queue say, looked at each second while the screen is open."""
+    """The Queue screen, which reads the files of the queue each second while it is on top."""
 
     PLACE = "queue"
     BINDINGS = bindings("queue")
     _has_looked = False
 
     class Looked(Message):
-        """How the queue stands now."""
+        """The queue was read."""
 
         def __init__(self, standing: queue.QueueState, others: Sequence[RunEntry]) -> None:
             super().__init__()
             self.standing = standing
-            self.others = others  # that go on, and time nothing
+            self.others = others  # running runs that time nothing
 
     @property
     def is_listed(self) -> bool:
@@ -100,7 +100,7 @@ class QueuePage(Page):
             self.lab.open_run(self.desk.root / self.queue.chosen[1].run)
 
     def action_shift(self, places: int) -> None:
-        """Move the run under the cursor towards the front or the end."""
+        """Move the run at the cursor towards the front or the end of the queue."""
         waiting = [ticket.run for ticket in self.queue.standing.waiting]
         state, ticket = self.queue.chosen or ("", None)
         if ticket is None or state != RunState.QUEUED:
@@ -115,7 +115,7 @@ class QueuePage(Page):
         return f"{store.short_id(run)} is now at place {place}"
 
     def action_pause(self) -> None:
-        """Let no run begin, or let them begin again."""
+        """Pause the queue, so that no queued run starts, or resume it."""
         self.do(self._resume if self.queue.standing.is_paused else self._pause)
 
     def _pause(self) -> str:
@@ -128,7 +128,7 @@ class QueuePage(Page):
 
     @work(group="question")
     async def action_cancel(self) -> None:
-        """Stop the run under the cursor, or take it out of the queue, after a question."""
+        """Ask the user, then stop the run at the cursor or remove it from the queue."""
         state, ticket = self.queue.chosen or ("", None)
         if ticket is None:
             return
@@ -147,7 +147,7 @@ class QueuePage(Page):
         return launch.stop(self.desk.root / run)
 
     def action_again(self) -> None:
-        """Queue what was lost again."""
+        """Queue the lost runs again."""
         self.do(self._queue_again)
 
     def _queue_again(self) -> str:
@@ -156,7 +156,7 @@ class QueuePage(Page):
         return f"{plural(len([*queue_again(self.desk.root)]), 'run')} queued again"
 
     def say_done(self, said: str, *, is_problem: bool) -> None:
-        """Say what came of something that was done, and look what it did to the queue."""
+        """Show the outcome of a change, and read the queue again."""
         super().say_done(said, is_problem=is_problem)
         if self.is_attached:
             self._look()

@@ -1,4 +1,7 @@
-"""The Run screen: a run as it happens, or its record; both are the same. Here is what the user does with it."""
+"""The Run screen: a run as it happens, or its record.
+
+Both look the same. This file has the actions of the user.
+"""
 
 import os
 import shlex
@@ -22,7 +25,7 @@ from tuilab.tui.widgets.run.failure import FailurePane
 
 
 class RunPage(FollowingPage):
-    """The keys of a run, and what they do."""
+    """The Run screen: the keys of a run and their actions."""
 
     PLACE = "run"
     BINDINGS = bindings("run")
@@ -64,10 +67,8 @@ class RunPage(FollowingPage):
     def keys_now(self) -> list[Key]:
         keys = super().keys_now()
         is_in_text = isinstance(self.focused, TextPane) and self._is_chosen(self.focused)
-        first = [
-            "n",
-            *(["slash"] if is_in_text else []),
-        ]  # where they are told: there is a NaN or an Inf, and text to search
+        # These keys come first if they are offered: there is a NaN or Inf, or text to search.
+        first = ["n", *(["slash"] if is_in_text else [])]
         return sorted(
             keys, key=lambda key: first.index(key.key) if key.key in first else len(first)
         )
@@ -79,11 +80,11 @@ class RunPage(FollowingPage):
         return idle | ({"s"} if self.source.is_over else set())
 
     def action_toggle_others(self) -> None:
-        """Draw other runs behind this one, or none."""
+        """Overlay the curves of other runs, or remove them."""
         self.other_runs.toggle()
 
     def action_go_to_run(self, step: int) -> None:
-        """Go to the next run that goes on, or the one before; this one makes room for it."""
+        """Replace this run on the screen by the next running run, or by the previous one."""
         if run_dir := self.other_runs.next(step):
             self.lab.show_instead(run_dir)
         else:
@@ -97,11 +98,17 @@ class RunPage(FollowingPage):
             self.desk.settings.pane = self.panes.name_of(self.focused)
 
     def _is_chosen(self, pane: Pane) -> bool:
-        """Say whether a pane has the focus by the user's choice; that which failed has it by itself."""
+        """Return whether the user chose to focus a pane.
+
+        The pane of a failure gets the focus without the user.
+        """
         return not isinstance(pane, FailurePane)
 
     async def action_filter_charts(self) -> None:
-        """Type words that the names of charts are to contain; without charts, words to look for in what was printed."""
+        """Open the filter of the charts by name; for a run without charts, search its output.
+
+        Until the record is read, it is not known whether there are charts: the filter opens.
+        """
         if not self.panes.names and self.source.is_caught_up:
             await self.views.search()
             return
@@ -112,9 +119,8 @@ class RunPage(FollowingPage):
         self.views.filter_charts(self.charts_line.filter.value)
 
     def on_filter_line_left(self) -> None:
-        self.views.filter_charts(
-            self.charts_line.filter.value
-        )  # first: a pane that goes cannot have the focus
+        # Filter before a pane gets the focus: a pane that the filter removes cannot have it.
+        self.views.filter_charts(self.charts_line.filter.value)
         if self.panes.every:
             self.panes.every[0].focus()
         self.show_panes()
@@ -123,18 +129,18 @@ class RunPage(FollowingPage):
         self.views.move_cursor_to_click(message)
 
     def reset_layout(self) -> None:
-        """Look at the run as at first."""
+        """Show the run as it was shown at first."""
         self.charts_line.filter.put("")
         self.views.reset()
 
     def action_look(self, how: str, *values: float) -> None:
-        """Look at the run in another way: one of those that `ViewController` knows."""
+        """Change the view of the run by a method of `ViewController`, which `how` names."""
         if message := getattr(self.views, how)(*values):
             self.lab.tell(message, is_problem=False)
         self.show_note()
 
     def action_play(self, how: str, *values: float) -> None:
-        """Freeze the display or replay the run: one of the ways that `RunSource` knows."""
+        """Freeze the display or replay the run by a method of `RunSource`, which `how` names."""
         try:
             self.source = getattr(self.source, how)(*values)
         except TuilabError as problem:
@@ -159,7 +165,7 @@ class RunPage(FollowingPage):
         self.lab.tell(words if left_out else "no NaN or Inf so far", is_problem=False)
 
     def action_step_out(self) -> None:
-        """Out of the zoom, else all charts again, else out of the screen."""
+        """Leave the zoom, else clear the filter of the charts, else leave the screen."""
         if self.maximized is not None:
             self.views.maximise()
         elif self.views.view.words:
@@ -168,7 +174,7 @@ class RunPage(FollowingPage):
             self.lab.action_step_back()
 
     def action_stop(self) -> None:
-        """Ask whether the run is to stop; one that is stopping, whether at once."""
+        """Ask whether to stop the run, or whether to kill it if it is stopping already."""
         run = self.source.summary.run
         name = f"{show(run.topic)}/{show(run.scenario)} " if run else ""
         state = self.source.state if self.is_live else self.source.summary.state
@@ -180,14 +186,14 @@ class RunPage(FollowingPage):
         self.stop(self.run_dir, f"{name}{store.short_id(self.run_dir.name)}", state)
 
     def action_try_next(self, number: int) -> None:
-        """To the form of this scenario, with what the lesson says to try."""
+        """Open the form of this scenario with the values that the lesson suggests."""
         if form := self.next_steps().form(number):
             self.lab.open_form(*form)
         else:
             self.lab.tell("the lesson suggests nothing for this key", is_problem=False)
 
     def action_again(self) -> None:
-        """Back to the form of this scenario, with the values of this run."""
+        """Open the form of this scenario with the values of this run."""
         run, scenario = self.source.summary.run, self.scenario
         if run is not None and scenario is not None:
             self.lab.open_form(scenario.path, dict(run.params), is_quick=run.quick)
@@ -200,7 +206,7 @@ class RunPage(FollowingPage):
             )
 
     def action_edit(self) -> None:
-        """Open the file of the scenario; where the run failed, at that line."""
+        """Open the file of the scenario in the editor, at the failed line if the run failed."""
         summary = self.source.summary
         here = getattr(self.scenario, "script", self.scenario.path if self.scenario else "")
         frame = tracebacks.own_frame(summary)
@@ -214,7 +220,7 @@ class RunPage(FollowingPage):
             )
 
     def action_show_all(self) -> None:
-        """Show all that was kept of what the run printed in the pager."""
+        """Show all kept output of the run in the pager."""
         if os.path.lexists(self.run_dir):
             self.show_in_pager(
                 printed_output.whole(self.run_dir, self.source.summary) or "nothing was printed",
@@ -225,13 +231,16 @@ class RunPage(FollowingPage):
 
     @work(group="question")
     async def action_choose_copy(self) -> None:
-        """Have the user choose what is to be copied: the pane, a command, a claim, a value, a chart."""
+        """Let the user choose what to copy: the pane, a command, a claim, a value or a chart."""
         items = copies(self.source, self.views.view, self.panes, self.command())
         if text := await self.app.push_screen_wait(Menu("Copy", items)):
             self.lab.copy(text)
 
     def action_copy_rerun(self) -> None:
-        """Copy the command that makes the run again."""
+        """Copy the command that runs the run again.
+
+        If the command does not repeat the run as it was, show the reason.
+        """
         if command := rerun_command(self.source.summary):
             self.lab.copy(command)
         if (run := self.source.summary.run) and (why := why_not_again(run)):
