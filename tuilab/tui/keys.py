@@ -19,8 +19,8 @@ READ_ONLY = "read-only mode (--read-only): nothing can be changed"
 
 # Actions that start, stop, change or write something, or lend the terminal to a program that can.
 CHANGES = frozenset([
-    "run", "again", "try_next", "start", "stop", "cancel", "delete", "write", "pin", "shift", "pause", "edit", "export",
-    "show_all",
+    "run", "again", "try_next", "start", "stop", "cancel", "delete",
+    "write", "pin", "shift", "pause", "edit", "export", "show_all",
 ])  # fmt: skip
 
 # The keys by place. A place is a screen, the part of it that has the focus, or the state of what it

@@ -47,7 +47,9 @@ class ComparePage(Page):
     ComparePage #numbers.is-empty { display: none; }
     ComparePage #curves { height: 40%; min-height: 10; max-height: 55%; }
     ComparePage.-wide #body { layout: horizontal; }
-    ComparePage.-wide #curves, ComparePage.-zoom #curves { width: 1fr; height: 1fr; max-height: 100%; }
+    ComparePage.-wide #curves, ComparePage.-zoom #curves {
+        width: 1fr; height: 1fr; max-height: 100%;
+    }
     """
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (130, "-wide")]
 

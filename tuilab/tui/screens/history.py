@@ -43,7 +43,9 @@ class HistoryPage(Page):
     PLACE = "history"
     BINDINGS = bindings("history")
     DEFAULT_CSS = """
-    HistoryPage #details { height: auto; min-height: 3; max-height: 9; background: $surface; padding: 0 1; }
+    HistoryPage #details {
+        height: auto; min-height: 3; max-height: 9; background: $surface; padding: 0 1;
+    }
     HistoryPage #details { text-wrap: nowrap; text-overflow: ellipsis; }
     HistoryPage.-tall #details { height: 13; max-height: 13; }
     HistoryPage.-short #details { display: none; }
