@@ -1,3 +1,4 @@
-"""Values that tuilab uses unless an option says otherwise, where several packages need them."""
+"""Defaults and limits of options that several packages need."""
 
 REPEATS = 6  # fresh processes for a claim about time: the fewest that give a confidence interval
+MAX_REPEATS = 1000

@@ -1,12 +1,12 @@
 """A fake NVIDIA driver: builds `nvml.c` into a libnvidia-ml.so.1 and switches its faults through a small file."""
 
 import os
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.fakes.compiled import compile_library
 
 
 @dataclass(frozen=True)
@@ -53,27 +53,10 @@ class FakeNvml:
 @pytest.fixture(scope="session")
 def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the library once; return its folder."""
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no gcc: the fake NVIDIA driver cannot be built")
     folder = tmp_path_factory.mktemp("nvml")
     source = Path(__file__).with_name("nvml.c")
-    library = str(folder / "libnvidia-ml.so.1")
-    subprocess.run(
-        [
-            compiler,
-            "-shared",
-            "-fPIC",
-            "-O1",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-o",
-            library,
-            str(source),
-        ],
-        check=True,
-    )
+    library = folder / "libnvidia-ml.so.1"
+    compile_library(source, library, lack="the fake NVIDIA driver cannot be built")
     return folder
 
 

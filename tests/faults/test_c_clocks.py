@@ -1,6 +1,5 @@
 """The clock on the wall jumps: a run lasts as long as it did, in the order in which it happened."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 from tests.conftest import CHECKOUT
 from tests.engine import look, write_scenario
+from tests.fakes.compiled import compile_library
 from tests.faults.gates import STEPS, gates, reaches
 from tests.faults.oracle import check, is_well
 from tests.faults.sites import Site, latest
@@ -18,14 +18,9 @@ pytestmark = pytest.mark.faults
 @pytest.fixture
 def wall(site: Site) -> Path:
     """A file that says by how many seconds the wall clock of all that the site starts is off."""
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no gcc: another clock cannot be built")
     library, file = site.folder / "wall.so", site.folder / "wall"
     source = CHECKOUT / "tests" / "fakes" / "wall_clock.c"
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source], check=True
-    )
+    compile_library(source, library, lack="another clock cannot be built")
     file.write_text("0")
     site.environment |= {"LD_PRELOAD": str(library), "TUILAB_WALL": str(file)}
     return file

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tuilab.cli import front_page
-from tuilab.defaults import REPEATS
+from tuilab.defaults import MAX_REPEATS, REPEATS
 from tuilab.engine import engines
 from tuilab.errors import UsageError
 from tuilab.storage import places
@@ -251,7 +251,7 @@ _SHARED = (
     click.Option(["--quick"], is_flag=True, help="Use smaller sizes, for an answer in seconds."),
     click.Option(
         ["--repeat"],
-        type=WholeNumber(1, 1000),
+        type=WholeNumber(1, MAX_REPEATS),
         metavar="N",
         help=f"Run in N fresh processes (default: {REPEATS} for claims about time, 1 otherwise "
         "and with --quick).",

@@ -141,10 +141,10 @@ class Creep:
         if self._count < _LEAST_READINGS or len(later) < 2 * _BINS or steps < _LEAST_STEPS:
             return ""
         width = len(later) / _BINS
-        levels = [
-            median(held for _, held in later[int(index * width) : int((index + 1) * width)])
-            for index in range(_BINS)
-        ]
+        levels = []
+        for index in range(_BINS):
+            readings = later[int(index * width) : int((index + 1) * width)]
+            levels.append(median(held for _, held in readings))
         grown, early = levels[-1] - levels[0], levels[_BINS // 2 - 1] - levels[0]
         late = levels[-1] - levels[_BINS // 2]
         is_rising = all(upper > lower for lower, upper in pairwise(levels))

@@ -72,10 +72,10 @@ def _arm(text: str) -> CommandArm:
             f"--arm {show(name)}: {words} would come before the command; "
             f"to add it after the command, write '{show(name)}: -- {words}'"
         )
-    env = {
-        variable: value
-        for variable, _, value in (word.partition("=") for word in words_before[:count])
-    }
+    env = {}
+    for word in words_before[:count]:
+        variable, _, value = word.partition("=")
+        env[variable] = value
     return CommandArm(name=name, env=env, prefix=words_before[count:], words=words_behind)
 
 
@@ -100,7 +100,8 @@ def parse_claims(
     """
     if not texts:
         return [_claim(arm.name, arms[0].name, 1.0, measure) for arm in arms[1:]]
-    claims = [_parse_claim(text, [arm.name for arm in arms], measure) for text in texts]
+    names = [arm.name for arm in arms]
+    claims = [_parse_claim(text, names, measure) for text in texts]
     if len({claim.key for claim in claims}) < len(claims):
         raise UsageError("a claim is given twice; drop one of them")
     return claims

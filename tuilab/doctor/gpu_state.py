@@ -230,7 +230,9 @@ def neighbours(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
 
 def cost(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     """Check how long NVML takes for an answer: the sampler of a run spends that time."""
-    seconds_of = {name: median(_seconds(gpu_seen, name) for _ in range(3)) for name in _QUESTIONS}
+    seconds_of = {}
+    for name in _QUESTIONS:
+        seconds_of[name] = median(_seconds(gpu_seen, name) for _ in range(3))
     usual_s, slowest = (
         median(seconds_of.values()),
         max(seconds_of, key=lambda name: seconds_of[name]),

@@ -63,13 +63,13 @@ def compiler(box: Box) -> DoctorFinding:
         "C++": [box.environ.get("CXX", ""), "g++", "clang++"],
         "C": [box.environ.get("CC", ""), "gcc", "clang", "cc"],
     }
-    path = box.environ.get("PATH")
-    compilers = {
-        kind: next((at for name in names if name and (at := shutil.which(name, path=path))), "")
-        for kind, names in candidates.items()
-    }
+    search_path = box.environ.get("PATH")
+    compilers = {}
+    for kind, names in candidates.items():
+        paths = [shutil.which(name, path=search_path) for name in names if name]
+        compilers[kind] = next(filter(None, paths), "")
     has_headers = os.path.exists(Path(sysconfig.get_path("include"), "Python.h"))
-    missing = [f"a {kind} compiler" for kind, at in compilers.items() if not at] + (
+    missing = [f"a {kind} compiler" for kind, path in compilers.items() if not path] + (
         [] if has_headers else ["Python's headers"]
     )
     if missing:

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from tuilab.defaults import MAX_REPEATS
 from tuilab.errors import TuilabError
 from tuilab.record.states import RunState
 from tuilab.record.verdicts import Verdict
@@ -23,7 +24,6 @@ _COMMAND_VERBS = ("exec", "ab")  # subcommands that run a command of the user's
 _SHOWING = {"--headless", "--detach", "--beside", "--json", "--jsonl", "--quiet", "--strict"}
 _SHOWING_WITH_VALUE = {"--report", "--fps", "--root"}
 _PLANNED = {"--repeat", "--budget", "--timeout"}
-_MAX_REPEATS = 1000
 
 
 # ---- repeating a run
@@ -58,7 +58,7 @@ def deciding_line(summary: "RunSummary", root: PathLike | None = None) -> str:
     for claim in claims:
         if claim.verdict and claim.verdict.more_repeats:
             needed.append(claim.verdict.units + claim.verdict.more_repeats)
-    repeats = max((count for count in needed if 0 < count <= _MAX_REPEATS), default=0)
+    repeats = max((count for count in needed if 0 < count <= MAX_REPEATS), default=0)
     is_quick = run.quick and "--quick" in run.argv
     if not repeats and not (is_quick and claims):
         return ""

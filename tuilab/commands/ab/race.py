@@ -174,12 +174,10 @@ def _of_steps(lane: Lane) -> dict[str, float]:
     parts = [parts_of(step) for step in steps]
     for part in parts:
         part[REST] += part[FORWARD] + part[LOGGING]
-    account |= {
-        words: fmean(part[name] for part in parts) / 1e9
-        for name, words in _NAMES.items()
-        if name not in lacks
-    }
+    for name, words in _NAMES.items():
+        if name not in lacks:
+            account[words] = fmean(part[name] for part in parts) / 1e9
     counts = {"backwards": "backwards", "optimized": "optimizer_steps", "skipped": "skipped_steps"}
-    return account | {
-        words: fmean(getattr(step, name) for step in steps) for name, words in counts.items()
-    }
+    for name, words in counts.items():
+        account[words] = fmean(getattr(step, name) for step in steps)
+    return account

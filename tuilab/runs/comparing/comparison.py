@@ -287,7 +287,11 @@ def _table(columns: Sequence[Mapping[str, float]]) -> tuple[Row, ...]:
     names: dict[str, None] = {}
     for column in columns:
         names |= dict.fromkeys(column)
-    return tuple((name, tuple(column.get(name) for column in columns)) for name in names)
+    rows = []
+    for name in names:
+        values = tuple(column.get(name) for column in columns)
+        rows.append((name, values))
+    return tuple(rows)
 
 
 def _shared_series(summaries: Sequence[RunSummary]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from tuilab.catalogue.params import (
     spell,
 )
 from tuilab.catalogue.scenario import Param, Scenario, Value
-from tuilab.defaults import REPEATS
+from tuilab.defaults import MAX_REPEATS, REPEATS
 from tuilab.errors import UsageError
 from tuilab.tui.state.own import own_form
 from tuilab.tui.state.own.own_commands import OwnCommand
@@ -185,7 +185,8 @@ class Draft:
     @property
     def _repeat_param(self) -> Param:
         usual = REPEATS if self.scenario.is_timed and not self.is_quick else 1
-        return Param("repeat", "int", usual, label="fresh processes to run it in", low=1, high=1000)
+        label = "fresh processes to run it in"
+        return Param("repeat", "int", usual, label=label, low=1, high=MAX_REPEATS)
 
 
 def spelt(param: Param, value: Value) -> str:

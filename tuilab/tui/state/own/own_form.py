@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tuilab.catalogue.params import parse_duration
+from tuilab.defaults import MAX_REPEATS
 from tuilab.errors import UsageError
 from tuilab.runs.command_line import line, root_option
 from tuilab.text.display import GONE
@@ -19,7 +20,6 @@ Text = Callable[[str], str]
 """A function that returns the text of a field."""
 _OPTIONS = ("name", "watch", "metric", "step-of", "timeout")
 _RACE_OPTIONS = ("arm", "claim", "measure", "repeat", "budget")
-_MAX_REPEATS = 1000
 _LISTS = ("metric", "arm", "claim")  # fields of several values
 
 
@@ -102,10 +102,10 @@ def _parse(text: Text, key: str, parse: Callable[[str], T]) -> T | None:
 
 
 def _parse_repeats(typed: str) -> int:
-    is_short = len(typed) <= len(str(_MAX_REPEATS))  # Python refuses to parse thousands of digits
-    if is_short and typed.isdecimal() and 1 <= int(typed) <= _MAX_REPEATS:
+    is_short = len(typed) <= len(str(MAX_REPEATS))  # Python refuses to parse thousands of digits
+    if is_short and typed.isdecimal() and 1 <= int(typed) <= MAX_REPEATS:
         return int(typed)
-    raise UsageError(f"a number from 1 to {_MAX_REPEATS}")
+    raise UsageError(f"a number from 1 to {MAX_REPEATS}")
 
 
 def problem(text: Text, key: str) -> str:

@@ -9,6 +9,7 @@ from textual.widgets import Input
 
 from tuilab.catalogue.params import describe, has_gpus, is_gpu, spell
 from tuilab.catalogue.scenario import Param
+from tuilab.defaults import MAX_REPEATS
 from tuilab.probes.gpu.is_present import gpu_names
 from tuilab.text.display import show
 from tuilab.tui.looks.lesson_layout import wrap_lines
@@ -23,7 +24,12 @@ _NUMBER_BOX = 14  # columns to type a number in
 _TEXT_BOX = 26
 _MIN_NOTE = 12  # columns of the lines below a value
 _NOTE_LINES = 3
-_OPTION_VALUES = {GUESS: "a number", REPEAT: "1..1000", BUDGET: "a time", TIMEOUT: "a time"}
+_OPTION_VALUES = {
+    GUESS: "a number",
+    REPEAT: f"1..{MAX_REPEATS}",
+    BUDGET: "a time",
+    TIMEOUT: "a time",
+}
 
 
 class Field(Widget):
