@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.pairs import Row, Way, in_rounds
 from benchmarks.processes import PYTHON, STUCK_S, command, cost, counted, environment, of_peer
-from tests.tui.made_up import finished
+from tests.made_runs import finished
 
 FULL = {"rounds": 11, "runs": 5000}
 TINY = {"rounds": 1, "runs": 20}

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.pairs import Missing, Row
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
 from tuilab.record.events import Logged, StateChanged
 from tuilab.record.journal.writer import Writer
 

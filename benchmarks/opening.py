@@ -13,7 +13,7 @@ import msgspec
 from benchmarks.alone import alone
 from benchmarks.pairs import Row, Way, in_rounds
 from benchmarks.terminals import processor_s, tuilab, until_rest, until_shown
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
 from tuilab.record.encoding import encode_finite
 from tuilab.record.events import Logged, Record, StateChanged
 from tuilab.record.journal.writer import Writer

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.alone import alone
 from benchmarks.pairs import Missing, Row, Way, in_rounds
 from benchmarks.processes import INSTALL
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
 from tuilab.record.encoding import encode_finite
 from tuilab.record.events import Logged, StateChanged
 from tuilab.record.journal.writer import Writer

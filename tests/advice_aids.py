@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.tui.made_up import identity, make_run, started
+from tests.made_runs import identity, make_run, started
 from tuilab.probes.same_box import box_facts
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer

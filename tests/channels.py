@@ -16,8 +16,8 @@ from typing import Any, get_args
 import msgspec
 import pyte
 
+from tests.made_runs import identity, make_run
 from tests.test_archive import make_run as make_tour
-from tests.tui.made_up import identity, make_run
 from tuilab.record import events
 from tuilab.record.states import RunState
 from tuilab.runs import queue
@@ -32,7 +32,7 @@ CONTROLS = "\x1b]0;{0}\x07\x1b]52;c;{0}\x1b\\\x1b[2J\x1bP{0}\x1b\\\x9b31m\x9d0;{
 MARKUP = "<owned {0}=1>[/b][red][@click=app.leave]x[/] ![o](http://owned/{0}) <!--]]></script> `$(owned)` | **x** &amp; {{y}}"
 
 
-def word(channel: str) -> str:
+def hostile_word(channel: str) -> str:
     """Return what comes through a channel; it begins as a formula does, and as no name may."""
     name = "".join(letter if letter.isalnum() else "-" for letter in channel)
     return f"=owned-{name}" + (CONTROLS + MARKUP).format(name)
@@ -41,7 +41,7 @@ def word(channel: str) -> str:
 # ---- what obeys
 
 
-def obeyed(text: str) -> list[str]:
+def find_obeyed(text: str) -> list[str]:
     """Return what a terminal would do for a text besides showing it: the events that an emulator sees, and what none knows."""
     done: list[str] = []
     harmless = {"draw", "linefeed", "tab", "select_graphic_rendition"}
@@ -88,7 +88,7 @@ class Elements(HTMLParser):
 # ---- what brings it
 
 
-def records() -> Iterator[events.Event]:
+def hostile_records() -> Iterator[events.Event]:
     """Yield a record of every kind that there is, with its own word in every field that takes one."""
     for kind in get_args(events.Record):
         fields = _fill(msgspec.inspect.type_info(kind), kind.__name__)
@@ -98,7 +98,7 @@ def records() -> Iterator[events.Event]:
 def _fill(kind: Any, channel: str) -> Any:
     match kind:
         case msgspec.inspect.StructType(cls=events.Measured):
-            return {"words": word(channel)}
+            return {"words": hostile_word(channel)}
         case msgspec.inspect.StructType(fields=fields):
             return {
                 one.name: _fill(one.type, f"{channel} {one.name}")
@@ -122,55 +122,55 @@ def _fill(kind: Any, channel: str) -> Any:
         case msgspec.inspect.StrType(pattern=str()):
             return "running"
         case msgspec.inspect.StrType() | msgspec.inspect.AnyType():
-            return word(channel)
+            return hostile_word(channel)
         case msgspec.inspect.BoolType():
             return False
         case _:
             return 1
 
 
-def source() -> str:
+def hostile_source() -> str:
     """Return a scenario with a word in everything that its source says."""
-    label, key = word("label").replace("\r", "").replace("\u2028", " "), "key"
-    return f'''"""{word("title")}
+    label, key = hostile_word("label").replace("\r", "").replace("\u2028", " "), "key"
+    return f'''"""{hostile_word("title")}
 
-{word("lesson")}
+{hostile_word("lesson")}
 
 ## Predict
-{word("question")} how many?
+{hostile_word("question")} how many?
 ## Look for
-- [{key}] {word("claim of a lesson")}
+- [{key}] {hostile_word("claim of a lesson")}
 ## Try next
-`--rows 5` {word("change")}
+`--rows 5` {hostile_word("change")}
 ## Source
-{word("source")}
+{hostile_word("source")}
 """
 from typing import Literal
 from tuilab import Lab
 
 def run(
     lab: Lab,
-    text: str = {word("default")!r},  # {label}
-    choice: Literal[{word("choice")!r}, "b"] = "b",
+    text: str = {hostile_word("default")!r},  # {label}
+    choice: Literal[{hostile_word("choice")!r}, "b"] = "b",
     rows: int = 5,  # {label}, 1..9
 ) -> None:
     lab.claim("{key}", True)
-    lab.race(**{{{word("arm")!r}: lambda: 1}})
+    lab.race(**{{{hostile_word("arm")!r}: lambda: 1}})
 '''
 
 
-def world(folder: Path) -> dict[str, str]:
+def make_world(folder: Path) -> dict[str, str]:
     """Make runs, scenarios and small files of ours, each with its words, and return the environment that leads to them."""
     runs, file = (
         folder / "runs",
-        word("file").replace("/", "")[:200].encode()[:200].decode(errors="ignore"),
+        hostile_word("file").replace("/", "")[:200].encode()[:200].decode(errors="ignore"),
     )
-    (start,) = (one for one in records() if isinstance(one, events.RunStarted))
+    (start,) = (one for one in hostile_records() if isinstance(one, events.RunStarted))
     first = msgspec.structs.replace(
         start, format=events.FORMAT, supervisor=identity(is_alive=False)
     )
-    rest = [one for one in records() if not isinstance(one, events.RunStarted)]
-    end = events.StateChanged(state=RunState.FAILED, reason=word("reason"))
+    rest = [one for one in hostile_records() if not isinstance(one, events.RunStarted)]
+    end = events.StateChanged(state=RunState.FAILED, reason=hostile_word("reason"))
     make_run(runs, first, *rest, end, name="evil", end="ev1l00")
     of_time = [
         msgspec.structs.replace(one, measure="") if isinstance(one, events.RaceStarted) else one
@@ -178,30 +178,30 @@ def world(folder: Path) -> dict[str, str]:
     ]
     make_run(runs, first, *of_time, end, name="evil", end="71aed0")
     there = msgspec.structs.replace(
-        identity(is_alive=False), host=word("host of a run"), boot="another"
+        identity(is_alive=False), host=hostile_word("host of a run"), boot="another"
     )
     make_run(runs, msgspec.structs.replace(first, supervisor=there), name="there", end="e15ewe")
     tour = make_tour(runs)
     for run_dir in runs.iterdir():
         (run_dir / "artifacts").mkdir(exist_ok=True)
-        (run_dir / "artifacts" / file).write_text(word("artifact"))
-        (run_dir / file).write_text(word("left out"))
+        (run_dir / "artifacts" / file).write_text(hostile_word("artifact"))
+        (run_dir / file).write_text(hostile_word("left out"))
         for name in ("stdout.log", "stderr.log", "supervisor.log", "fault-worker-0.log"):
-            (run_dir / name).write_text(word(name))
-        (run_dir / "scenario.py").write_text(source())
-        line = {"wall_s": 1.0, "text": word("note"), "tags": [word("tag"), "even"]}
+            (run_dir / name).write_text(hostile_word(name))
+        (run_dir / "scenario.py").write_text(hostile_source())
+        line = {"wall_s": 1.0, "text": hostile_word("note"), "tags": [hostile_word("tag"), "even"]}
         (run_dir / "notes.jsonl").write_text(json.dumps(line) + "\n")
     (runs / f"20270115T080000000Z-{file}-abcdef" / "journal").mkdir(parents=True)
     queued = {"here": identity(is_alive=True), "there": there}
     for name, supervisor in queued.items():
         run = f"20270116T080000000Z-{name}-abcdef"
         begun = name == "here"
-        devices = [word("device of a ticket")]
+        devices = [hostile_word("device of a ticket")]
         queue.enter(
             runs,
             Ticket(
                 run=run,
-                name=word("name of a ticket"),
+                name=hostile_word("name of a ticket"),
                 devices=devices,
                 supervisor=supervisor,
                 place=1,
@@ -212,33 +212,35 @@ def world(folder: Path) -> dict[str, str]:
     own = folder / "own" / f"topic{file}"
     own.mkdir(parents=True)
     for name in ("good", f"name{file}"):
-        (own / f"{name[:150]}.py").write_text(source())
-    (own / "good.zh.md").write_text(f"# {word('translated')}\n\n{word('lesson in chinese')}\n")
+        (own / f"{name[:150]}.py").write_text(hostile_source())
+    (own / "good.zh.md").write_text(
+        f"# {hostile_word('translated')}\n\n{hostile_word('lesson in chinese')}\n"
+    )
     entry = RunEntry(
         tour.name,
-        word("kept scenario"),
-        word("kept topic"),
-        word("kept title"),
+        hostile_word("kept scenario"),
+        hostile_word("kept topic"),
+        hostile_word("kept title"),
         RunState.SUCCEEDED,
-        word("kept reason"),
-        claims=[(word("kept claim"), word("kept verdict"))],
-        gpu_names={word("kept UUID"): word("kept GPU")},
-        sweep=word("kept sweep"),
-        host=word("kept host"),
-        point={word("kept name"): word("kept value")},
+        hostile_word("kept reason"),
+        claims=[(hostile_word("kept claim"), hostile_word("kept verdict"))],
+        gpu_names={hostile_word("kept UUID"): hostile_word("kept GPU")},
+        sweep=hostile_word("kept sweep"),
+        host=hostile_word("kept host"),
+        point={hostile_word("kept name"): hostile_word("kept value")},
     )
     (runs / FILE).write_bytes(sealed(f"{tour.name}\t5\t{json.dumps(entry)}".encode()))
-    ways = {word("way of judging"): {"trials": 1, "false": 0, "delays": 1, "seen": 1}}
-    gpu = {"name": word("name of a GPU"), "box": os.uname().nodename, **ways}
+    ways = {hostile_word("way of judging"): {"trials": 1, "false": 0, "delays": 1, "seen": 1}}
+    gpu = {"name": hostile_word("name of a GPU"), "box": os.uname().nodename, **ways}
     calibrations = {
         os.uname().nodename: ways,
-        f"GPU {word('UUID')}": gpu,
-        word("host"): {word("calibration"): 3},
+        f"GPU {hostile_word('UUID')}": gpu,
+        hostile_word("host"): {hostile_word("calibration"): 3},
     }
     (folder / "calibration.json").write_text(json.dumps(calibrations))
     (folder / "state" / "tuilab").mkdir(parents=True)
     (folder / "state" / "tuilab" / "learned.jsonl").write_text(
-        json.dumps({"lesson": word("lesson done"), "run": word("its run")}) + "\n"
+        json.dumps({"lesson": hostile_word("lesson done"), "run": hostile_word("its run")}) + "\n"
     )
     make_archives(folder)
     names = (
@@ -252,7 +254,7 @@ def world(folder: Path) -> dict[str, str]:
         "HOSTNAME",
         "EDITOR",
     )
-    odd = {name: word(name) for name in names}
+    odd = {name: hostile_word(name) for name in names}
     return {
         "TUILAB_ROOT": str(runs),
         "XDG_STATE_HOME": str(folder / "state"),
@@ -266,11 +268,11 @@ def make_archives(folder: Path) -> None:
     run_dir = next((folder / "runs").glob("*-abc123"))
     run, evil, stream = (
         run_dir.name,
-        word("member").replace("/", ""),
+        hostile_word("member").replace("/", ""),
         run_dir / "journal" / "supervisor.jsonl",
     )
     link = tarfile.TarInfo(f"{run}/artifacts/{evil}")
-    link.type, link.linkname = tarfile.SYMTYPE, word("link")
+    link.type, link.linkname = tarfile.SYMTYPE, hostile_word("link")
     archives = {
         "run": [tarfile.TarInfo(f"{evil}/journal/supervisor.jsonl")],
         "member": [

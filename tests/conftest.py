@@ -19,7 +19,7 @@ from hypothesis import settings
 
 from tests.idle import leave_it_to_idle, until_idle
 from tests.stylesheets import parse_once
-from tests.warm import WarmTuilab
+from tests.warm_process import WarmTuilab
 
 gc.set_threshold(
     200_000, 50, 100
@@ -220,7 +220,7 @@ def run_of(done: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Of the numbered cases of faults it is told in one line which could not be tried here, and why."""
-    from tests.faults.cases import told
+    from tests.faults.cases import describe_skipped
 
     reports = {
         outcome: terminalreporter.stats.get(outcome, [])
@@ -231,7 +231,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for report in reports["skipped"]
         if isinstance(report.longrepr, tuple)
     ]
-    if line := told(
+    if line := describe_skipped(
         [report.nodeid for name in ("passed", "failed") for report in reports[name]], skipped
     ):
         terminalreporter.write_line(line.replace("Skipped: ", ""))

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.made_runs import make_run, started
 from tests.record_journals import JOURNALS
-from tests.tui.made_up import make_run, started
 from tuilab.cli.schemas import schema_of
 from tuilab.record import events
 from tuilab.reports.formats.json import render
@@ -50,7 +50,7 @@ def damaged_run(root: Path) -> Path:
     return run_dir
 
 
-def full(subjects: Sequence[ReportedRun]) -> Any:
+def json_document(subjects: Sequence[ReportedRun]) -> Any:
     """Return the JSON document about some runs, as a program reads it."""
     return json.loads("".join(render(subjects)), parse_constant=pytest.fail)
 
@@ -137,7 +137,7 @@ ALIKE = [
 ]
 
 
-def of_alike_arms(root: Path) -> Path:
+def run_of_alike_arms(root: Path) -> Path:
     """Make a run whose arms have names that are alike, or that no file can hold."""
     logged = [events.Logged(s=0, v={"loss": float(at)}, a=arm) for at, arm in enumerate(ALIKE)]
     timed = [
@@ -147,12 +147,12 @@ def of_alike_arms(root: Path) -> Path:
     return make_run(root, started(), *logged, *timed, events.StateChanged(state="succeeded"))
 
 
-def browse(page: Path, *flags: str) -> str:
+def open_page(page: Path, *flags: str) -> str:
     """Open a page in a headless browser with a profile of its own and return what it printed."""
-    return browse_address(page.as_uri(), page.parent / "profile", *flags)
+    return open_address(page.as_uri(), page.parent / "profile", *flags)
 
 
-def browse_address(address: str, profile: Path, *flags: str) -> str:
+def open_address(address: str, profile: Path, *flags: str) -> str:
     """Open an address in a headless browser and return what the browser printed."""
     assert CHROMIUM is not None
     usual = (
@@ -193,10 +193,10 @@ class Elements(HTMLParser):
         ]
 
 
-def described(told: dict[str, Any]) -> dict[str, Any]:
+def checked_document(told: dict[str, Any]) -> dict[str, Any]:
     """Return a document, which is what the schema that it names says and nothing else."""
     schema = json.loads(schema_of(told["schema"]))
-    assert misfits(told, schema, schema) == []
+    assert find_misfits(told, schema, schema) == []
     return told
 
 
@@ -212,13 +212,15 @@ _KNOWN = {"$schema", "$defs", "$ref", "title", "description", "type", "propertie
           "enum", "const", "anyOf", "minimum", "maximum", "exclusiveMaximum"}  # fmt: skip
 
 
-def misfits(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "$") -> list[str]:
+def find_misfits(
+    value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "$"
+) -> list[str]:
     """Return where a document is not what a JSON Schema says; of the language it knows what ours is written in."""
     assert set(schema) <= _KNOWN, at
     if "$ref" in schema:
-        return misfits(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root, at)
+        return find_misfits(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root, at)
     if "anyOf" in schema:
-        found = [misfits(value, one, root, at) for one in schema["anyOf"]]
+        found = [find_misfits(value, one, root, at) for one in schema["anyOf"]]
         return [] if [] in found else found[0]
     if "enum" in schema or "const" in schema:
         return [] if value in schema.get("enum", [schema.get("const")]) else [f"{at}: {value!r}"]
@@ -233,7 +235,7 @@ def misfits(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = 
         return [
             bad
             for i, one in enumerate(value)
-            for bad in misfits(one, schema.get("items", {}), root, f"{at}[{i}]")
+            for bad in find_misfits(one, schema.get("items", {}), root, f"{at}[{i}]")
         ]
     return _misfits_of_object(value, schema, root, at) if isinstance(value, dict) else []
 
@@ -255,5 +257,5 @@ def _misfits_of_object(
         if name not in named and others is False:
             found.append(f"{at}: has {name}")
         else:
-            found += misfits(inner, named.get(name, others), root, f"{at}.{name}")
+            found += find_misfits(inner, named.get(name, others), root, f"{at}.{name}")
     return found

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.advice_aids import HERE, HOST, THREADS, raced, said
-from tests.report_aids import described
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
+from tests.report_aids import checked_document
 from tuilab.catalogue.scenario import Scenario
 from tuilab.probes.settings import VariableSetting, read_setting
 from tuilab.record import events
@@ -342,7 +342,7 @@ def test_as_json_it_says_what_to_set_what_was_left_and_what_is_not_known(
 ) -> None:
     raced(root, {"1": 4.0, "8": 1.0})
 
-    found = described(json.loads(tuilab("advise", "--json").stdout))
+    found = checked_document(json.loads(tuilab("advise", "--json").stdout))
 
     assert (found["schema"], found["ranks"], found["settings"]) == ("tuilab.advice/1", None, [])
     (left,) = found["left"]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.made_runs import make_run, started
 from tests.report_aids import Elements
-from tests.tui.made_up import make_run, started
 from tuilab.drawings.glyphs import Style
 from tuilab.record import events
 from tuilab.record.events import Sweep

@@ -11,7 +11,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.harms import obeying_permissions
+from tests.file_damage import obeying_permissions
 from tests.test_archive import RUN, archive_of, make_run, member
 from tuilab.errors import UsageError
 from tuilab.record import events

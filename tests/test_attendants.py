@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine import look
-from tests.tui.made_up import started
+from tests.made_runs import started
 from tuilab.engine import attendants
 from tuilab.engine.attendants import Attendants
 from tuilab.record.journal.writer import Writer

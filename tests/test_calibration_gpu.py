@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from tests.engine import read_stream
 from tests.fakes.cuda_tensors import SPEEDS, give_tensors
+from tests.made_runs import started
 from tests.test_calibration import trials
-from tests.tui.made_up import started
 from tuilab import Lab
 from tuilab.cli.verbs import calibrate
 from tuilab.engine import messages

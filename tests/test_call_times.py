@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.made_runs import started
 from tests.test_compare import put
-from tests.tui.made_up import started
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.runs.comparing.call_times import shifts_of

@@ -17,12 +17,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.channels import Elements, obeyed, source, word, world
+from tests.channels import Elements, find_obeyed, hostile_source, hostile_word, make_world
 from tuilab.errors import ExitCode
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
 OURS = "\u200b"  # stands in Markdown where a word would else be taken for an address
-USER = word("a user's word")
+USER = hostile_word("a user's word")
 ROWS = [
     *(
         "attach ev1l00 --headless",
@@ -106,7 +106,7 @@ ROWS = [
 def everywhere(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     """A folder in which all channels are, and the environment that leads there."""
     folder = tmp_path_factory.mktemp("everywhere")
-    return folder, world(folder)
+    return folder, make_world(folder)
 
 
 def is_well_made(text: str, kind: str) -> None:
@@ -153,20 +153,20 @@ def test_no_word_is_obeyed_whichever_way_it_came_and_whatever_shows_it(
     form = re.search(r"(?:--as |told\.|--)(json|html|md|csv|junit|trace)\b", row)
     assert "owned" in written + done.stderr
     assert (
-        obeyed(done.stderr)
+        find_obeyed(done.stderr)
         == []
-        == obeyed(done.stdout.replace(OURS, ""))
-        == obeyed(written.replace(OURS, ""))
+        == find_obeyed(done.stdout.replace(OURS, ""))
+        == find_obeyed(written.replace(OURS, ""))
     )
     is_well_made(written, form[1] if form else "")
 
 
 def test_what_is_not_shown_cannot_have_been_obeyed() -> None:
     """A terminal without our care does all of it, and a page without it has new elements."""
-    raw = word("x")
+    raw = hostile_word("x")
 
     assert {"set_title", "erase_in_display", "backspace"} <= {
-        one.split(" ")[0] for one in obeyed(raw)
+        one.split(" ")[0] for one in find_obeyed(raw)
     }
     assert len(Elements(f"<p>{raw}</p>").found) > 0
-    assert "owned" in source()
+    assert "owned" in hostile_source()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.engine import write_scenario
-from tests.report_aids import described
+from tests.report_aids import checked_document
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -41,7 +41,7 @@ def test_as_a_document_it_has_every_change(tuilab: Tuilab, root: Path, tmp_path:
     for size in (100, 80):
         run(tuilab, tmp_path, size)
 
-    told = described(json.loads(tuilab("runs", "--claim", "half of", "--json").stdout))
+    told = checked_document(json.loads(tuilab("runs", "--claim", "half of", "--json").stdout))
 
     assert (told["schema"], told["scenario"], told["key"]) == (
         "tuilab.claim-history/1",

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from tests.conftest import TUILAB
 from tests.engine import look, newest, start, until, write_scenario
-from tests.seldom import seldom
+from tests.slow_cases import slow_cases
 from tuilab.catalogue.params import parse
 from tuilab.catalogue.scenario import Param
 from tuilab.cli import subcommands
@@ -134,7 +134,7 @@ def test_a_wrong_parameter_is_named_with_what_it_takes(
 
 @pytest.mark.parametrize(
     "order",
-    seldom(
+    slow_cases(
         ("run", "--rows", "7", "{}"),
         ("run", "{}", "--rows", "7"),
         ("run", "--headless", "--rows=7", "{}"),

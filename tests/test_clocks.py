@@ -7,7 +7,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
 from tests.tui.screens import app_on, open_run, opened, shown, text
 from tuilab.drawings.glyphs import Style
 from tuilab.record import events

@@ -9,8 +9,8 @@ from zlib import crc32
 
 import pytest
 
-from tests.report_aids import described
-from tests.tui.made_up import finished, make_run, started
+from tests.made_runs import finished, make_run, started
+from tests.report_aids import checked_document
 from tuilab.record import events
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
 from tuilab.runs.comparing.comparison import Comparison, regressions
@@ -66,7 +66,7 @@ def test_the_folders_of_two_boxes_are_compared_scenario_by_scenario(
         put(tmp_path / box, "not-a-number", "bbbbbb")
     put(tmp_path / "one", "outliers", "cccccc")
 
-    told = described(
+    told = checked_document(
         json.loads(tuilab("compare", str(tmp_path / "one"), str(tmp_path / "two"), "--json").stdout)
     )
     assert [one["scenarios"] for one in told["comparisons"]] == [

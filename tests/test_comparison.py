@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.made_runs import hostile, started
 from tests.record_journals import JOURNALS
-from tests.tui.made_up import hostile, started
 from tuilab.drawings.glyphs import Style
 from tuilab.record import events
 from tuilab.record.folding.fold import fold

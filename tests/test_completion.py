@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.made_up import finished, make_run, started
+from tests.made_runs import finished, make_run, started
 from tuilab.record import events
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.channels import obeyed, word
+from tests.channels import find_obeyed, hostile_word
 from tests.engine import look, write_scenario
 from tests.faults.oracle import view
 from tests.test_archive import RUN, make_run
@@ -227,10 +227,10 @@ def test_no_word_of_the_file_is_obeyed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    evil = json.dumps(f"/{word('config').replace(':', '')}").replace("\x7f", "\\u007f")
+    evil = json.dumps(f"/{hostile_word('config').replace(':', '')}").replace("\x7f", "\\u007f")
     (folder / "config.toml").write_text(line.format(evil, evil))
 
     said = "".join(view("config", *more)[1] for more in ([], ["--json"], ["validate"]))
 
     assert "owned" in said or "line 1" in said
-    assert obeyed(said) == []
+    assert find_obeyed(said) == []

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.engine import until
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
 from tests.tui.screens import app_on, open_run, opened, shown, text
 from tuilab.cli import subcommands
 from tuilab.cli.headless import PlainProgress

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.tui.made_up import identity, judged, make_run, started
+from tests.made_runs import identity, judged, make_run, started
 from tuilab.drawings.glyphs import Style
 from tuilab.record import events
 from tuilab.record.live_run import read_run

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.made_runs import identity, started
+from tests.made_runs import make_run as records_of
 from tests.test_archive import make_run
-from tests.tui.made_up import identity, started
-from tests.tui.made_up import make_run as records_of
 from tuilab.record import events, presence
 from tuilab.record.live_run import Watch
 from tuilab.runs import store

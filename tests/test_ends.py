@@ -19,15 +19,15 @@ from tuilab.record.summary import RunSummary
 if TYPE_CHECKING:
     from tests.fakes.clock import Clock
     from tests.fakes.nvml import FakeNvml
-    from tests.fakes.stuck import Stuck
+    from tests.fakes.stuck_processes import StuckFile
 
-pytest_plugins = ["tests.fakes.clock", "tests.fakes.nvml", "tests.fakes.stuck"]
-Serve = Callable[[str], "Stuck"]
+pytest_plugins = ["tests.fakes.clock", "tests.fakes.nvml", "tests.fakes.stuck_processes"]
+Serve = Callable[[str], "StuckFile"]
 ENDED_BY_KERNEL = "the kernel still frees what it held, such as memory of a GPU"
 IN_A_CALL = "in a call of the kernel that does not return"
 
 
-def hold(driver: "Stuck") -> str:
+def hold(driver: "StuckFile") -> str:
     """Return the lines of a scenario that are held by a driver: at once, or when its process ends."""
     return f'lab.stage("on")\nfd = os.open({driver.path!r}, os.O_RDONLY)\n'
 

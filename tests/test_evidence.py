@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.tui.made_up import started
+from tests.made_runs import started
 from tuilab.judging.controls import describe_circumstances, describe_doubt
 from tuilab.judging.evidence import Evidence, gather_evidence
 from tuilab.judging.judge_run import judge

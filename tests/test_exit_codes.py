@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
 from tuilab.cli.exit_codes import exit_code_of_run
 from tuilab.cli.headless import list_news
 from tuilab.cli.verbs.authors import new

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.faults.oracle import view
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
 from tuilab.drawings.axis import y_axis
 from tuilab.drawings.text_chart import line_chart
 from tuilab.judging.judge_run import judge

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.report_aids import Elements, full, misfits
+from tests.made_runs import make_run, started
+from tests.report_aids import Elements, find_misfits, json_document
 from tests.test_drawings_never_raise import has_size, numbers, symbols, texts
-from tests.tui.made_up import make_run, started
 from tuilab.cli.schemas import schema_of
 from tuilab.drawings.bars import draw_bars
 from tuilab.drawings.figures import draw_figure, draw_figures, figures_of
@@ -193,7 +193,7 @@ def test_every_report_has_the_figures(tmp_path: Path) -> None:
         StateChanged(state="succeeded"),
     )
     subject = read_subject(run_dir)
-    page, (run,) = Elements(html.render([subject])), full([subject])["runs"]
+    page, (run,) = Elements(html.render([subject])), json_document([subject])["runs"]
     text = md.render([subject])
 
     assert [len(page.of("rect", class_=f"span f{look} s{look} o{look}")) for look in (0, 1)] == [
@@ -220,8 +220,8 @@ def test_every_report_has_the_figures(tmp_path: Path) -> None:
         ("loop", 0.5, 1.0, "trains"),
     ]
     assert (
-        misfits(
-            full([subject]),
+        find_misfits(
+            json_document([subject]),
             json.loads(schema_of("tuilab.report/2")),
             json.loads(schema_of("tuilab.report/2")),
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harms import harm, obeying_permissions
+from tests.file_damage import damage, obeying_permissions
 from tuilab.storage.files import Fault, Unusable, json_as, read_small, replace
 
 LIMIT = 4096
@@ -119,7 +119,7 @@ def test_the_reader_tells_in_one_way_why_a_file_is_of_no_use(
 ) -> None:
     path = tmp_path / "kept"
     path.write_bytes(b'{"a": 1}')
-    harm(path, kind)
+    damage(path, kind)
 
     with pytest.raises(Unusable) as told, obeying_permissions():
         read_small(path, json_as(dict[str, int]), LIMIT)

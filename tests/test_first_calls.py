@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from tests.raced import Recorder
+from tests.race_recorder import RaceRecorder
 from tuilab.lab.device.devices import Cpu
 from tuilab.lab.races.first_calls import Same, first_calls
 from tuilab.lab.races.race import run_race
@@ -26,7 +26,7 @@ pytest_plugins = ["tests.fakes.cuda"]
 def called(
     arms: dict[str, Callable[[], Any]], same: Same = None, names: str = ""
 ) -> tuple[bool | None, str]:
-    return first_calls(Recorder(), arms, names.split() or list(arms), same, Cpu(), watch())
+    return first_calls(RaceRecorder(), arms, names.split() or list(arms), same, Cpu(), watch())
 
 
 def test_the_first_in_their_order_that_differs_is_told_whoever_was_called_first() -> None:
@@ -119,7 +119,7 @@ def test_what_an_arm_leaves_for_the_others_is_refused(leave: Callable[[], Any], 
 def test_an_arm_that_leaves_another_gpu_the_current_one_is_refused(cuda: "FakeCuda") -> None:
     arms = {"a": lambda: torch.cuda.set_device(1), "b": lambda: None}
     with pytest.raises(ValueError, match=r"^the arm a changed the current GPU from 0 to 1, "):
-        run_race(Recorder(), arms, None, 0.1, 1, torch.device("cuda:0"), False)
+        run_race(RaceRecorder(), arms, None, 0.1, 1, torch.device("cuda:0"), False)
 
 
 def test_a_race_on_the_cpu_may_use_a_gpu_for_the_first_time(unused_cuda: "FakeCuda") -> None:
@@ -128,7 +128,7 @@ def test_a_race_on_the_cpu_may_use_a_gpu_for_the_first_time(unused_cuda: "FakeCu
         torch.cuda.synchronize()
 
     before = sorted(os.listdir("/proc/self/fd"))
-    run_race(Recorder(), {"a": arm, "b": arm}, None, 0.01, 1, torch.device("cpu"), False)
+    run_race(RaceRecorder(), {"a": arm, "b": arm}, None, 0.01, 1, torch.device("cpu"), False)
 
     assert (
         sorted(os.listdir("/proc/self/fd")) == before
@@ -157,7 +157,7 @@ def test_what_is_left_later_is_refused_too(late: int) -> None:
         ),
     ):
         run_race(
-            Recorder(), {"a": lambda: list, "b": make}, None, 0.01, 1, torch.device("cpu"), True
+            RaceRecorder(), {"a": lambda: list, "b": make}, None, 0.01, 1, torch.device("cpu"), True
         )
 
 
@@ -184,7 +184,7 @@ def test_an_arm_that_sets_what_it_needs_back_again_is_raced_and_the_switches_are
             torch.set_default_dtype(torch.float64)
             return torch.ones(2)
 
-    lab = Recorder()
+    lab = RaceRecorder()
     run_race(
         lab,
         {"double": double, "single": lambda: torch.ones(2)},
@@ -210,7 +210,7 @@ def test_the_collector_of_garbage_has_only_what_the_arms_make_to_go_through() ->
     def arm() -> None:
         frozen.add(gc.get_freeze_count() > 10_000)
 
-    run_race(Recorder(), {"a": arm, "b": arm}, None, 0.01, 1, torch.device("cpu"), False)
+    run_race(RaceRecorder(), {"a": arm, "b": arm}, None, 0.01, 1, torch.device("cpu"), False)
 
     assert frozen == {True}
     assert gc.get_freeze_count() < 10_000

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.engine import read_stream, write_scenario
+from tests.made_runs import started
 from tests.test_archive import make_run
-from tests.tui.made_up import started
 from tuilab import __version__
 from tuilab.catalogue import catalog
 from tuilab.engine import launch, messages

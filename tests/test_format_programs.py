@@ -18,8 +18,8 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.engine import until
-from tests.report_aids import ALIKE, ALL, full, hostile_run, of_alike_arms, recorded
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
+from tests.report_aids import ALIKE, ALL, hostile_run, json_document, recorded, run_of_alike_arms
 from tuilab.cli.schemas import names, schema_of
 from tuilab.record import events
 from tuilab.reports.formats import event_file
@@ -38,7 +38,7 @@ def subjects(tmp_path: Path) -> list[ReportedRun]:
     again = tmp_path / "20270101T000000000Z-tour-again1"
     again.symlink_to(recorded("tour").run_dir)
     alike, hostile = (
-        of_alike_arms(tmp_path / "alike"),
+        run_of_alike_arms(tmp_path / "alike"),
         hostile_run(tmp_path / "hostile", "<script>\x1b[0m ](x) ]]>"),
     )
     return [recorded("tour"), read_subject(again), read_subject(alike), read_subject(hostile)]
@@ -92,7 +92,7 @@ def test_the_document_is_valid_by_its_schema(name: str) -> None:
     )
 
     validator.check_schema(json.loads(schema_of("tuilab.report/2")))
-    assert [error.message for error in validator.iter_errors(full([recorded(name)]))] == []
+    assert [error.message for error in validator.iter_errors(json_document([recorded(name)]))] == []
 
 
 @pytest.mark.parametrize("name", names())
@@ -105,13 +105,13 @@ def test_the_document_of_odd_names_is_valid_by_its_schema(subjects: list[Reporte
         json.loads(schema_of("tuilab.report/2"))
     )
 
-    assert [error.message for error in validator.iter_errors(full(subjects))] == []
+    assert [error.message for error in validator.iter_errors(json_document(subjects))] == []
 
 
 def test_samples_of_the_document_are_a_table_in_a_line(subjects: list[ReportedRun]) -> None:
     pandas = pytest.importorskip("pandas")
 
-    table = pandas.concat(map(pandas.DataFrame, full(subjects)["runs"][0]["samples"]))
+    table = pandas.concat(map(pandas.DataFrame, json_document(subjects)["runs"][0]["samples"]))
 
     loss = table[
         (table["name"] == "loss") & (table["arm"] == "careful") & (table["writer"] == "worker-0")
@@ -172,7 +172,7 @@ def test_tensorboard_reads_every_number_and_when_it_was_taken(
 
     read = accumulator(root / "careful").Scalars("logged/loss")
 
-    (piece,) = [one for one in full(subjects[:1])["runs"][0]["samples"]
+    (piece,) = [one for one in json_document(subjects[:1])["runs"][0]["samples"]
                 if (one["name"], one["arm"], one["writer"]) == ("loss", "careful", "worker-0")]  # fmt: skip
     assert [one.step for one in read] == piece["place"]
     assert [one.value for one in read] == pytest.approx(piece["value"], rel=1e-6)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.engine import read_stream
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
 from tuilab import Lab
 from tuilab.cli.headless import list_news
 from tuilab.drawings.glyphs import Style

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.tui.made_up import finished, make_run, started
+from tests.made_runs import finished, make_run, started
 from tuilab.record.events import StateChanged
 from tuilab.tui.goodbye import code_of_first, farewell
 from tuilab.tui.state.session import Session

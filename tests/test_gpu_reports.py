@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.report_aids import Elements, full, misfits
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
+from tests.report_aids import Elements, find_misfits, json_document
 from tuilab.cli.schemas import schema_of
 from tuilab.drawings.gpu_strips import strips_of
 from tuilab.drawings.strips import Strip
@@ -173,10 +173,10 @@ def test_every_number_of_gpus_is_a_row_and_a_mask_says_what_it_means(subject: Re
 def test_the_document_says_which_gpus_are_the_runs_and_who_else_was_there(
     subject: ReportedRun,
 ) -> None:
-    document = full([subject])
+    document = json_document([subject])
 
     gpus = document["runs"][0]["gpus"]
     assert [(gpu["uuid"], gpu["is_own"]) for gpu in gpus] == [("GPU-u0", False), ("GPU-u1", True)]
     assert gpus[1]["others"] == [{"pid": 4711, "user": "alice", "most_bytes": 3 << 30}]
     described = json.loads(schema_of("tuilab.report/2"))
-    assert misfits(document, described, described) == []
+    assert find_misfits(document, described, described) == []

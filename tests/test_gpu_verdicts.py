@@ -10,7 +10,7 @@ import pytest
 
 from tests.advice_aids import raced
 from tests.engine import read_stream
-from tests.tui.made_up import judged, make_run, started
+from tests.made_runs import judged, make_run, started
 from tests.tui.screens import opened
 from tests.tui.screens import shown as shown_by
 from tuilab.judging.judge_run import judge

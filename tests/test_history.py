@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from tests.engine import newest, until, write_scenario
-from tests.harms import obeying_permissions
+from tests.file_damage import obeying_permissions
+from tests.made_runs import make_run as records_of
+from tests.made_runs import started
 from tests.test_archive import make_run
-from tests.tui.made_up import make_run as records_of
-from tests.tui.made_up import started
 from tuilab.cli import subcommands
 from tuilab.errors import CannotRecord
 from tuilab.record.events import Identity, RunDescribed, StateChanged, VerdictReached

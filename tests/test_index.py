@@ -9,7 +9,7 @@ from zlib import crc32
 
 import pytest
 
-from tests.tui.made_up import finished, make_run, started
+from tests.made_runs import finished, make_run, started
 from tuilab.record.events import StateChanged
 from tuilab.runs import past_runs, read_entry, store
 from tuilab.runs.entry import RunEntry

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from tests.engine import look, until, write_scenario
-from tests.report_aids import described, misfits
+from tests.report_aids import checked_document, find_misfits
 from tests.test_compare import put
 from tuilab.cli import subcommands
 from tuilab.cli.front_page import VERBS
@@ -30,7 +30,7 @@ def ask(tuilab: Tuilab, *words: str, code: int = 0, name: str = "") -> Any:
     """Return what a verb says, which is what its schema says and nothing else."""
     done = tuilab(*words, "--json")
     assert done.returncode == code, done.stderr
-    told = described(json.loads(done.stdout))
+    told = checked_document(json.loads(done.stdout))
     assert told.pop("schema") == f"tuilab.{name or words[0]}/1"
     return told
 
@@ -77,8 +77,8 @@ def test_what_a_schema_does_not_know_or_misses_is_seen() -> None:
     schema = json.loads(schema_of("tuilab.stop/1"))
     told = {"schema": "tuilab.stop/1", "run": "r", "path": "p", "done": 1, "more": None}
 
-    assert misfits(told, schema, schema) == ["$.done: 1 is not string", "$: has more"]
-    assert misfits({"schema": "tuilab.stop/1"}, schema, schema) == [
+    assert find_misfits(told, schema, schema) == ["$.done: 1 is not string", "$: has more"]
+    assert find_misfits({"schema": "tuilab.stop/1"}, schema, schema) == [
         "$: lacks done",
         "$: lacks path",
         "$: lacks run",
@@ -229,7 +229,7 @@ def test_a_calibration_has_its_trials_by_the_way_of_judging() -> None:
     calibration_file.save({"over 6 processes": Trials(8, 1, 8, 7, 0.01)}, 0.039)
     calibration_file.save({"over 6 processes": Trials(8, 0, 8, 8, 0.01)}, None, "a-gpu", "Fake GPU")
 
-    told = described({"schema": "tuilab.calibrate/1", **calibration.export_saved()})
+    told = checked_document({"schema": "tuilab.calibrate/1", **calibration.export_saved()})
     (gpu,) = told["gpus"]
 
     assert (told["cpu"]["luck"], told["cpu"]["ways"]["over 6 processes"]["false"]) == (0.039, 1)
@@ -288,7 +288,7 @@ def test_a_result(tuilab: Tuilab, run_dir: Path) -> None:
 def test_doctor(tuilab: Tuilab) -> None:
     done = tuilab("doctor", "--json")
 
-    assert described(json.loads(done.stdout))["exit_code"] == done.returncode
+    assert checked_document(json.loads(done.stdout))["exit_code"] == done.returncode
 
 
 @pytest.mark.parametrize(
@@ -332,6 +332,6 @@ def test_what_was_started_is_told_although_a_later_run_cannot_be(
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
 
     assert "cannot read /gone" in done.stderr
-    (started,) = described(json.loads(done.stdout))["runs"]
+    (started,) = checked_document(json.loads(done.stdout))["runs"]
     assert started["path"] == str(store.find("last", root))
     until(lambda: look(Path(started["path"])).summary.is_over)

@@ -19,7 +19,7 @@ from tests.engine import (
     write_scenario,
 )
 from tests.engine import start as start_front
-from tests.harms import harm
+from tests.file_damage import damage
 from tuilab.catalogue import catalog
 from tuilab.catalogue.source import read
 from tuilab.engine import launch, processes
@@ -310,7 +310,7 @@ def test_a_source_that_has_become_something_else_since_it_was_read_begins_no_run
 ) -> None:
     path = write_scenario(tmp_path, "pass")
     order = launch.order(read(path), {}, root=tmp_path / "runs")
-    harm(path, kind)
+    damage(path, kind)
 
     with pytest.raises(UsageError, match="is not a regular file"):
         open_run(order)

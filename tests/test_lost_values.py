@@ -26,7 +26,7 @@ Tuilab = Callable[..., "CompletedProcess[str]"]
 LOG = f"""
 sys.path.insert(0, {str(CHECKOUT)!r})
 import pytest, torch
-from tests.fakes.late import install
+from tests.fakes.late_cuda import install
 cuda = install(pytest.MonkeyPatch())
 gpu = cuda.gpus[0]
 gpu.pace = 0

@@ -10,9 +10,9 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import newest, write_scenario
+from tests.made_runs import finished, started
+from tests.made_runs import make_run as make_up
 from tests.test_archive import make_run
-from tests.tui.made_up import finished, started
-from tests.tui.made_up import make_run as make_up
 from tests.tui.screens import opened
 from tuilab.cli.headless import NoProgress, follow
 from tuilab.errors import UsageError

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.made_runs import make_run, started
 from tests.packages import MODULES
-from tests.tui.made_up import make_run, started
 from tests.tui.screens import app_on, open_run, opened, press, text
 from tuilab.errors import UsageError
 from tuilab.record.events import StateChanged, VerdictReached

@@ -23,11 +23,11 @@ import pytest
 from tests.conftest import CHECKOUT
 from tests.engine import write_scenario
 from tests.faults.oracle import UNSAFE, view
-from tests.harms import obeying_permissions
-from tests.nonsense import WHOLE, kept_somewhere, put, spoilt
+from tests.file_damage import obeying_permissions
+from tests.fuzzed_files import REPLACEMENTS, fuzz, is_stored_in, replace_file
+from tests.made_runs import finished, identity, make_run, started
 from tests.test_tampering import read, write
 from tests.transcripts import FORMAT_1
-from tests.tui.made_up import finished, identity, make_run, started
 from tuilab.catalogue import catalog
 from tuilab.doctor import Box, bundle, lab
 from tuilab.engine import worker_records
@@ -309,7 +309,7 @@ def check(name: str, good: str, *, is_gone: bool, may_be_right: bool) -> None:
             with suppress(TuilabError, OSError), within(20):
                 own.write()
             answer(name)
-    assert kept_somewhere(there, path.parent), "what stood there is lost"
+    assert is_stored_in(there, path.parent), "what stood there is lost"
 
 
 def wrong_with(name: str, seed: int, count: int) -> str:
@@ -317,12 +317,14 @@ def wrong_with(name: str, seed: int, count: int) -> str:
     content = place(name).read_bytes()
     with spoiling(place(name)):
         good = answer(name)
-    kinds: list[tuple[str, bytes | None]] = [(kind, None) for kind in WHOLE] if seed == 0 else []
-    kinds += spoilt(content, random.Random(f"{name} {seed}"), count)
+    kinds: list[tuple[str, bytes | None]] = (
+        [(kind, None) for kind in REPLACEMENTS] if seed == 0 else []
+    )
+    kinds += fuzz(content, random.Random(f"{name} {seed}"), count)
     wrong = []
     for kind, data in kinds:
         with spoiling(place(name)):
-            put(place(name), kind) if data is None else place(name).write_bytes(data)
+            replace_file(place(name), kind) if data is None else place(name).write_bytes(data)
             try:
                 may_be_right = kind in OWN[name].right or kind.endswith(("place", "text"))
                 check(

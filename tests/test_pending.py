@@ -28,9 +28,9 @@ from tuilab.record.journal.writer import Writer
 from tuilab.record.series import Series, add_logged
 
 if TYPE_CHECKING:
-    from tests.fakes.late import LateCuda
+    from tests.fakes.late_cuda import LateCuda
 
-pytest_plugins = ["tests.fakes.late"]
+pytest_plugins = ["tests.fakes.late_cuda"]
 
 
 @pytest.fixture
@@ -163,13 +163,13 @@ def test_memory_counts_a_log_as_on_the_host(late: "LateCuda", lab: Lab) -> None:
 
 
 def test_an_event_serves_a_record_and_is_used_again(late: "LateCuda", lab: Lab) -> None:
-    from tests.fakes.late import Event
+    from tests.fakes.late_cuda import LateEvent
 
     late.gpus[0].pace = 1000
     for step in range(500):
         lab.log(step, loss=late.tensor(1.0), right=late.tensor(0.5))
 
-    assert Event.made == 1
+    assert LateEvent.made == 1
 
 
 # ---- when it is written
@@ -371,9 +371,9 @@ def test_a_thread_that_logs_numbers_of_the_host_spoils_no_graph_of_another(
 
 
 def test_a_tensor_that_is_not_plain_is_told_what_to_hand_in(late: "LateCuda", lab: Lab) -> None:
-    from tests.fakes.late import Late
+    from tests.fakes.late_cuda import LateTensor
 
-    class Sharded(Late):
+    class Sharded(LateTensor):
         @classmethod
         def __torch_dispatch__(cls, func: Any, *rest: Any) -> Any:
             raise RuntimeError("got mixed torch.Tensor and DTensor")
@@ -555,7 +555,7 @@ HOT_LOOP = """
 import sys
 from pathlib import Path
 import pytest
-from tests.fakes.late import install
+from tests.fakes.late_cuda import install
 from tuilab.engine import messages
 from tuilab.engine.spawn import socket_pair
 from tuilab import Lab

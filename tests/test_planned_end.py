@@ -5,7 +5,7 @@ from itertools import groupby
 
 import pytest
 
-from tests.tui.made_up import started
+from tests.made_runs import started
 from tuilab.record.events import Logged, Progressed, RunStarted
 from tuilab.record.finding_words import PROCESSES, RACING
 from tuilab.record.folding.fold import fold

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from tests.engine import look, start, until, write_scenario
-from tests.report_aids import described
+from tests.report_aids import checked_document
 from tuilab.catalogue import catalog
 from tuilab.engine import launch, messages
 from tuilab.engine.queue_turn import devices_of
@@ -269,7 +269,7 @@ def test_a_paused_queue_lets_none_begin(
     gate.touch()
 
     until(lambda: look(store.find(ids[0], root)).summary.is_over)
-    told = described(json.loads(tuilab("queue", "--json").stdout))
+    told = checked_document(json.loads(tuilab("queue", "--json").stdout))
     assert (told["is_paused"], [run["state"] for run in told["runs"] if run["place"]]) == (
         True,
         ["queued"],

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.report_aids import ALL, Elements, browse, in_chromium, recorded
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
+from tests.report_aids import ALL, Elements, in_chromium, open_page, recorded
 from tuilab.record import events
 from tuilab.reports.formats import html
 from tuilab.reports.reported_run import ReportedRun, read_subject
@@ -26,7 +26,7 @@ def told(page: str, script: str, folder: Path, *flags: str) -> Any:
         f"<script>document.body.dataset.told = JSON.stringify((() => {{ {script} }})())</script>"
     )
     (file := folder / "page.html").write_text(page.replace("</body>", asked + "</body>"))
-    (body,) = Elements(browse(file, "--dump-dom", "--window-size=1280,900", *flags)).of("body")
+    (body,) = Elements(open_page(file, "--dump-dom", "--window-size=1280,900", *flags)).of("body")
     return json.loads(body["data-told"])
 
 
@@ -37,14 +37,14 @@ def in_frame(page: str, width: int, script: str, folder: Path) -> Any:
     asked = f"const inside = document.querySelector('iframe').contentDocument; {script}"
     run = f"<script>onload = () => {{ document.body.dataset.told = JSON.stringify((() => {{ {asked} }})()) }}</script>"
     (file := folder / "frame.html").write_text(outer.replace("</body>", run + "</body>"))
-    body = Elements(browse(file, "--dump-dom", "--virtual-time-budget=3000")).of("body")[0]
+    body = Elements(open_page(file, "--dump-dom", "--virtual-time-budget=3000")).of("body")[0]
     return json.loads(body["data-told"])
 
 
 def pages(page: str, folder: Path) -> int:
     """Return how many pages of paper a report takes."""
     (file := folder / "paper.html").write_text(page)
-    browse(file, f"--print-to-pdf={folder / 'paper.pdf'}", "--no-pdf-header-footer")
+    open_page(file, f"--print-to-pdf={folder / 'paper.pdf'}", "--no-pdf-header-footer")
     return len(re.findall(rb"/Type\s*/Page\b", (folder / "paper.pdf").read_bytes()))
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.made_runs import make_run, started
 from tests.report_aids import Elements
-from tests.tui.made_up import make_run, started
 from tuilab.catalogue.lesson import link_parts
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.lines import lines_of

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.made_runs import make_run, started
 from tests.record_journals import JOURNALS
 from tests.report_aids import damaged_run
-from tests.tui.made_up import make_run, started
 from tuilab.errors import CannotRecord
 from tuilab.record.events import StateChanged
 from tuilab.reports.opening import opening_of

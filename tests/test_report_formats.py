@@ -13,19 +13,19 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace as replace_fields
 
+from tests.made_runs import make_run, started
 from tests.report_aids import (
     ALIKE,
     ALL,
     PREFIX,
     damaged_run,
-    full,
+    find_misfits,
     hostile_run,
-    misfits,
-    of_alike_arms,
+    json_document,
     recorded,
+    run_of_alike_arms,
 )
 from tests.strict_readers import crc32c, junit_faults, scalars_of, trace_faults
-from tests.tui.made_up import make_run, started
 from tuilab.cli.schemas import schema_of
 from tuilab.cli.verbs import runs
 from tuilab.drawings.lines import lines_of, thin_line
@@ -169,7 +169,7 @@ def test_what_a_verdict_on_cpu_time_rests_on_stands_beside_the_time_of_the_wall(
 
 
 def test_the_document_has_every_raw_sample_and_what_repeats_the_run() -> None:
-    document = full([recorded("tour")])
+    document = json_document([recorded("tour")])
 
     (run,) = document["runs"]
     assert document["schema"] == "tuilab.report/2"
@@ -200,7 +200,7 @@ def test_pieces_of_a_long_line_follow_each_other(
             )
     monkeypatch.setattr(samples, "_PIECE_LIMIT", 1000)
 
-    (run,) = full([read_subject(run_dir)])["runs"]
+    (run,) = json_document([read_subject(run_dir)])["runs"]
 
     assert len(run["samples"]) > 1 and all("note" not in piece for piece in run["samples"])
     assert [place for piece in run["samples"] for place in piece["place"]] == [0.5, *range(1, 3000)]
@@ -212,7 +212,7 @@ def test_pieces_of_a_long_line_follow_each_other(
 def test_the_document_is_what_its_schema_says(name: str) -> None:
     described = json.loads(schema_of("tuilab.report/2"))
 
-    assert misfits(full([recorded(name)]), described, described) == []
+    assert find_misfits(json_document([recorded(name)]), described, described) == []
 
 
 def test_the_document_of_a_run_that_left_nothing_or_has_odd_names_is_what_the_schema_says(
@@ -225,9 +225,11 @@ def test_the_document_of_a_run_that_left_nothing_or_has_odd_names_is_what_the_sc
         read_subject(hostile_run(tmp_path, "name")),
     ]
 
-    document = full(subjects)
-    assert misfits(document, described, described) == []
-    assert misfits({**document, "runs": [{}]}, described, described)[0] == "$.runs[0]: lacks run"
+    document = json_document(subjects)
+    assert find_misfits(document, described, described) == []
+    assert (
+        find_misfits({**document, "runs": [{}]}, described, described)[0] == "$.runs[0]: lacks run"
+    )
 
 
 def test_a_refuted_claim_fails_and_an_undecided_one_is_skipped_in_junit() -> None:
@@ -259,7 +261,7 @@ def test_the_document_tells_what_time_was_judged_and_how_often_it_was_before(
     )
     subject = replace(read_subject(run_dir), before={"slower": "2nd run of this claim"})
 
-    (run,) = full([subject])["runs"]
+    (run,) = json_document([subject])["runs"]
 
     assert [claim["measure"] for claim in run["claims"]] == ["cpu"]
     assert run["earlier"] == {"slower": "2nd run of this claim"}
@@ -379,7 +381,7 @@ def test_every_format_says_that_the_record_is_damaged(tmp_path: Path) -> None:
     subject = read_subject(damaged_run(tmp_path))
     told = "1 line: corrupt and left out. 1 record: missing from the journal."
 
-    (run,) = full([subject])["runs"]
+    (run,) = json_document([subject])["runs"]
     schedule = trace([subject])
 
     assert {
@@ -418,7 +420,7 @@ def test_what_reads_junit_finds_nothing_that_it_does_not_know(name: str) -> None
 def test_what_reads_junit_can_read_hostile_names(tmp_path: Path) -> None:
     subjects = [
         read_subject(hostile_run(tmp_path, "a\x00]]>\ufffe<!-- &lt;")),
-        read_subject(of_alike_arms(tmp_path / "alike")),
+        read_subject(run_of_alike_arms(tmp_path / "alike")),
     ]
 
     assert junit_faults(junit.render(subjects)) == []
@@ -430,7 +432,7 @@ def test_what_reads_junit_can_read_hostile_names(tmp_path: Path) -> None:
 def test_what_reads_traces_finds_lanes_of_which_no_two_events_cross(tmp_path: Path) -> None:
     subjects = [
         recorded("tour"),
-        read_subject(of_alike_arms(tmp_path)),
+        read_subject(run_of_alike_arms(tmp_path)),
         read_subject(hostile_run(tmp_path / "h", "\x1b[0m")),
     ]
 
@@ -582,7 +584,7 @@ def test_a_trace_refuses_a_run_in_which_nothing_was_timed() -> None:
 
 
 def test_arms_that_are_alike_stay_apart_in_every_format(tmp_path: Path) -> None:
-    subject = read_subject(of_alike_arms(tmp_path))
+    subject = read_subject(run_of_alike_arms(tmp_path))
 
     rows = [*csv.DictReader(io.StringIO("".join(table.render([subject]))))]
     lanes = [
@@ -636,7 +638,7 @@ def test_what_the_sampler_could_not_tell_is_a_gap_with_its_reason_in_every_forma
 
     table_of_all = csv.DictReader(io.StringIO("".join(table.render([subject]))))
     rows = [row for row in table_of_all if row["name"] == "cpu_percent"]
-    document, described = full([subject]), json.loads(schema_of("tuilab.report/2"))
+    document, described = json_document([subject]), json.loads(schema_of("tuilab.report/2"))
     (told,) = (one for one in document["runs"][0]["samples"] if one["name"] == "cpu_percent")
     memory, busy = map(draw_chart, machine_panels(subject.summary))
     tensorboard.export([subject], str(tmp_path / "x.tfevents"))
@@ -651,7 +653,7 @@ def test_what_the_sampler_could_not_tell_is_a_gap_with_its_reason_in_every_forma
         zip(["50.0", "", "", "70.0"], why, strict=True)
     )
     assert (told["value"], told["note"]) == ([50.0, None, None, 70.0], why)
-    assert misfits(document, described, described) == []
+    assert find_misfits(document, described, described) == []
     assert [one[2] for one in scalars_of(file.read_bytes()) if one[0] == "sampled/cpu_percent"] == [
         50.0,
         70.0,

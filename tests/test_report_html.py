@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.advice_aids import raced
-from tests.report_aids import ALL, Elements, browse, hostile_run, in_chromium, recorded
-from tests.tui.made_up import finished, make_run, started
+from tests.made_runs import finished, make_run, started
+from tests.report_aids import ALL, Elements, hostile_run, in_chromium, open_page, recorded
 from tuilab.record import events
 from tuilab.record.events import Identity
 from tuilab.reports.formats import html
@@ -221,7 +221,7 @@ def test_the_charts_in_the_browser_have_the_points_that_were_logged(tmp_path: Pa
     subject = recorded("tour")
     (page := tmp_path / "tour.html").write_text(html.render([subject]))
 
-    curves = Elements(browse(page, "--dump-dom")).of("g", class_="curve")
+    curves = Elements(open_page(page, "--dump-dom")).of("g", class_="curve")
 
     careful, bold = curves[0], curves[1]
     series = subject.summary.series["loss", "careful", "worker-0"]
@@ -250,7 +250,8 @@ def test_the_value_under_the_pointer_is_shown_where_scripts_run(tmp_path: Path) 
     (file := tmp_path / "tour.html").write_text(page.replace("</body>", point + "</body>"))
 
     shown = re.search(
-        r'<div class="reading"[^>]*>([^<]*)', browse(file, "--dump-dom", "--window-size=1200,900")
+        r'<div class="reading"[^>]*>([^<]*)',
+        open_page(file, "--dump-dom", "--window-size=1200,900"),
     )
 
     assert shown is not None
@@ -274,7 +275,7 @@ def test_hostile_names_ask_for_nothing_run_nothing_and_stay_words(
     for at, subjects in enumerate((runs[:1], runs, [*runs, recorded("tour")])):
         (page := tmp_path / f"{at}.html").write_text(html.render(subjects))
 
-        dom = browse(page, "--dump-dom", "--virtual-time-budget=3000")
+        dom = open_page(page, "--dump-dom", "--virtual-time-budget=3000")
 
         elements = Elements(dom)
         assert asked == []
@@ -302,7 +303,7 @@ def test_it_prints(tmp_path: Path) -> None:
     (page := tmp_path / "tour.html").write_text(html.render([recorded("tour")]))
     paper = tmp_path / "tour.pdf"
 
-    browse(page, f"--print-to-pdf={paper}", "--no-pdf-header-footer")
+    open_page(page, f"--print-to-pdf={paper}", "--no-pdf-header-footer")
 
     data = paper.read_bytes()
     assert data.startswith(b"%PDF-")
@@ -322,7 +323,7 @@ def test_nothing_is_wider_than_the_window(tmp_path: Path, width: int) -> None:
     measure = "<script>document.body.dataset.wide = document.documentElement.scrollWidth - innerWidth</script>"
     (file := tmp_path / "tour.html").write_text(page.replace("</body>", measure + "</body>"))
 
-    (body,) = Elements(browse(file, "--dump-dom", f"--window-size={width},900")).of("body")
+    (body,) = Elements(open_page(file, "--dump-dom", f"--window-size={width},900")).of("body")
 
     assert int(body["data-wide"]) <= 0
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.tui.made_up import finished, make_run, started
+from tests.made_runs import finished, make_run, started
 from tuilab.errors import UsageError
 from tuilab.record.events import StateChanged, Sweep
 from tuilab.record.verdicts import Verdict

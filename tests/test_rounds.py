@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 import torch
 
-from tests.raced import Recorder
+from tests.race_recorder import RaceRecorder
 from tuilab.lab.device.devices import door
 from tuilab.lab.device.interface import Clock, Device
 from tuilab.lab.races import rounds
@@ -71,7 +71,7 @@ def test_block_that_waits_for_a_core_is_disturbed_if_others_used_the_cores(
     monkeypatch.setattr("tuilab.lab.races.rounds.usable_cores", lambda: {0, 1})
     monkeypatch.setattr("tuilab.lab.races.rounds.read_work", read_work)
     monkeypatch.setattr(Sensors, "read", read_sensors)
-    lab = Recorder()
+    lab = RaceRecorder()
 
     Rounds(
         lab,
@@ -90,7 +90,7 @@ def test_block_that_waits_for_a_core_is_disturbed_if_others_used_the_cores(
 def test_each_cycle_begins_with_an_untimed_block_of_the_arm_that_comes_first() -> None:
     called: list[str] = []
     slots = [Entrant(arm, partial(called.append, arm), loops=3, calm_share=1.0) for arm in "abc"]
-    lab = Recorder()
+    lab = RaceRecorder()
 
     Rounds(lab, slots, seed=5, seconds=0.0, threads=1, device=door(torch.device("cpu"))).run()
 
@@ -121,7 +121,7 @@ class MadeUpRace:
         self.now_s = 0.0
         self.blocks = 0
         self.delay_clocks: list[Clock | None] = []
-        self.lab = Recorder()
+        self.lab = RaceRecorder()
         self._wall_ms = wall_ms
         self._thread_ns = round(thread_ms * MS)
         self.perf_counter_ns = count(step=7).__next__

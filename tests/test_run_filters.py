@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.tui.made_up import finished
+from tests.made_runs import finished
 from tuilab.cli.verbs import runs
 from tuilab.errors import UsageError
 from tuilab.runs import notes, read_entry, store

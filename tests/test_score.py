@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.report_aids import described
+from tests.report_aids import checked_document
 from tuilab.judging.prediction import Nearness, find_answer, rate_prediction
 from tuilab.record import events
 from tuilab.record.folding.fold import fold
@@ -238,7 +238,7 @@ def test_learn_tells_the_score_and_the_next_lesson(tuilab: Tuilab, lesson: str, 
 
 def test_learn_as_json_is_one_document(tuilab: Tuilab, lesson: str, kept: Path) -> None:
     tuilab("run", lesson, "--headless", "--quiet", "--predict", "65504")
-    document = described(
+    document = checked_document(
         json.loads(tuilab("learn", "--json", "--scenarios", str(Path(lesson).parent.parent)).stdout)
     )
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine import look, newest, write_scenario
-from tests.seldom import seldom
+from tests.slow_cases import slow_cases
 from tuilab.doctor import bundle
 from tuilab.errors import CannotRecord
 from tuilab.record.secrets import without_places
@@ -150,7 +150,7 @@ BEGINNINGS = [
         "password\t",
         "((",
     ),
-    *seldom("password=['", 'cookie: "', "authorization:", "pass\n"),
+    *slow_cases("password=['", 'cookie: "', "authorization:", "pass\n"),
     "pass value ",
 ]
 

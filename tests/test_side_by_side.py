@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import made_runs
 from tests.engine import (
     do_first,
     look,
@@ -23,7 +24,6 @@ from tests.engine import (
     wait_for_stage,
     write_scenario,
 )
-from tests.tui import made_up
 from tuilab.catalogue import catalog
 from tuilab.catalogue.imports import first_imports
 from tuilab.catalogue.needs_quiet import wants_quiet
@@ -359,7 +359,7 @@ def test_what_several_processes_share_is_counted_in_each_and_the_result_says_so(
 ) -> None:
     """Workers of a DataLoader are forks: what they have of their parent is resident in all of them, and there once."""
     sample = events.Sampled(processes=count, threads=1, cpu_percent=100.0, rss_bytes=2**28)
-    summary = fold([("supervisor", made_up.started(command=command)), ("sampler", sample)])
+    summary = fold([("supervisor", made_runs.started(command=command)), ("sampler", sample)])
 
     said = result_text.render(
         summary,

@@ -1,6 +1,6 @@
 """The rules on simulated boxes: how often a verdict is false, and how often a difference is seen.
 
-tests/boxes.py has the boxes. A rate may be two standard errors above its level; the long form, with `-m slow`, has small ones.
+tests/simulated_machines.py has the boxes. A rate may be two standard errors above its level; the long form, with `-m slow`, has small ones.
 """
 
 import math
@@ -14,25 +14,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.boxes import (
-    BOXES,
+from tests.simulated_machines import (
     CLAIMS,
+    MACHINES,
     PROCESSES,
     QUIET,
-    claim,
-    command_runs,
+    count_false_rates,
+    declare_claim,
     drift,
-    false_rates,
     luck,
+    measure_false_rates,
     noise,
     offset,
-    rates_of,
-    runs,
+    reach_simulated_verdict,
+    simulate_command_runs,
+    simulate_runs,
     slow_warm_up,
     states,
-    verdict_of,
 )
-from tests.seldom import seldom
+from tests.slow_cases import slow_cases
 from tests.test_verdict import LOOKS, recorded
 from tuilab.commands.ab.forecast import smallest_seen
 from tuilab.judging import stats
@@ -53,12 +53,14 @@ def at_most(level: float, count: int) -> float:
 
 
 def rarely(*cases: tuple[float, ...]) -> list[Any]:
-    """Return the same for cases of several values as `seldom` for those of one."""
+    """Return the same for cases of several values as `slow_cases` for those of one."""
     return [pytest.param(*case, marks=pytest.mark.slow) for case in cases]
 
 
 def verdicts(evidence: Sequence[Evidence], bound: float) -> Counter[str]:
-    return Counter(verdict_of(claim("at_least", bound), one) for one in evidence)
+    return Counter(
+        reach_simulated_verdict(declare_claim("at_least", bound), one) for one in evidence
+    )
 
 
 def share(found: Counter[str], *wanted: str) -> float:
@@ -80,34 +82,36 @@ def share(found: Counter[str], *wanted: str) -> float:
 )
 def test_no_kind_of_claim_is_falsely_decided_more_often_than_it_may_be(box: str) -> None:
     """The short form: a rate of 20 % would be seen."""
-    rates = false_rates(BOXES[box], 1, 100)
+    rates = measure_false_rates(MACHINES[box], 1, 100)
 
     assert [(name, rate) for name, rate in rates.items() if rate > at_most(0.05, 100)] == []
 
 
-@pytest.mark.parametrize("repeats", [6, *seldom(12)])
-@pytest.mark.parametrize("box", ["quiet", *seldom(*(box for box in PROCESSES if box != "quiet"))])
+@pytest.mark.parametrize("repeats", [6, *slow_cases(12)])
+@pytest.mark.parametrize(
+    "box", ["quiet", *slow_cases(*(box for box in PROCESSES if box != "quiet"))]
+)
 def test_races_of_commands_need_no_known_delay_to_decide_seldom_falsely(
     box: str, repeats: int
 ) -> None:
     """Hardly ever no difference where there is one of 5 %: the spread of the processes says what they could have seen."""
-    rates = rates_of(list(command_runs(PROCESSES[box], 3, 400, repeats=repeats)))
+    rates = count_false_rates(list(simulate_command_runs(PROCESSES[box], 3, 400, repeats=repeats)))
     other = [
-        verdict_of(claim("at_least", 1.3), one)
-        for one in command_runs(PROCESSES[box], 4, 400, repeats=repeats, ratio=1.05)
+        reach_simulated_verdict(declare_claim("at_least", 1.3), one)
+        for one in simulate_command_runs(PROCESSES[box], 4, 400, repeats=repeats, ratio=1.05)
     ]
 
     assert [(name, rate) for name, rate in rates.items() if rate > at_most(0.05, 400)] == []
     assert other.count(Verdict.NO_DIFFERENCE) <= 400 * at_most(0.01, 400)
 
 
-@pytest.mark.parametrize("repeats", [6, *seldom(12, 20)])
+@pytest.mark.parametrize("repeats", [6, *slow_cases(12, 20)])
 def test_what_is_foretold_of_a_race_of_commands_is_seen_four_times_in_five(repeats: int) -> None:
     look, count = decisive_analysis(repeats, []), 500
     ratio = math.exp(smallest_seen(look, 0.02))
     found = Counter(
-        verdict_of(claim("at_least", 1.0), one, look)
-        for one in command_runs([noise(0.02)], 6, count, repeats=repeats, ratio=ratio)
+        reach_simulated_verdict(declare_claim("at_least", 1.0), one, look)
+        for one in simulate_command_runs([noise(0.02)], 6, count, repeats=repeats, ratio=ratio)
     )
 
     # More often with many repeats: the first arm, which is timed twice in each, varies less than is foretold.
@@ -116,7 +120,8 @@ def test_what_is_foretold_of_a_race_of_commands_is_seen_four_times_in_five(repea
 
 def test_equal_commands_on_a_quiet_box_come_out_as_no_meaningful_difference() -> None:
     found = Counter(
-        verdict_of(claim("at_least", 1.3), one) for one in command_runs(PROCESSES["quiet"], 5, 200)
+        reach_simulated_verdict(declare_claim("at_least", 1.3), one)
+        for one in simulate_command_runs(PROCESSES["quiet"], 5, 200)
     )
 
     assert found[Verdict.NO_DIFFERENCE] >= 160
@@ -124,22 +129,22 @@ def test_equal_commands_on_a_quiet_box_come_out_as_no_meaningful_difference() ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [{}, {"processes": 12, "rounds": 8}, {"rounds": 4}], ids=str)
-@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("box", MACHINES)
 def test_on_no_box_any_kind_of_claim_is_falsely_decided_more_often_than_it_may_be(
     box: str, shape: dict[str, int]
 ) -> None:
     """A standard error of 5 % is 0.7 % here."""
-    rates = false_rates(BOXES[box], 2, 400, **shape)
+    rates = measure_false_rates(MACHINES[box], 2, 400, **shape)
 
     assert list(rates) == list(CLAIMS)
     assert [(name, rate) for name, rate in rates.items() if rate > at_most(0.05, 400)] == []
 
 
-@pytest.mark.parametrize("size", [0.0, 0.5, 1.0, *seldom(1.5, 2.0, 3.0, 4.0, 8.0)])
+@pytest.mark.parametrize("size", [0.0, 0.5, 1.0, *slow_cases(1.5, 2.0, 3.0, 4.0, 8.0)])
 def test_whatever_moves_an_arm_against_itself_is_held_against_the_arms(size: float) -> None:
     """In every process alike, by so many standard errors: worst is what is hardly seen."""
     box = (luck(0.01), offset(size * 0.01 / math.sqrt(6)))
-    found = verdicts(list(runs(box, 3, 600, rounds=2)), 1.0)
+    found = verdicts(list(simulate_runs(box, 3, 600, rounds=2)), 1.0)
 
     assert share(found, "SUPPORTED", "REFUTED") <= at_most(0.05, 600)
 
@@ -149,15 +154,17 @@ def test_whatever_moves_an_arm_against_itself_is_held_against_the_arms(size: flo
 )
 def test_a_slow_warm_up_is_not_taken_for_a_difference(start: float, rounds: float) -> None:
     """Of 50 rounds; at its end there is none or hardly any."""
-    found = verdicts(list(runs((QUIET, slow_warm_up(start, rounds)), 4, 60, rounds=50)), 1.03)
+    found = verdicts(
+        list(simulate_runs((QUIET, slow_warm_up(start, rounds)), 4, 60, rounds=50)), 1.03
+    )
 
     assert share(found, "SUPPORTED", "WEAKER THAN CLAIMED") == 0
 
 
 def test_where_nothing_changes_in_a_race_hardly_any_is_said_to_change() -> None:
-    evidence = list(runs((noise(0.05),), 5, 400, rounds=16))
+    evidence = list(simulate_runs((noise(0.05),), 5, 400, rounds=16))
     said = sum(
-        judge_ratio(claim("at_least", 1.3), one).why.startswith("still changing")
+        judge_ratio(declare_claim("at_least", 1.3), one).why.startswith("still changing")
         for one in evidence
     )
 
@@ -173,7 +180,7 @@ def test_a_state_that_one_arm_seldom_has_is_missed_as_often_as_the_page_says(
     """A known weakness: six processes of which none has it look like a box without it."""
     box = (QUIET, states(share_of, 0.2, 0))
     mean = share_of * 0.2  # of the log, over all processes
-    found = verdicts(list(runs(box, 6, 400, ratio=1.3 * math.exp(-mean))), 1.3)
+    found = verdicts(list(simulate_runs(box, 6, 400, ratio=1.3 * math.exp(-mean))), 1.3)
 
     assert least < share(found, "SUPPORTED", "WEAKER THAN CLAIMED") < most
 
@@ -182,7 +189,9 @@ def test_arms_that_are_disturbed_alike_are_seldom_said_not_to_be() -> None:
     draw = np.random.default_rng(7)
     marks = draw.integers(-1, 2, (400, 6, 16)).tolist()
     evidence = [Evidence(SEEN, delayed=SEEN, marks=one) for one in marks]
-    said = sum("disturbed more" in judge_ratio(claim("at_least", 1.0), one).why for one in evidence)
+    said = sum(
+        "disturbed more" in judge_ratio(declare_claim("at_least", 1.0), one).why for one in evidence
+    )
 
     assert said <= 400 * at_most(0.01, 400)
 
@@ -205,8 +214,10 @@ def test_on_which_side_of_a_bound_a_noisy_ratio_lies_by_all_signs_is_seldom_said
     box: str, processes: int, count: int
 ) -> None:
     """On the bound, where each word of it is false: at 1, 2 and 3 processes some 20, 10 and 3 % of runs look plain."""
-    found = runs(PLAIN[box], 17, count, processes=processes, disturbed_share=0.5)
-    said = sum("by all signs" in judge_ratio(claim("at_least", 1.0), one).why for one in found)
+    found = simulate_runs(PLAIN[box], 17, count, processes=processes, disturbed_share=0.5)
+    said = sum(
+        "by all signs" in judge_ratio(declare_claim("at_least", 1.0), one).why for one in found
+    )
 
     assert said <= count * at_most(0.01, count)
 
@@ -214,13 +225,15 @@ def test_on_which_side_of_a_bound_a_noisy_ratio_lies_by_all_signs_is_seldom_said
 # ---- one process
 
 
-@pytest.mark.parametrize("size", [0.0, 0.01, *seldom(0.005, 0.03)])
+@pytest.mark.parametrize("size", [0.0, 0.01, *slow_cases(0.005, 0.03)])
 @pytest.mark.parametrize("bound", [1.0, 1.3])
 def test_one_process_is_wrong_no_more_often_than_several_where_its_luck_is_known(
     size: float, bound: float
 ) -> None:
     """However many rounds agree, the next process does not: at 1 % it would be 26 and 49 %."""
-    evidence = list(runs((QUIET, luck(size)), 8, 600, processes=1, ratio=bound, process_sd=size))
+    evidence = list(
+        simulate_runs((QUIET, luck(size)), 8, 600, processes=1, ratio=bound, process_sd=size)
+    )
 
     assert share(
         verdicts(evidence, bound), "SUPPORTED", "REFUTED", "WEAKER THAN CLAIMED"
@@ -229,7 +242,9 @@ def test_one_process_is_wrong_no_more_often_than_several_where_its_luck_is_known
 
 def test_one_process_of_a_box_that_was_never_calibrated_tells_what_is_large() -> None:
     found = {
-        ratio: verdicts(list(runs((QUIET, luck(0.02)), 9, 100, processes=1, ratio=ratio)), 1.0)
+        ratio: verdicts(
+            list(simulate_runs((QUIET, luck(0.02)), 9, 100, processes=1, ratio=ratio)), 1.0
+        )
         for ratio in (1.03, 2.0)
     }
 
@@ -259,15 +274,17 @@ def ever(
 ) -> tuple[float, float]:
     """Return the share of runs that say what is wanted at one of their looks: by the rule, and at 95 % every time."""
     draw = np.random.default_rng(10).normal(math.log(ratio), spread, (count, max(at)))
-    question = claim("at_least", bound)
+    question = declare_claim("at_least", bound)
     planned = naive = 0
     for values in draw.tolist():
         parts = {
             n: Evidence([[value] for value in values[: len(look.workers or ())]], delayed=SEEN)
             for n, look in at.items()
         }
-        planned += any(verdict_of(question, parts[n], look) in wanted for n, look in at.items())
-        naive += any(verdict_of(question, part) in wanted for part in parts.values())
+        planned += any(
+            reach_simulated_verdict(question, parts[n], look) in wanted for n, look in at.items()
+        )
+        naive += any(reach_simulated_verdict(question, part) in wanted for part in parts.values())
     return planned / count, naive / count
 
 
@@ -354,7 +371,10 @@ def test_a_budget_ends_early_where_the_effect_is_large(effect: float, repeats: f
     def length(values: list[float]) -> int:
         for count, look in at.items():
             measured = Evidence([[value] for value in values[:count]], delayed=SEEN)
-            if verdict_of(claim("at_least", 1.0), measured, look) == Verdict.SUPPORTED:
+            if (
+                reach_simulated_verdict(declare_claim("at_least", 1.0), measured, look)
+                == Verdict.SUPPORTED
+            ):
                 return count
         return 40
 
@@ -367,8 +387,8 @@ def test_a_budget_ends_early_where_the_effect_is_large(effect: float, repeats: f
 @pytest.mark.parametrize("ratio", [1.05, 1.2])
 def test_a_quiet_box_sees_five_and_twenty_percent_every_time(ratio: float) -> None:
     found = [
-        judge_ratio(claim("at_least", 1.02), one)
-        for one in runs((QUIET, luck(0.005)), 12, 200, processes=8, ratio=ratio)
+        judge_ratio(declare_claim("at_least", 1.02), one)
+        for one in simulate_runs((QUIET, luck(0.005)), 12, 200, processes=8, ratio=ratio)
     ]
 
     assert [one for one in found if one.verdict != "SUPPORTED"] == []
@@ -376,7 +396,7 @@ def test_a_quiet_box_sees_five_and_twenty_percent_every_time(ratio: float) -> No
 
 def test_on_a_quiet_box_an_arm_against_itself_is_no_meaningful_difference() -> None:
     """Nothing else but inconclusive, not even REFUTED, which would be true of a claim of 5 %."""
-    found = verdicts(list(runs(BOXES["first slot slower"], 13, 200)), 1.05)
+    found = verdicts(list(simulate_runs(MACHINES["first slot slower"], 13, 200)), 1.05)
 
     assert share(found, "NO MEANINGFUL DIFFERENCE") > 0.95
     assert found.keys() <= {"NO MEANINGFUL DIFFERENCE", "INCONCLUSIVE"}
@@ -398,9 +418,9 @@ def test_smallest_effect_is_seen_about_four_times_in_five(
     )
     evidence = [
         replace(one, same=[])
-        for one in runs((luck(size),), 14, 500, processes=processes, rounds=2, ratio=ratio)
+        for one in simulate_runs((luck(size),), 14, 500, processes=processes, rounds=2, ratio=ratio)
     ]
-    found = [judge_ratio(claim("at_least", 1.0), one) for one in evidence]
+    found = [judge_ratio(declare_claim("at_least", 1.0), one) for one in evidence]
     promised = math.fsum(math.log1p(one.smallest_effect or 0) for one in found) / 500
 
     seen = sum(one.verdict == "SUPPORTED" for one in found) / 500
@@ -413,7 +433,9 @@ def test_as_many_repeats_as_are_said_to_be_needed_decide_four_times_in_five() ->
     assert needed == 24
     evidence = [
         replace(one, same=[])
-        for one in runs((luck(ONE_OF_TWO * 0.08),), 15, 500, processes=24, rounds=2, ratio=1.05)
+        for one in simulate_runs(
+            (luck(ONE_OF_TWO * 0.08),), 15, 500, processes=24, rounds=2, ratio=1.05
+        )
     ]
 
     assert share(verdicts(evidence, 1.0), "SUPPORTED") == pytest.approx(
@@ -426,7 +448,7 @@ def test_as_many_repeats_as_are_said_to_be_needed_decide_four_times_in_five() ->
 
 def test_rounds_counted_as_units_would_mistake_the_luck_of_a_process_for_a_difference() -> None:
     """The same measurements, once as they were taken and once as if all rounds were of one process without any luck."""
-    evidence = list(runs((noise(0.005), luck(0.1)), 16, 300, processes=8, rounds=8))
+    evidence = list(simulate_runs((noise(0.005), luck(0.1)), 16, 300, processes=8, rounds=8))
     pooled = [
         Evidence([list(chain(*zip(*one.rounds, strict=True)))], delayed=SEEN, process_sd=0.0)
         for one in evidence
@@ -445,7 +467,10 @@ def test_two_bare_modes_decide_only_if_all_repeats_agree(processes: int, chance:
     for pattern in range(2**processes):
         signs = [1 if pattern >> i & 1 else -1 for i in range(processes)]
         rounds = [[0.05 * sign + 1e-9 * i] for i, sign in enumerate(signs)]
-        decided += verdict_of(claim("at_least", 1.0), Evidence(rounds, delayed=SEEN)) in DECISIONS
+        decided += (
+            reach_simulated_verdict(declare_claim("at_least", 1.0), Evidence(rounds, delayed=SEEN))
+            in DECISIONS
+        )
 
     assert decided / 2**processes == chance
 
@@ -457,12 +482,12 @@ def test_several_claims_together_keep_the_confidence_that_they_would_not_keep_al
     for _ in range(500):
         claims = [
             (
-                claim("at_least", 2.0),
+                declare_claim("at_least", 2.0),
                 Evidence([[math.log(2) + generator.gauss(0, 0.1)] for _ in range(8)]),
             )
             for _ in range(4)
         ]
-        alone += any(verdict_of(*one) in DECISIONS for one in claims)
+        alone += any(reach_simulated_verdict(*one) in DECISIONS for one in claims)
         together += any(one.verdict in DECISIONS for one in judge_ratios(claims))
 
     assert together / 500 <= at_most(0.05, 500)
@@ -479,7 +504,10 @@ def test_several_claims_together_keep_it_at_the_edge_of_the_margin() -> None:
     found = [
         judge_ratios(
             [
-                (claim("at_least", 2.0), Evidence([[value] for value in values], delayed=SEEN))
+                (
+                    declare_claim("at_least", 2.0),
+                    Evidence([[value] for value in values], delayed=SEEN),
+                )
                 for values in claims
             ]
         )

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.conftest import CHECKOUT
-from tests.report_aids import CHROMIUM, Elements, browse_address
+from tests.report_aids import CHROMIUM, Elements, open_address
 
 pytestmark = pytest.mark.site
 BUILDERS = ("mkdocs", "zensical")
@@ -134,7 +134,7 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 def read_findings(address: str, profile: Path) -> Any:
     """Return what the script of a page found."""
-    dom = browse_address(
+    dom = open_address(
         address, profile, "--dump-dom", "--window-size=1400,900", "--virtual-time-budget=60000"
     )
     (body,) = Elements(dom).of("body")

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.harms import HARMS, harm, obeying_permissions
-from tests.tui.made_up import finished
+from tests.file_damage import KINDS_OF_DAMAGE, damage, obeying_permissions
+from tests.made_runs import finished
 from tuilab import config
 from tuilab.catalogue import catalog
 from tuilab.catalogue.scenario import Scenario
@@ -138,7 +138,7 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(variable, str(tmp_path / folder))
 
 
-@pytest.mark.parametrize("kind", HARMS)
+@pytest.mark.parametrize("kind", KINDS_OF_DAMAGE)
 @pytest.mark.parametrize("name", KEPT)
 @pytest.mark.first(24)  # of what tests/test_own_files.py does by other ways
 def test_whatever_stands_in_the_place_of_a_small_file_is_passed_over_or_told(
@@ -146,7 +146,7 @@ def test_whatever_stands_in_the_place_of_a_small_file_is_passed_over_or_told(
 ) -> None:
     file = KEPT[name]
     file.make()
-    harm(tmp_path / file.path, kind)
+    damage(tmp_path / file.path, kind)
 
     with obeying_permissions():
         told = file.ask()
@@ -165,7 +165,7 @@ def test_a_small_file_is_what_it_was_made(tmp_path: Path, name: str) -> None:
 MADE_AGAIN = [name for name in KEPT if name not in ("notes", "config")]  # which are people's
 
 
-@pytest.mark.parametrize("kind", [kind for kind in HARMS if kind != "folder"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS_OF_DAMAGE if kind != "folder"])
 @pytest.mark.parametrize("name", MADE_AGAIN)
 def test_what_is_of_no_use_is_replaced_when_it_is_kept_again(
     tmp_path: Path, name: str, kind: str
@@ -173,7 +173,7 @@ def test_what_is_of_no_use_is_replaced_when_it_is_kept_again(
     file = KEPT[name]
     file.make()
     good = file.ask()
-    harm(tmp_path / file.path, kind)
+    damage(tmp_path / file.path, kind)
 
     with obeying_permissions():
         file.ask() if name in ("catalogue", "index") else file.make()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
 from tuilab.record.events import CoresAwaited, Event, Logged, Sampled, StateChanged, Unavailable
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]

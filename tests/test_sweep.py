@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.engine import look, newest, start, until
-from tests.report_aids import described
-from tests.tui.made_up import finished, make_run, started
+from tests.made_runs import finished, make_run, started
+from tests.report_aids import checked_document
 from tuilab.catalogue import grid
 from tuilab.errors import UsageError
 from tuilab.record import events
@@ -75,7 +75,7 @@ def probe(tmp_path: Path) -> str:
 def swept(tuilab: Tuilab, *words: str, code: int = 0) -> dict[str, Any]:
     done = tuilab("sweep", "--json", "--quiet", *words)
     assert done.returncode == code, done.stderr
-    told: dict[str, Any] = described(json.loads(done.stdout))
+    told: dict[str, Any] = checked_document(json.loads(done.stdout))
     return told
 
 
@@ -242,7 +242,7 @@ def test_a_claim_is_told_along_the_values(
     written = tuilab("report", sweep_id[:9], "-o", "-", "--as", "md").stdout
     assert "- **holds up to rows=100, not at rows=1000**" in written and written.count("\n## ") == 4
     report = json.loads(tuilab("report", sweep_id, "-o", "-", "--as", "json").stdout)
-    assert sorted(run["sweep"]["point"]["rows"] for run in described(report)["runs"]) == [
+    assert sorted(run["sweep"]["point"]["rows"] for run in checked_document(report)["runs"]) == [
         10,
         100,
         1000,
@@ -518,7 +518,7 @@ def test_what_came_of_a_sweep_is_for_programs_too(tuilab: Tuilab) -> None:
     started = json.loads(
         tuilab("sweep", "--set", "v=1,2", "--detach", "--json", "--", "true", "{v}").stdout
     )
-    assert described(started)["sweep"].startswith("sweep-") and len(started["runs"]) == 2
+    assert checked_document(started)["sweep"].startswith("sweep-") and len(started["runs"]) == 2
 
 
 def test_a_table_that_is_too_wide_loses_whole_columns(tmp_path: Path) -> None:
@@ -581,7 +581,7 @@ def test_sweeps_are_listed_with_what_came_of_their_points(
         and oldest.endswith("/probe: rows = 7, 9")
     )
     assert count == "2 sweeps"
-    told = described(json.loads(tuilab("sweep", "--json").stdout))
+    told = checked_document(json.loads(tuilab("sweep", "--json").stdout))
     assert [one["points"] for one in told["sweeps"]] == [
         {"succeeded": 2},
         {"failed": 1, "succeeded": 1},
@@ -622,7 +622,7 @@ def test_a_detached_sweep_is_followed_and_stopped(
 
     said, _ = front.communicate(timeout=60)
 
-    assert [one["done"].startswith("asked ") for one in described(done)["runs"]] == [
+    assert [one["done"].startswith("asked ") for one in checked_document(done)["runs"]] == [
         True
     ] * 3 and not done["is_ended"]
     assert front.returncode == 4 and "0 of 3 points" in said and "n=3: stopped" in said

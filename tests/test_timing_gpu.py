@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from tests.raced import Recorder, gathered
+from tests.race_recorder import RaceRecorder, gather_from_recorder
 from tuilab.judging.clock import host_bound_share
 from tuilab.judging.controls import describe_circumstances, describe_distrust
 from tuilab.judging.evidence import Evidence
@@ -32,9 +32,9 @@ def race(
     arms: dict[str, Callable[[], Any]],
     device: str = "cuda:0",
     seconds: float = 1.0,
-    lab: Recorder | None = None,
-) -> tuple[Race, Recorder]:
-    lab = lab or Recorder()
+    lab: RaceRecorder | None = None,
+) -> tuple[Race, RaceRecorder]:
+    lab = lab or RaceRecorder()
     return run_race(lab, arms, None, seconds, 1, torch.device(device), False), lab
 
 
@@ -214,7 +214,9 @@ def test_no_difference_is_not_said_by_a_lab_that_did_not_see_the_delay(
     _, lab = race({name: lambda: cuda.work(5000 * US) for name in ("one", "two")})
 
     assert (
-        describe_distrust(claim, replace(gathered(claim, lab), process_sd=0.0, disturbed_share=0.0))
+        describe_distrust(
+            claim, replace(gather_from_recorder(claim, lab), process_sd=0.0, disturbed_share=0.0)
+        )
         == words
     )
 
@@ -328,7 +330,7 @@ def test_a_race_on_the_cpu_makes_no_context(unused_cuda: "FakeCuda") -> None:
     assert unused_cuda.initialised_by == ""
 
 
-def settling(lab: Recorder) -> tuple[bool | None, int]:
+def settling(lab: RaceRecorder) -> tuple[bool | None, int]:
     """Return whether the times had settled, and how many rounds were warm-up."""
     rounds = {block.round for block in lab.of(events.BlockTimed) if block.is_warmup}
     return lab.of(events.RaceFinished)[0].is_settled, len(rounds)
@@ -344,7 +346,7 @@ def test_a_gpu_that_keeps_its_speed_has_settled_after_four_rounds(cuda: "FakeCud
 
 def test_a_gpu_that_ramps_is_given_more(cuda: "FakeCuda") -> None:
     """It is twice as slow for two rounds of four blocks; then a third of the time is over."""
-    lab = Recorder()
+    lab = RaceRecorder()
 
     def work() -> None:
         cuda.work(100 * US * (2 if len(lab.of(events.BlockTimed)) < 8 else 1))
@@ -469,7 +471,7 @@ def test_calls_that_differ_are_told_together(cuda: "FakeCuda", place: int) -> No
 def test_clocks_that_fall_in_the_race_make_no_arm_host_bound(cuda: "FakeCuda") -> None:
     """One that waits for the GPU in each call has returned by the end of its time, whatever it waited for."""
     claim = events.ClaimDeclared(text="c", over="a", under="b", op="at_least", bound=2.0)
-    lab = Recorder()
+    lab = RaceRecorder()
 
     def call() -> None:
         is_hot = bool(lab.of(events.RaceStarted))
@@ -478,7 +480,7 @@ def test_clocks_that_fall_in_the_race_make_no_arm_host_bound(cuda: "FakeCuda") -
 
     race({"a": call, "b": call}, seconds=0.1, lab=lab)
 
-    assert gathered(claim, lab).host_bound == {}
+    assert gather_from_recorder(claim, lab).host_bound == {}
 
 
 def test_most_blocks_of_an_arm_tell_whether_its_calls_took_all_the_time() -> None:
@@ -498,7 +500,7 @@ def test_a_verdict_says_which_arms_are_host_bound(cuda: "FakeCuda") -> None:
         {"small": lambda: cuda.work(2 * US), "large": lambda: cuda.work(400 * US)}, seconds=0.1
     )
 
-    assert gathered(claim, lab).host_bound == {"small": pytest.approx(0.5, rel=0.02)}
+    assert gather_from_recorder(claim, lab).host_bound == {"small": pytest.approx(0.5, rel=0.02)}
 
 
 @pytest.mark.parametrize(

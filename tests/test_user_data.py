@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.tui.made_up import identity, make_run, started
+from tests.made_runs import identity, make_run, started
 from tuilab.doctor import Box, lab
 from tuilab.engine.requeue import queue_again
 from tuilab.errors import CannotRecord, UsageError

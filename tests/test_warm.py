@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import look, newest, read_stream, start, write_scenario
-from tests.warm import MARK_ROOM, WarmTuilab
+from tests.warm_process import MARK_ROOM, WarmTuilab
 from tuilab.engine import processes
 from tuilab.record import presence
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.made_runs import make_run, started
 from tests.report_aids import recorded
 from tests.tui import pictures
-from tests.tui.made_up import make_run, started
 from tests.tui.screens import app_on, open_run, opened, text
 from tuilab.drawings.glyphs import Style
 from tuilab.drawings.linechart import LineChart, draw

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.content import Content
 
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
 from tuilab.drawings.glyphs import Style
 from tuilab.record import events
 from tuilab.reports.reported_run import read_subject

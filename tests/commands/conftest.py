@@ -8,8 +8,15 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.commands.seen import Seen, Unwatched, Watch, prepare, seen, surroundings
-from tests.warm import WarmTuilab
+from tests.commands.watched_script import (
+    Unwatched,
+    Watch,
+    WatchedScript,
+    read_marks,
+    watched_environment,
+    write_script,
+)
+from tests.warm_process import WarmTuilab
 
 
 @pytest.fixture(scope="session")
@@ -23,13 +30,13 @@ def warm_script(environment: None) -> Iterator[WarmTuilab]:
 def watch(tmp_path: Path, warm_script: WarmTuilab) -> Watch:
     """Run a script with a model, and return what was seen of it; it has to end well unless `fails`."""
 
-    def run(script: str, how: str = "all", *, fails: bool = False) -> Seen:
-        path, marks = prepare(tmp_path, script)
-        done = warm_script.run((str(path),), surroundings(marks, how), tmp_path, 100)
+    def run(script: str, how: str = "all", *, fails: bool = False) -> WatchedScript:
+        path, marks = write_script(tmp_path, script)
+        done = warm_script.run((str(path),), watched_environment(marks, how), tmp_path, 100)
         assert fails or (done.returncode == 0 and not list(marks.glob("*.trouble"))), (done, [
             one.read_text() for one in marks.glob("*.trouble")
         ])  # fmt: skip
-        return seen(marks, done)
+        return read_marks(marks, done)
 
     return run
 
@@ -39,7 +46,7 @@ def unwatched(tmp_path: Path, warm_script: WarmTuilab) -> Unwatched:
     """Run a script with a model as it would be without the lab."""
 
     def run(script: str) -> "CompletedProcess[str]":
-        path, _ = prepare(tmp_path, script)
+        path, _ = write_script(tmp_path, script)
         return warm_script.run((str(path),), {**os.environ, "OMP_NUM_THREADS": "1"}, tmp_path, 100)
 
     return run

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.commands.made_up import trainer
-from tests.report_aids import misfits
+from tests.commands.fake_trainer import write_trainer
+from tests.report_aids import find_misfits
 from tuilab.cli.schemas import schema_of
 
 PYTHON = (
@@ -24,7 +24,7 @@ def raced(
     tuilab: Tuilab, folder: Path, *words: str, command: tuple[str, ...] = (), code: int = 0
 ) -> dict[str, Any]:
     """Race arms of the made-up trainer and return the result."""
-    done = tuilab("ab", *words, "--json", "--", PYTHON, trainer(folder), *command)
+    done = tuilab("ab", *words, "--json", "--", PYTHON, write_trainer(folder), *command)
     assert done.returncode == code, done.stdout + done.stderr
     (run,) = json.loads(done.stdout)["runs"]
     found: dict[str, Any] = run
@@ -81,7 +81,7 @@ def test_an_arm_that_never_steps_says_what_was_seen(tuilab: Tuilab, tmp_path: Pa
 @pytest.mark.slow
 def test_what_can_be_seen_is_told_before_it_starts(tuilab: Tuilab, tmp_path: Path) -> None:
     words = ["--arm", "base", "--arm", "other: A=1", "--headless"]
-    command = ("--", PYTHON, trainer(tmp_path), "--code", "0")
+    command = ("--", PYTHON, write_trainer(tmp_path), "--code", "0")
     done = tuilab("ab", *words, *command)
 
     again = tuilab("ab", *words, *command, env={"FAILS_AFTER": "0"})  # when it is told
@@ -106,9 +106,9 @@ def test_too_few_repeats_and_what_was_never_measured_are_not_foretold(
     tuilab: Tuilab, tmp_path: Path
 ) -> None:
     words = ["--arm", "base", "--arm", "other: A=1", "--headless"]
-    few = tuilab("ab", *words, "--repeat", "1", "--", PYTHON, trainer(tmp_path))
+    few = tuilab("ab", *words, "--repeat", "1", "--", PYTHON, write_trainer(tmp_path))
     memory = tuilab(
-        "ab", *words, "--measure", "memory", "--detach", "--", PYTHON, trainer(tmp_path)
+        "ab", *words, "--measure", "memory", "--detach", "--", PYTHON, write_trainer(tmp_path)
     )
 
     assert (
@@ -131,7 +131,7 @@ def test_the_result_has_a_table_of_the_arms_and_no_word_of_the_control(
     tuilab: Tuilab, tmp_path: Path
 ) -> None:
     words = ("--arm", "base", "--arm", "slow: -- --step-ms 20", "--repeat", "2", "--headless")
-    done = tuilab("ab", *words, "--", PYTHON, trainer(tmp_path))
+    done = tuilab("ab", *words, "--", PYTHON, write_trainer(tmp_path))
 
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["median", "of", "2", "processes", "an", "arm"] in lines
@@ -202,7 +202,7 @@ def test_what_is_the_same_in_every_process_is_exact(tuilab: Tuilab, tmp_path: Pa
     )
     described = json.loads(schema_of("tuilab.report/2"))
     assert (
-        misfits(
+        find_misfits(
             json.loads(tuilab("report", "last", "-o", "-", "--as", "json").stdout),
             described,
             described,
@@ -216,7 +216,7 @@ def test_an_arm_that_fails_later_leaves_what_was_measured_and_says_which_it_was(
     tuilab: Tuilab, tmp_path: Path
 ) -> None:
     words = ("--arm", "base", "--arm", "bad: FAILS_AFTER=2", "--headless")
-    done = tuilab("ab", *words, "--", PYTHON, trainer(tmp_path), "--luck", "0.01")
+    done = tuilab("ab", *words, "--", PYTHON, write_trainer(tmp_path), "--luck", "0.01")
 
     assert done.returncode == 4
     assert "RuntimeError: the disk is gone\n" in done.stdout
@@ -252,7 +252,7 @@ def test_arms_that_are_the_same_are_never_said_to_be_faster(
     for lot in range(20):
         monkeypatch.setenv("LOT", str(lot))
         words = ("--arm", "base", "--arm", "same: A=1", "--claim", "same 1.3x base", "--json")
-        done = tuilab("ab", *words, "--", PYTHON, trainer(tmp_path), "--luck", "0.1")
+        done = tuilab("ab", *words, "--", PYTHON, write_trainer(tmp_path), "--luck", "0.1")
         found += verdicts(json.loads(done.stdout)["runs"][0])
 
     assert len(found) == 20

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.commands.made_up import trainer
-from tests.tui.made_up import make_run, started
+from tests.commands.fake_trainer import write_trainer
+from tests.made_runs import make_run, started
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.reports.formats import html, md
@@ -51,7 +51,7 @@ def test_a_part_that_was_not_measured_has_no_number(
     curves: list[str],
     told: str,
 ) -> None:
-    done = tuilab("exec", "--json", "--", sys.executable, trainer(tmp_path), "--parts", parts)
+    done = tuilab("exec", "--json", "--", sys.executable, write_trainer(tmp_path), "--parts", parts)
 
     (run,) = json.loads(done.stdout)["runs"]
     bars: list[dict[str, Any]] = run["bars"]
@@ -66,7 +66,7 @@ def test_shares_are_told_in_tenths_of_a_percent(
     tuilab: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
     done = tuilab(
-        "exec", "--json", "--", sys.executable, trainer(tmp_path), "--step-ms", "0.0000075"
+        "exec", "--json", "--", sys.executable, write_trainer(tmp_path), "--step-ms", "0.0000075"
     )
 
     values = json.loads(done.stdout)["runs"][0]["bars"][0]["values"]
@@ -76,7 +76,7 @@ def test_shares_are_told_in_tenths_of_a_percent(
 def test_steps_are_counted_where_nothing_that_is_printed_says_of_how_many(
     tuilab: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
-    done = tuilab("exec", "--jsonl", "--", sys.executable, trainer(tmp_path))
+    done = tuilab("exec", "--jsonl", "--", sys.executable, write_trainer(tmp_path))
 
     told = [
         record
@@ -162,7 +162,7 @@ def test_the_result_tells_the_last_values_of_curves_those_of_patterns_too(
         "acc=acc ([0-9.]+)",
         "--",
         sys.executable,
-        trainer(tmp_path),
+        write_trainer(tmp_path),
     )
 
     told = dict(
@@ -178,7 +178,7 @@ def test_the_result_tells_the_last_values_of_curves_those_of_patterns_too(
 def test_result_of_many_workers_advises_less_work_for_an_item(
     tuilab: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
-    path = Path(trainer(tmp_path))
+    path = Path(write_trainer(tmp_path))
     facts = '"threads": 1, "cores": 640, "loaders": [{"workers": 5000, "is_iterable": False}]'
     path.write_text(path.read_text().replace('"threads": 1', facts))
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import look, newest, processes_of, read_stream, start, until
-from tests.report_aids import described
+from tests.report_aids import checked_document
 from tuilab.commands.run_command import Turns, run_watched
 from tuilab.commands.watcher._tuilab_watch import layout
 from tuilab.engine.messages import CommandOrder
@@ -191,7 +191,7 @@ def test_it_ends_as_the_command_does(
 def test_a_result_for_programs_is_all_that_is_on_stdout(tuilab: Tuilab) -> None:
     done = tuilab("exec", "--json", "--", "sh", "-c", "echo one; echo two >&2; exit 4")
 
-    told = described(json.loads(done.stdout))
+    told = checked_document(json.loads(done.stdout))
     assert done.returncode == 4 and sorted(done.stderr.split()) == ["one", "two"]
     assert (told["runs"][0]["topic"], told["runs"][0]["state"]) == ("exec", "failed")
 

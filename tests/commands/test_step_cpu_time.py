@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.commands.made_up import trainer
-from tests.commands.seen import Watch
+from tests.commands.fake_trainer import write_trainer
 from tests.commands.test_ab import Tuilab, raced, verdicts
+from tests.commands.watched_script import Watch
 from tuilab.commands.cpu.core_time import (
     CoreTime,
     CoreTimeReading,
@@ -356,7 +356,7 @@ def test_result_of_exec_has_the_cpu_time_if_it_differs_clearly(
     tuilab: Tuilab, tmp_path: Path, options: tuple[str, ...], sentence: str
 ) -> None:
     done = tuilab(
-        "exec", "--json", "--", sys.executable, trainer(tmp_path), "--step-ms", "40", *options
+        "exec", "--json", "--", sys.executable, write_trainer(tmp_path), "--step-ms", "40", *options
     )
 
     (run,) = json.loads(done.stdout)["runs"]

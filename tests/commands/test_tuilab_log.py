@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.commands.seen import Told, Watch
+from tests.commands.watched_script import LoggedValue, Watch
 
 QUIET = """
 import sys, tuilab
@@ -30,7 +30,7 @@ def test_what_a_script_logs_by_itself_is_told_with_its_step(watch: Watch) -> Non
     """)
 
     told = [(3, "loss", 0.25), (3, "acc", 1.0), (3, "step", 9.0), (3.5, "train/loss", 0.125)]
-    assert seen.told == [Told(*one, "tuilab.log") for one in told]
+    assert seen.told == [LoggedValue(*one, "tuilab.log") for one in told]
 
 
 @pytest.mark.real_torch

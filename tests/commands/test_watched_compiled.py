@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.seen import run_afresh, run_unwatched
+from tests.commands.watched_script import run_afresh, run_unwatched
 
 pytestmark = [pytest.mark.real_torch, pytest.mark.slow]
 

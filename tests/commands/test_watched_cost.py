@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.seen import Watch
+from tests.commands.watched_script import Watch
 from tuilab.commands.marks import Mark, MarkedProcess, MarksFolder
 from tuilab.commands.step_sentences import story_of
 from tuilab.commands.steps import Steps

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.seen import KINDS, Watch, run_afresh
+from tests.commands.watched_script import KINDS, Watch, run_afresh
 from tuilab.commands.watcher._tuilab_watch import layout
 
 pytestmark = pytest.mark.real_torch

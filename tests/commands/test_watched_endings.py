@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.seen import Seen, Watch, run_afresh, seen
+from tests.commands.watched_script import Watch, WatchedScript, read_marks, run_afresh
 from tuilab.commands.marks import MarksFolder
 from tuilab.commands.watcher._tuilab_watch import layout
 
@@ -122,7 +122,7 @@ def test_marks_that_have_no_room_on_the_disk_are_counted(
         ["python3", "-c", RING, str(folder), WATCHER], capture_output=True, text=True
     )
 
-    found = seen(folder, done)
+    found = read_marks(folder, done)
     assert (done.returncode, done.stderr) == (0, "")
     assert [mark.began for mark in found.marks] == list(
         range(layout.SIZE // layout.SLOT - layout.FIRST)
@@ -155,7 +155,7 @@ def test_what_a_script_puts_among_the_marks_holds_nobody_up(watch: Watch, tmp_pa
     assert seen.kinds == "back step" and MarksFolder(tmp_path / "marks").said("1.lane") is None
 
 
-def ended_at(seen: Seen) -> list[str]:
+def ended_at(seen: WatchedScript) -> list[str]:
     """Return the marks of steps, of what is logged, and of the end of the script, in order."""
     words = {layout.STEPPED: "step", layout.LOGGED: "log", layout.SCRIPT_ENDED: "end"}
     return [words[mark.kind] for mark in seen.marks if mark.kind in words]

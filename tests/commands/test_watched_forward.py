@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from tests.commands.seen import Watch
+from tests.commands.watched_script import Watch
 from tuilab.commands.marks import Mark
 from tuilab.commands.step_parts import parts_of
 from tuilab.commands.steps import Steps

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands.seen import Told, Watch
+from tests.commands.watched_script import LoggedValue, Watch
 from tuilab.commands.watcher._tuilab_watch import layout
 
 pytestmark = pytest.mark.real_torch
@@ -114,7 +114,7 @@ def test_what_a_logger_is_told_is_seen_once_with_its_step(watch: Watch, source: 
     script, expected = CASES[source]
 
     seen = watch(LOADED + script)
-    assert seen.told == [Told(*[*one, source][:4]) for one in expected]
+    assert seen.told == [LoggedValue(*[*one, source][:4]) for one in expected]
 
 
 def test_a_logger_that_is_loaded_late_is_found_a_few_steps_later(watch: Watch) -> None:
@@ -142,7 +142,7 @@ w.add_scalar("words", "none"); w.add_scalar("many", torch.ones(3)); w.add_scalar
         fails=True,
     )  # fmt: skip
 
-    assert seen.told == [Told(1.5, "odd", float("inf"), "tensorboard")]
+    assert seen.told == [LoggedValue(1.5, "odd", float("inf"), "tensorboard")]
     assert "missing 2 required positional arguments: 'tag' and 'scalar_value'" in seen.done.stdout
     assert seen.done.stdout.splitlines()[-3:] == ["words", "many", "odd"]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.seen import KINDS, Watch, run_unwatched
+from tests.commands.watched_script import KINDS, Watch, run_unwatched
 from tuilab.commands.marks import MarksFolder
 from tuilab.commands.process_tree import Ran
 from tuilab.commands.steps import BACKWARDS, Steps

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.commands.seen import Unwatched, Watch
+from tests.commands.watched_script import Unwatched, Watch
 
 pytestmark = pytest.mark.real_torch
 

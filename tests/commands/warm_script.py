@@ -1,4 +1,4 @@
-"""A script that is watched, in a fork of a process that has loaded torch: see `tests/warm.py`."""
+"""A script that is watched, in a fork of a process that has loaded torch: see `tests/warm_process.py`."""
 
 import atexit
 import os

@@ -31,7 +31,7 @@ def numbers_of(test: str) -> set[int]:
     return own | {number for number, elsewhere in ELSEWHERE.items() if test.startswith(elsewhere)}
 
 
-def told(ran: Iterable[str], skipped: Iterable[tuple[str, str]]) -> str:
+def describe_skipped(ran: Iterable[str], skipped: Iterable[tuple[str, str]]) -> str:
     """Return a line about the cases of which something was skipped, each with the reason; empty when none was."""
     have_run = {number for test in ran for number in numbers_of(test)}
     reasons = {number: reason for test, reason in skipped for number in numbers_of(test)}

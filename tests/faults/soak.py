@@ -25,14 +25,14 @@ from tests.conftest import LIGHT
 from tests.engine import newest, until
 from tests.faults.sites import make_site
 from tests.faults.soaked import fronts, queued, signals, storage, workers
-from tests.faults.soaked.aftermath import (
+from tests.faults.soaked.checks import (
     check_leftovers,
     check_list,
     check_run,
     check_views,
     thin_out,
 )
-from tests.faults.soaked.kept import Meter, Screens, open_screens
+from tests.faults.soaked.long_lived_processes import Meter, Screens, open_screens
 from tests.faults.soaked.place import Place
 
 FAULTS = (*signals.FAULTS, *workers.FAULTS, *storage.FAULTS, *fronts.FAULTS, *queued.FAULTS)

@@ -18,7 +18,7 @@ import pytest
 
 from tests.conftest import CHECKOUT, TUILAB
 from tests.engine import look, until, write_scenario
-from tests.faults.fabricated import fabricate, run_started
+from tests.faults.fabricated_runs import fabricate_run, run_started
 from tests.faults.oracle import check, check_list, is_well, raw_records
 from tests.faults.sites import Site, order_for, reach_stage, supervise
 from tests.faults.victims import child_of, is_suspended, kill, supervisor_of
@@ -232,7 +232,7 @@ def test_26_27_a_pid_that_is_not_the_supervisor_any_more_is_never_signalled(
         "pid": {"pid": int(value) if field == "pid" and "*" not in value else 2**40},
     }
     identity = msgspec.structs.replace(innocent, **changed[field])
-    run_dir = fabricate(
+    run_dir = fabricate_run(
         site, run_started(supervisor=identity), events.StateChanged(state="running")
     )
 

@@ -22,7 +22,7 @@ from tests.faults.fronts import (
 )
 from tests.faults.oracle import check
 from tests.faults.sites import Site, reach_stage
-from tests.faults.soaked.kept import open_screens
+from tests.faults.soaked.long_lived_processes import open_screens
 from tests.tui.pictures import recorded
 from tests.tui.tmux import Tmux
 

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import CHECKOUT, TUILAB
 from tests.engine import look, until, write_scenario
 from tests.fakes.no_calls import PIDFDS
-from tests.faults.fabricated import fabricate, run_started
+from tests.faults.fabricated_runs import fabricate_run, run_started
 from tests.faults.oracle import check, is_well
 from tests.faults.sites import Site, reach_stage
 from tests.faults.victims import child_of, kill, supervisor_of
@@ -129,7 +129,7 @@ def test_26_a_pid_that_is_not_the_supervisor_any_more_is_not_signalled_without_p
     innocent = presence.identify(site.bystander.pid)
     assert innocent is not None
     identity = msgspec.structs.replace(innocent, start=innocent.start - 1)
-    fabricate(site, run_started(supervisor=identity), events.StateChanged(state="running"))
+    fabricate_run(site, run_started(supervisor=identity), events.StateChanged(state="running"))
     send = f"from tuilab.engine.processes import send; print([send(pid, 1, 9) for pid in ({innocent.pid}, 0, -1, 2**40)])"
 
     stop = site.run("stop", "last", "--now", command=[*NO_PIDFD, TUILAB])
@@ -265,7 +265,7 @@ def test_27_a_run_of_before_a_reboot_is_lost_under_the_name_that_its_box_has(
     me = presence.identify(os.getpid())
     assert me is not None
     before = msgspec.structs.replace(me, host=name.decode(errors="replace"), boot="another")
-    fabricate(site, run_started(supervisor=before), events.StateChanged(state="running"))
+    fabricate_run(site, run_started(supervisor=before), events.StateChanged(state="running"))
 
     said = [
         site.run("stop", "last", command=[*there, TUILAB]).stdout,

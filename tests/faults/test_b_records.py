@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from tests.engine import look, read_stream, write_scenario
-from tests.faults.fabricated import fabricate, run_started
+from tests.faults.fabricated_runs import fabricate_run, run_started
 from tests.faults.oracle import check, items_of, view
 from tests.faults.sites import Site, latest, make_site, reach_stage
 from tuilab.drawings.glyphs import Style
@@ -145,7 +145,7 @@ def test_45_hostile_values_in_a_record_are_no_traceback(
     site: Site, kind: type[events.Event]
 ) -> None:
     records = [fields_of(kind, record) for record in apart(mutants(kind))]
-    run_dir = fabricate(
+    run_dir = fabricate_run(
         site, run_started(), *CONTEXT, *records, events.StateChanged(state="failed")
     )
 
@@ -180,7 +180,7 @@ ODD_LINES = [
 def test_44_an_odd_line_with_a_right_checksum_is_passed_over_or_counted(
     site: Site, body: bytes
 ) -> None:
-    run_dir = fabricate(site, run_started())
+    run_dir = fabricate_run(site, run_started())
     with (run_dir / "journal" / "supervisor.jsonl").open("ab") as stream:
         stream.write(line(body) + line(b'{"n":2,"t":2,"k":"stage_entered","name":"after"}'))
         stream.write(line(b'{"n":3,"t":3,"k":"state_changed","state":"failed"}'))
@@ -204,7 +204,7 @@ def test_44_an_odd_line_with_a_right_checksum_is_passed_over_or_counted(
     ids=["fields are missing", "fields have other shapes", "fields are the same"],
 )
 def test_45_a_newer_format_is_refused_with_a_sentence(site: Site, newer: str | int) -> None:
-    run_dir = fabricate(site, run_started(format=newer) if isinstance(newer, int) else newer)
+    run_dir = fabricate_run(site, run_started(format=newer) if isinstance(newer, int) else newer)
     root = ("--root", str(site.root))
 
     said = [view(verb, run_dir.name, *root) for verb in ("attach", "verify", "stop", "rm")]
@@ -227,7 +227,7 @@ def test_42_fuzzed_records_are_no_traceback(site: Site) -> None:
         for _ in range(chance.randrange(4)):
             body[chance.randrange(len(body))] = chance.choice(b'"0919-.eE{}[]:,ntf\\ \x1b\xff\x00/')
         lines.append(line(b'{"n":%d,"t":%d,%b}' % (number + 1, number, bytes(body))))
-    run_dir = fabricate(site, run_started())
+    run_dir = fabricate_run(site, run_started())
     with (run_dir / "journal" / "supervisor.jsonl").open("ab") as stream:
         stream.write(b"".join(lines))
 

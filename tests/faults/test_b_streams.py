@@ -6,7 +6,7 @@ from zlib import crc32
 import pytest
 
 from tests.engine import write_scenario
-from tests.faults.fabricated import fabricate, run_started
+from tests.faults.fabricated_runs import fabricate_run, run_started
 from tests.faults.fronts import Open
 from tests.faults.gates import STEPS, gates, reaches
 from tests.faults.oracle import check, items_of
@@ -63,7 +63,7 @@ for step in range(10, 20): lab.log(step, half=step / 2)
 def test_46_a_million_records_are_shown_before_they_are_read_and_then_are_all_there(
     site: Site, screens: Open
 ) -> None:
-    run_dir = fabricate(site, run_started(), events.StateChanged(state="running"))
+    run_dir = fabricate_run(site, run_started(), events.StateChanged(state="running"))
     lines = []
     for n in range(1_000_000):
         body = b'{"n":%d,"t":%d,"k":"logged","s":%d,"v":{"half":%d.5}}' % (n, n + 1, n, n)

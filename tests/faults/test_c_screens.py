@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine import write_scenario
-from tests.faults.fabricated import fabricate, run_started
+from tests.faults.fabricated_runs import fabricate_run, run_started
 from tests.faults.fronts import LOOKS, Open, check_looks
 from tests.faults.oracle import check
 from tests.faults.sites import Site, reach_stage
@@ -91,7 +91,7 @@ def test_52_53_nothing_that_a_run_says_steers_the_terminal(
 
 def test_52_53_nothing_in_a_made_up_record_steers_the_terminal(site: Site, screens: Open) -> None:
     """What no scenario of ours could record, as it may come from another box."""
-    run_dir = fabricate(
+    run_dir = fabricate_run(
         site,
         run_started(scenario=EVIL, topic=EVIL, title=EVIL, params={EVIL: EVIL}, changed=[EVIL], claims=[EVIL], argv=[EVIL]),
         events.StateChanged(state="running", reason=EVIL),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import CHECKOUT
-from tests.faults.cases import ALL, ELSEWHERE, numbers_of, told
+from tests.faults.cases import ALL, ELSEWHERE, describe_skipped, numbers_of
 
 pytestmark = pytest.mark.faults
 
@@ -36,7 +36,7 @@ def names_in(file: Path) -> list[str]:
 def test_what_was_skipped_is_told_in_one_line_with_the_reason() -> None:
     skipped = [("a.py::test_17_x", "no freezer"), ("a.py::test_1_3_y[z]", "no strace")]
 
-    assert told(["a.py::test_3_w"], skipped) == (
+    assert describe_skipped(["a.py::test_3_w"], skipped) == (
         "faults: 2 of 87 cases skipped: 1 (no strace), 17 (no freezer), 3 in part (no strace)"
     )
-    assert told(["a.py::test_3_w"], []) == ""
+    assert describe_skipped(["a.py::test_3_w"], []) == ""

@@ -38,7 +38,7 @@ print(devices.door(choose("cuda").device).uuid, torch_gpus.count())
 """
 
 
-class Tried(NamedTuple):
+class CudaTrial(NamedTuple):
     """What came of trying CUDA in a process of its own."""
 
     why_not: str = ""
@@ -47,15 +47,15 @@ class Tried(NamedTuple):
 
 
 @functools.cache
-def tried() -> Tried:
+def try_cuda() -> CudaTrial:
     done = subprocess.run(
         [sys.executable, "-c", TRY_IT], env=shown_gpus(), capture_output=True, text=True
     )
     if done.returncode:
         said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        return Tried(f"CUDA does not work here: {said[-1]}")
+        return CudaTrial(f"CUDA does not work here: {said[-1]}")
     uuid, count = done.stdout.split()[-2:]
-    return Tried("", uuid, int(count))
+    return CudaTrial("", uuid, int(count))
 
 
 class NoGpu(pytest.Item):
@@ -73,14 +73,14 @@ class UnusableFile(pytest.Module):
 
     def collect(self) -> Iterator[pytest.Item]:
         item = NoGpu.from_parent(self, name="gpu")
-        item.add_marker(pytest.mark.skip(tried().why_not))
+        item.add_marker(pytest.mark.skip(try_cuda().why_not))
         yield item
 
 
 def pytest_pycollect_makemodule(
     module_path: Path, parent: pytest.Collector
 ) -> pytest.Module | None:
-    return UnusableFile.from_parent(parent, path=module_path) if tried().why_not else None
+    return UnusableFile.from_parent(parent, path=module_path) if try_cuda().why_not else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -114,10 +114,10 @@ def page() -> Page:
 @pytest.fixture(scope="session", autouse=True)
 def alone() -> Iterator[None]:
     """Of two sessions of tests on one GPU the second waits."""
-    if tried().why_not:
+    if try_cuda().why_not:
         yield
         return
-    path = Path(tempfile.gettempdir()) / f"tuilab-tests-{os.getuid()}-{tried().uuid}.lock"
+    path = Path(tempfile.gettempdir()) / f"tuilab-tests-{os.getuid()}-{try_cuda().uuid}.lock"
     with open(path, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -126,8 +126,8 @@ def alone() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def one_gpu(surroundings: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A test, and what it starts, sees one GPU where there are several."""
-    if tried().gpus > 1:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", f"GPU-{tried().uuid.removeprefix('GPU-')}")
+    if try_cuda().gpus > 1:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", f"GPU-{try_cuda().uuid.removeprefix('GPU-')}")
 
 
 @pytest.fixture

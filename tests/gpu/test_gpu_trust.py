@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from tests.boxes import verdict_of
 from tests.gpu.kernels import cycles_per_us
-from tests.raced import Recorder, gathered
+from tests.race_recorder import RaceRecorder, gather_from_recorder
+from tests.simulated_machines import reach_simulated_verdict
 from tuilab.judging.controls import describe_circumstances, describe_distrust
 from tuilab.judging.evidence import Evidence
 from tuilab.lab.device.cuda import Cuda
@@ -75,13 +75,13 @@ KINDS = OF_THE_GPU | OF_THE_HOST
 
 def raced(device: torch.device, **arms: Work) -> tuple[Race, Evidence, events.ClaimDeclared]:
     """Race two arms and return what a claim that they do not differ has for evidence, as the only process of a run."""
-    lab: Any = Recorder()
+    lab: Any = RaceRecorder()
     race = run_race(lab, arms, None, 0.5, 1, device, False)
     over, under = arms
     claim = events.ClaimDeclared(text="c", over=over, under=under, op="at_most", bound=1.1)
     return (
         race,
-        replace(gathered(claim, lab), process_sd=0.0),
+        replace(gather_from_recorder(claim, lab), process_sd=0.0),
         claim,
     )  # of several processes; here there is one
 
@@ -96,7 +96,7 @@ def test_the_same_work_does_not_differ_and_the_known_delay_is_seen(
         race, found, claim = raced(device, left=KINDS[kind](device), right=KINDS[kind](device))
         ratios.append(race.ratio("left", "right"))
         blind += [why for why in [describe_distrust(claim, found)] if why]
-        verdicts.append(verdict_of(claim, found))
+        verdicts.append(reach_simulated_verdict(claim, found))
         page.note(
             "trust: the same work against itself, ratios",
             kind,

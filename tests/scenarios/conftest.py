@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import TUILAB, run_of
 from tests.scenarios.lessons import is_without_arms
-from tests.warm import WarmTuilab
+from tests.warm_process import WarmTuilab
 from tuilab.catalogue import catalog
 
 Result = Callable[..., dict[str, Any]]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
 from tests.tui.screens import app_on, eventually, open_run, opened
 from tests.tui.terminals import terminal
 from tuilab.record.events import Event, Logged, StateChanged

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.tui.made_up import started
+from tests.made_runs import started
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
 from tuilab.tui.widgets.run.arrangement import Arrangement, GridSize, arrange

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.drawing_aids import drawn_text
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
 from tests.tui.pictures import recorded
 from tests.tui.screens import (
     NotingDesk,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from tests.tui.made_up import HOSTILE
+from tests.made_runs import HOSTILE
 from tests.tui.screens import UNSAFE, opened, press, settle, text
 from tests.tui.screens import shown as shown_by
 from tuilab.doctor import facts

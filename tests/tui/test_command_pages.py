@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine import until
-from tests.tui.made_up import HOSTILE, finished
+from tests.made_runs import HOSTILE, finished
 from tests.tui.screens import (
     UNSAFE,
     NotingApp,

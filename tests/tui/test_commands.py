@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
 from tests.tui.screens import NotingDesk, ShownApp, app_on, open_run, opened, press, shown, text
 from tuilab.engine.messages import CommandArm, CommandOrder, RunOrder
 from tuilab.record import events

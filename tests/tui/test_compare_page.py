@@ -8,9 +8,9 @@ import pytest
 from textual.content import Content
 
 from tests.drawing_aids import drawn_text
+from tests.made_runs import finished, hostile, make_run, started
 from tests.record_journals import JOURNALS
-from tests.seldom import seldom
-from tests.tui.made_up import finished, hostile, make_run, started
+from tests.slow_cases import slow_cases
 from tests.tui.screens import UNSAFE, opened, press, said, shown, text
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
@@ -274,7 +274,7 @@ async def test_the_command_is_offered(two: Path) -> None:
         assert page.command() == f"tuilab compare bbbbbb aaaaaa --root {two}"
 
 
-@pytest.mark.parametrize("size", [(80, 24), *seldom((60, 20), (200, 50))])
+@pytest.mark.parametrize("size", [(80, 24), *slow_cases((60, 20), (200, 50))])
 async def test_nothing_that_a_run_wrote_steers_the_terminal(
     root: Path, size: tuple[int, int]
 ) -> None:
@@ -291,7 +291,7 @@ async def test_nothing_that_a_run_wrote_steers_the_terminal(
     assert [found for shown in seen if (found := UNSAFE.findall(shown.replace("\n", "")))] == []
 
 
-@pytest.mark.parametrize("theme", ["tuilab-light", *seldom("ansi-dark", "ansi-light")])
+@pytest.mark.parametrize("theme", ["tuilab-light", *slow_cases("ansi-dark", "ansi-light")])
 async def test_every_theme_can_show_it(curves: Path, theme: str) -> None:
     async with opened(curves, *COMPARE, theme=theme) as pilot:
         assert "What differs" in text(pilot)

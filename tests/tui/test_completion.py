@@ -6,7 +6,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.tui.made_up import FAST, PLAIN, finished, write
+from tests.made_runs import FAST, PLAIN, finished, write
 from tests.tui.screens import NotingApp, app_on, drive, opened, press, said
 from tuilab.runs import notes
 from tuilab.tui.widgets.filterline import complete_last_word

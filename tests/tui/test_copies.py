@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.tui.made_up import hostile, make_run, started
+from tests.made_runs import hostile, make_run, started
 from tests.tui.pictures import recorded
 from tests.tui.screens import UNSAFE, NotingApp, NotingDesk, open_run, opened, press, text
 from tuilab.tui.state.settings import Settings

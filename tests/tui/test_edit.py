@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.tui.made_up import FAST, PLAIN, make_run, started, write
+from tests.made_runs import FAST, PLAIN, make_run, started, write
 from tests.tui.screens import (
     NotingApp,
     NotingDesk,

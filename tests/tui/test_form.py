@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.tui.made_up import FAST, started, write
+from tests.made_runs import FAST, started, write
 from tests.tui.screens import NotingApp, drive, eventually, press, settle, text
 from tuilab.catalogue import catalog, source
 from tuilab.catalogue.scenario import Scenario

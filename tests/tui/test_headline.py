@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.idle import AHEAD_S
-from tests.tui.made_up import finished, started
+from tests.made_runs import finished, started
 from tests.tui.pictures import recorded
 from tests.tui.screens import ShownApp, app_on, eventually, opened, said, shown
 from tuilab.cli.headless import live_line

@@ -8,8 +8,8 @@ import pytest
 from textual.command import CommandPalette
 from textual.widgets import Input
 
-from tests.seldom import seldom
-from tests.tui.made_up import HOSTILE, finished, make_run, started
+from tests.made_runs import HOSTILE, finished, make_run, started
+from tests.slow_cases import slow_cases
 from tests.tui.screens import UNSAFE, app_on, eventually, open_run, opened, press, settle, text
 from tests.tui.screens import shown as shown_by
 from tuilab.catalogue.scenario import Scenario
@@ -56,7 +56,7 @@ async def test_help_lists_the_keys_of_where_one_is_and_closes(root: Path, key: s
     assert "✗ refuted" in told and "! lost" in told
 
 
-@pytest.mark.parametrize("size", [(80, 24), *seldom((60, 20))])
+@pytest.mark.parametrize("size", [(80, 24), *slow_cases((60, 20))])
 async def test_help_scrolls_to_its_end_on_a_small_screen(root: Path, size: tuple[int, int]) -> None:
     async with opened(root, "question_mark", size=size) as pilot:
         assert "Here: lab" in text(pilot)
@@ -255,7 +255,7 @@ async def test_an_empty_queue_offers_no_key_that_has_nothing_to_act_on(root: Pat
 
 
 @pytest.mark.parametrize(
-    "way", ["Lab", *seldom("h History", "b Box", "Q Queue", "question_mark Help")]
+    "way", ["Lab", *slow_cases("h History", "b Box", "Q Queue", "question_mark Help")]
 )
 async def test_every_page_is_found_by_its_name_from_every_other(
     root: Path, monkeypatch: pytest.MonkeyPatch, way: str

@@ -12,8 +12,8 @@ from typing import cast
 import pytest
 from textual.widgets import Input
 
-from tests.seldom import seldom
-from tests.tui.made_up import finished, hostile, make_run, started
+from tests.made_runs import finished, hostile, make_run, started
+from tests.slow_cases import slow_cases
 from tests.tui.screens import UNSAFE, eventually, opened, press, said, settle, shown, text
 from tuilab.engine import launch
 from tuilab.record import events, presence
@@ -344,7 +344,7 @@ async def test_a_folder_whose_runs_are_of_another_user_says_so(
         )
 
 
-@pytest.mark.parametrize("size", [(80, 24), *seldom((60, 20), (200, 50))])
+@pytest.mark.parametrize("size", [(80, 24), *slow_cases((60, 20), (200, 50))])
 async def test_nothing_that_a_run_wrote_steers_the_terminal(
     root: Path, size: tuple[int, int]
 ) -> None:
@@ -363,7 +363,7 @@ async def test_nothing_that_a_run_wrote_steers_the_terminal(
 
 
 @pytest.mark.parametrize(
-    "theme", ["tuilab-light", *seldom("tuilab-colour-blind", "ansi-dark", "ansi-light")]
+    "theme", ["tuilab-light", *slow_cases("tuilab-colour-blind", "ansi-dark", "ansi-light")]
 )
 async def test_every_theme_can_show_it(three: Path, theme: str) -> None:
     async with opened(three, "h", theme=theme) as pilot:

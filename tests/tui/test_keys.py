@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.made_up import FAST, finished, make_run, started
+from tests.made_runs import FAST, finished, make_run, started
 from tests.tui.pictures import recorded
 from tests.tui.screens import (
     NotingApp,

@@ -11,8 +11,8 @@ from textual.content import Content
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from tests.seldom import seldom
-from tests.tui.made_up import FAST, KEYS, PLAIN, finished, make_run, note_done, started, write
+from tests.made_runs import FAST, KEYS, PLAIN, finished, make_run, note_done, started, write
+from tests.slow_cases import slow_cases
 from tests.tui.screens import (
     NotingApp,
     NotingDesk,
@@ -569,7 +569,7 @@ def test_enter_among_past_runs_opens_one(
 # ---- the size and the looks
 
 
-@pytest.mark.parametrize("size", [(20, 4), (80, 24), *seldom((60, 20), (40, 8), (200, 50))])
+@pytest.mark.parametrize("size", [(20, 4), (80, 24), *slow_cases((60, 20), (40, 8), (200, 50))])
 def test_every_size_shows_the_list_and_reaches_every_part(
     folder: Path, root: Path, size: tuple[int, int]
 ) -> None:

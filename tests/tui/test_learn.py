@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.cells import cell_len
 
-from tests.tui.made_up import FAST, note_done, write
+from tests.made_runs import FAST, note_done, write
 from tests.tui.screens import NotingApp, drive, settle, text
 from tests.tui.test_lab_page import record_run, verdict
 from tuilab.record import events

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
 from tests.tui.screens import app_on, open_run, opened, press, settle, text
 from tuilab.record.events import (
     BarsShown,

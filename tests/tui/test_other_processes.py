@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.made_up import HOSTILE, identity, make_run, started
+from tests.made_runs import HOSTILE, identity, make_run, started
 from tests.tui.screens import UNSAFE, app_on, open_run, opened, settle, text
 from tuilab.probes.processes import BusyProcesses, Process
 from tuilab.record import events

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.geometry import Region
 from textual.pilot import Pilot
 
-from tests.tui.made_up import FAST, HOSTILE, PLAIN, identity, make_run, started, write
+from tests.made_runs import FAST, HOSTILE, PLAIN, identity, make_run, started, write
 from tests.tui.pictures import compare, picture, recorded, text_of
 from tests.tui.screens import UNSAFE, opened, press, text
 from tuilab.catalogue import catalog

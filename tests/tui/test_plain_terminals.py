@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.seldom import seldom
-from tests.tui.made_up import finished
+from tests.made_runs import finished
+from tests.slow_cases import slow_cases
 from tests.tui.screens import opened, shown
 from tests.tui.terminals import terminal
 from tuilab.tui.terminal.textual_parts import rendered
@@ -57,7 +57,7 @@ async def test_without_colours_the_chosen_line_is_underlined(
     "kind",
     [
         {"TERM": "xterm-256color", "LANG": "C"},
-        *seldom(
+        *slow_cases(
             {"TERM": "xterm-256color"},
             {"TERM": "linux", "LANG": "C.UTF-8"},
             {"TERM": "vt100", "LANG": "C.UTF-8"},

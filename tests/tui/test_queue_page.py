@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
 from tests.tui.screens import app_on, eventually, open_run, opened, press, settle, shown, text
 from tuilab.engine.messages import RunOrder
 from tuilab.record import presence

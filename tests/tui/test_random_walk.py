@@ -9,7 +9,7 @@ from subprocess import TimeoutExpired
 
 import pytest
 
-from tests.tui.made_up import PLAIN, hostile, write
+from tests.made_runs import PLAIN, hostile, write
 from tests.tui.pictures import recorded
 from tests.tui.screens import NotingApp, NotingDesk, app_on, opened, press, settle
 from tests.tui.terminals import terminal

@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from tests.tui.made_up import FAST, finished, make_run, started, write
+from tests.made_runs import FAST, finished, make_run, started, write
 from tests.tui.pictures import recorded
 from tests.tui.screens import (
     NotingDesk,

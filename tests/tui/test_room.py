@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.made_up import finished, make_run, started
+from tests.made_runs import finished, make_run, started
 from tests.tui.screens import app_on, open_run, opened, press, settle, shown, text
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer

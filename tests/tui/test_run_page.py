@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.seldom import seldom
-from tests.tui.made_up import FAST, finished, judged, make_run, started, write
+from tests.made_runs import FAST, finished, judged, make_run, started, write
+from tests.slow_cases import slow_cases
 from tests.tui.pictures import COLOURS, compare, picture, recorded, text_of
 from tests.tui.screens import (
     NotingDesk,
@@ -261,7 +261,7 @@ async def test_n_goes_to_the_first_value_that_is_no_number(tmp_path: Path) -> No
         ]  # 2 squared seven times is more than a float32
 
 
-@pytest.mark.parametrize("key", ["tab", *seldom("shift+tab")])
+@pytest.mark.parametrize("key", ["tab", *slow_cases("shift+tab")])
 async def test_zoomed_each_pane_is_reached_in_turn(tmp_path: Path, key: str) -> None:
     app = app_on(tmp_path)
     async with opened(app, size=(80, 24)) as pilot:

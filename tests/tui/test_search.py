@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.made_up import FAST, finished, write
+from tests.made_runs import FAST, finished, write
 from tests.tui.pictures import recorded
 from tests.tui.screens import app_on, open_run, opened, press, said, settle, text
 from tests.tui.terminals import terminal

@@ -12,8 +12,8 @@ import pytest
 
 from tests.conftest import TUILAB
 from tests.engine import until
-from tests.seldom import seldom
-from tests.tui.made_up import make_run, started
+from tests.made_runs import make_run, started
+from tests.slow_cases import slow_cases
 from tests.tui.terminals import PATIENCE_S, terminal
 from tuilab.catalogue import catalog
 from tuilab.record.events import StateChanged
@@ -60,7 +60,7 @@ def test_a_signal_leaves_in_order(tmp_path: Path, number: int, code: int) -> Non
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGKILL, *seldom(signal.SIGSEGV, signal.SIGABRT, signal.SIGUSR1)]
+    "number", [signal.SIGKILL, *slow_cases(signal.SIGSEGV, signal.SIGABRT, signal.SIGUSR1)]
 )
 def test_a_sudden_death_gives_the_terminal_back_too(tmp_path: Path, number: int) -> None:
     with terminal(
@@ -142,7 +142,9 @@ def test_a_terminal_that_takes_nothing_costs_nothing_and_lets_us_go(tmp_path: Pa
         assert term.process.wait(PATIENCE_S) == 130
 
 
-@pytest.mark.parametrize("size", [(1, 1), *seldom((5, 2), (20, 5), (60, 20), (80, 24), (300, 100))])
+@pytest.mark.parametrize(
+    "size", [(1, 1), *slow_cases((5, 2), (20, 5), (60, 20), (80, 24), (300, 100))]
+)
 def test_every_size_opens_and_leaves(tmp_path: Path, size: tuple[int, int]) -> None:
     with terminal(tmp_path, columns=size[0], rows=size[1]) as term:
         until(lambda: b"\x1b[?1049h" in term.sent and term.sent.count(b"H") > 1)

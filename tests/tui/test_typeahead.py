@@ -14,7 +14,7 @@ from textual.events import Event, Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.tui.made_up import FAST, finished, make_run, started, write
+from tests.made_runs import FAST, finished, make_run, started, write
 from tests.tui.screens import NotingApp, app_on, drive, open_run, opened, said, settle
 from tests.tui.test_queue_page import enter
 from tuilab.record.events import Logged, StateChanged

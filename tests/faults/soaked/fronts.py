@@ -12,7 +12,7 @@ from tests.conftest import CHECKOUT, TUILAB
 from tests.engine import look, until
 from tests.faults.oracle import is_well, view
 from tests.faults.ptys import Terminal, open_terminal
-from tests.faults.soaked.place import HOLDS, Left, Place
+from tests.faults.soaked.place import HOLDS, ExpectedRun, Place
 from tests.tui.terminals import Terminal as Screens
 from tuilab.runs import store
 
@@ -33,7 +33,7 @@ def new_run(place: Place, before: list[Path]) -> Path:
     )
 
 
-def signal_front(place: Place) -> list[Left]:
+def signal_front(place: Place) -> list[ExpectedRun]:
     """Ctrl-C stops the run; whatever else ends its front does not touch it."""
     before = store.list_runs(place.site.root)
     front = place.site.start("run", str(place.scenario()), "--headless")
@@ -51,14 +51,14 @@ def signal_front(place: Place) -> list[Left]:
     )
     assert "Traceback" not in err, err
     return [
-        Left(
+        ExpectedRun(
             run_dir,
             ("stopped", "succeeded") if number == signal.SIGINT else ("succeeded", "stopped"),
         )
     ]
 
 
-def signal_front_twice(place: Place) -> list[Left]:
+def signal_front_twice(place: Place) -> list[ExpectedRun]:
     """Whose scenario does not hear Ctrl-C."""
     before = store.list_runs(place.site.root)
     front = place.site.start(
@@ -73,10 +73,10 @@ def signal_front_twice(place: Place) -> list[Left]:
     front.send_signal(signal.SIGINT)
     out, err = front.communicate(timeout=60)
     assert front.returncode == 130 and is_well(done(front, out, err)), (front.returncode, out, err)
-    return [Left(run_dir, ("stopped",))]
+    return [ExpectedRun(run_dir, ("stopped",))]
 
 
-def hear_nothing(place: Place) -> list[Left]:
+def hear_nothing(place: Place) -> list[ExpectedRun]:
     """Standard streams that are full, closed, or end early."""
     before = store.list_runs(place.site.root)
     words = [
@@ -87,10 +87,10 @@ def hear_nothing(place: Place) -> list[Left]:
     command = ["bash", "-c", place.chance.choice(DEAF), "-", TUILAB]
     front = place.site.run(*words, command=command)
     assert "Traceback" not in front.stderr, front.stderr
-    return [Left(new_run(place, before), ("succeeded",))]
+    return [ExpectedRun(new_run(place, before), ("succeeded",))]
 
 
-def close_terminal(place: Place) -> list[Left]:
+def close_terminal(place: Place) -> list[ExpectedRun]:
     """The terminal of a front goes away; the run goes on."""
     before = store.list_runs(place.site.root)
     opened: list[Terminal] = []
@@ -102,10 +102,10 @@ def close_terminal(place: Place) -> list[Left]:
     os.close(terminal.ours)
     terminal.front.wait(timeout=60)
     place.open_gate()
-    return [Left(run_dir, ("succeeded",))]
+    return [ExpectedRun(run_dir, ("succeeded",))]
 
 
-def end_screens(place: Place) -> list[Left]:
+def end_screens(place: Place) -> list[ExpectedRun]:
     """The screens that started a run are killed, hung up on, or left; the run goes on."""
     before = store.list_runs(place.site.root)
     screens = Screens(TUILAB, "run", str(place.scenario(HOLDS)), env=place.site.environment)
@@ -126,10 +126,10 @@ def end_screens(place: Place) -> list[Left]:
     screens.wait()
     screens.close()
     place.open_gate()
-    return [Left(run_dir, ("succeeded",))]
+    return [ExpectedRun(run_dir, ("succeeded",))]
 
 
-def move_clock(place: Place) -> list[Left]:
+def move_clock(place: Place) -> list[ExpectedRun]:
     """The clock on the wall jumps while a run goes on, or is wrong from the start."""
     folder = place.folder("clock")
     library, wall = folder / "wall.so", folder / "wall"
@@ -152,10 +152,10 @@ def move_clock(place: Place) -> list[Left]:
     place.wait_at_gate(run_dir)
     wall.write_text(place.chance.choice(["-3600", "86400", "not a number"]))
     place.open_gate()
-    return [Left(run_dir, ("succeeded",))]
+    return [ExpectedRun(run_dir, ("succeeded",))]
 
 
-def attach_again(place: Place) -> list[Left]:
+def attach_again(place: Place) -> list[ExpectedRun]:
     """Whoever follows a run is killed, and comes back."""
     run_dir = place.begin(place.scenario(HOLDS))
     place.wait_at_gate(run_dir)
@@ -170,10 +170,10 @@ def attach_again(place: Place) -> list[Left]:
     place.open_gate()
     again = place.site.run("attach", run_dir.name, "--json", "--quiet")
     assert json.loads(again.stdout)["runs"][0]["state"] == "succeeded" and again.returncode == 0
-    return [Left(run_dir, ("succeeded",))]
+    return [ExpectedRun(run_dir, ("succeeded",))]
 
 
-def start_at_once(place: Place) -> list[Left]:
+def start_at_once(place: Place) -> list[ExpectedRun]:
     """Two fronts on one folder, of which one may be killed."""
     before = store.list_runs(place.site.root)
     fronts = [
@@ -186,10 +186,10 @@ def start_at_once(place: Place) -> list[Left]:
         fronts[0].kill()
     for front in fronts:
         front.communicate(timeout=60)
-    return [Left(run, ("succeeded", "stopped")) for run in runs]
+    return [ExpectedRun(run, ("succeeded", "stopped")) for run in runs]
 
 
-def export_meanwhile(place: Place) -> list[Left]:
+def export_meanwhile(place: Place) -> list[ExpectedRun]:
     """What is packed of a run that goes on is not unpacked beside it: there would be two with the same processes."""
     run_dir = place.begin(place.scenario(HOLDS))
     place.wait_at_gate(run_dir)
@@ -202,10 +202,10 @@ def export_meanwhile(place: Place) -> list[Left]:
         why
     )
     shutil.rmtree(folder)
-    return [Left(run_dir, ("succeeded",))]
+    return [ExpectedRun(run_dir, ("succeeded",))]
 
 
-def report_meanwhile(place: Place) -> list[Left]:
+def report_meanwhile(place: Place) -> list[ExpectedRun]:
     run_dir = place.begin(place.scenario())
     place.wait_for_moment(run_dir)
     for words in (
@@ -214,14 +214,14 @@ def report_meanwhile(place: Place) -> list[Left]:
         ("verify", run_dir.name),
     ):
         view(*words)
-    return [Left(run_dir, ("succeeded",))]
+    return [ExpectedRun(run_dir, ("succeeded",))]
 
 
 def done(front: "subprocess.Popen[str]", out: str, err: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.CompletedProcess(front.args, front.returncode, out, err)
 
 
-FAULTS: tuple[Callable[[Place], list[Left]], ...] = (
+FAULTS: tuple[Callable[[Place], list[ExpectedRun]], ...] = (
     signal_front, signal_front_twice, hear_nothing, close_terminal, end_screens, attach_again, start_at_once,
     export_meanwhile, report_meanwhile, *([move_clock] if shutil.which("gcc") else []),
 )  # fmt: skip

@@ -34,7 +34,7 @@ HOLDS = 'wait_for("go")'
 
 
 @dataclass
-class Left:
+class ExpectedRun:
     """A run that a fault left, the states that it may be in, and whether its record is whole; None: it may be either."""
 
     run_dir: Path

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.engine import look, until
 from tests.faults.oracle import view
-from tests.faults.soaked.place import HOLDS, Left, Place
+from tests.faults.soaked.place import HOLDS, ExpectedRun, Place
 from tuilab.engine import processes
 from tuilab.record.presence import presence
 from tuilab.runs import queue
@@ -17,7 +17,7 @@ TIMED = (
 Allowed = dict[Path, set[str]]  # the states that a run may end in
 
 
-def change_queue(place: Place) -> list[Left]:
+def change_queue(place: Place) -> list[ExpectedRun]:
     """Pause, move, cancel, kill and queue again, in any order; all that was not taken out comes to its end."""
     paths = [
         place.scenario(HOLDS, end=TIMED, name=f"in_turn_{number}")
@@ -37,7 +37,7 @@ def change_queue(place: Place) -> list[Left]:
     until(lambda: all(look(run).state not in ("queued", "starting", "running") for run in allowed))
     until(lambda: not place.site.living())
     assert [ticket.run for ticket in queue.tickets(place.site.root)] == [], text
-    return [Left(run, tuple(states)) for run, states in allowed.items()]
+    return [ExpectedRun(run, tuple(states)) for run, states in allowed.items()]
 
 
 def pause(place: Place, allowed: Allowed) -> None:
@@ -73,4 +73,4 @@ def kill(place: Place, allowed: Allowed) -> None:
         allowed[place.site.root / victim.run] = {"lost"}
 
 
-FAULTS: tuple[Callable[[Place], list[Left]], ...] = (change_queue,)
+FAULTS: tuple[Callable[[Place], list[ExpectedRun]], ...] = (change_queue,)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from tests.engine import look, until
 from tests.faults.oracle import view
-from tests.faults.soaked.place import HOLDS, Left, Place
+from tests.faults.soaked.place import HOLDS, ExpectedRun, Place
 from tests.faults.victims import is_suspended, supervisor_of
 
 # What outlives a worker unless somebody ends it: a child in a session of its own, and one that a queue waits for.
@@ -18,21 +18,21 @@ subprocess.Popen(["sleep", "600"], start_new_session=True)
 """
 
 
-def kill_supervisor(place: Place) -> list[Left]:
+def kill_supervisor(place: Place) -> list[ExpectedRun]:
     run_dir = place.begin(place.scenario(CHILDREN))
     place.wait_for_moment(run_dir)
     place.signal_supervisor(run_dir, place.chance.choice([signal.SIGKILL, signal.SIGSEGV]))
-    return [Left(run_dir, ("lost", "succeeded"))]
+    return [ExpectedRun(run_dir, ("lost", "succeeded"))]
 
 
-def end_supervisor(place: Place) -> list[Left]:
+def end_supervisor(place: Place) -> list[ExpectedRun]:
     run_dir = place.begin(place.scenario(CHILDREN))
     place.wait_for_moment(run_dir)
     place.signal_supervisor(run_dir, place.chance.choice([signal.SIGTERM, signal.SIGINT]))
-    return [Left(run_dir, ("stopped", "succeeded"))]
+    return [ExpectedRun(run_dir, ("stopped", "succeeded"))]
 
 
-def bother_supervisor(place: Place) -> list[Left]:
+def bother_supervisor(place: Place) -> list[ExpectedRun]:
     """What is no request does not touch the run."""
     run_dir = place.begin(place.scenario())
     place.wait_for_moment(run_dir)
@@ -40,22 +40,22 @@ def bother_supervisor(place: Place) -> list[Left]:
         run_dir,
         place.chance.choice([signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGPIPE]),
     )
-    return [Left(run_dir, ("succeeded",))]
+    return [ExpectedRun(run_dir, ("succeeded",))]
 
 
-def suspend_supervisor(place: Place) -> list[Left]:
+def suspend_supervisor(place: Place) -> list[ExpectedRun]:
     """It is asked to stop meanwhile, or it goes on where it was."""
     run_dir = place.begin(place.scenario(CHILDREN))
     place.wait_for_moment(run_dir)
     place.signal_supervisor(run_dir, signal.SIGSTOP)
     if place.chance.random() < 0.5:
         view("stop", run_dir.name)
-        return [Left(run_dir, ("stopped", "succeeded"))]
+        return [ExpectedRun(run_dir, ("stopped", "succeeded"))]
     place.signal_supervisor(run_dir, signal.SIGCONT)
-    return [Left(run_dir, ("succeeded",))]
+    return [ExpectedRun(run_dir, ("succeeded",))]
 
 
-def kill_supervisor_and_sampler(place: Place) -> list[Left]:
+def kill_supervisor_and_sampler(place: Place) -> list[ExpectedRun]:
     """Nobody is left who would end what the scenario started, so the next command does."""
     run_dir = place.begin(place.scenario(f"{CHILDREN}{HOLDS}"))
     place.wait_at_gate(run_dir)
@@ -67,26 +67,26 @@ def kill_supervisor_and_sampler(place: Place) -> list[Left]:
     until(lambda: start not in place.site.living().values())
     code, text = view("stop", run_dir.name)
     assert code == 0 and "is lost" in text, text
-    return [Left(run_dir, ("lost",))]
+    return [ExpectedRun(run_dir, ("lost",))]
 
 
-def kill_sampler(place: Place) -> list[Left]:
+def kill_sampler(place: Place) -> list[ExpectedRun]:
     run_dir = place.begin(place.scenario())
     place.wait_for_moment(run_dir)
     place.signal_children(run_dir, "tuilab.engine.sampler")
-    return [Left(run_dir, ("succeeded",))]
+    return [ExpectedRun(run_dir, ("succeeded",))]
 
 
-def kill_judge(place: Place) -> list[Left]:
+def kill_judge(place: Place) -> list[ExpectedRun]:
     run_dir = place.begin(place.scenario())
     pid, _ = supervisor_of(run_dir)
     until(lambda: place.logged(run_dir) or look(run_dir).summary.is_over)
     while pid in place.site.living():
         place.signal_children(run_dir, "tuilab.engine.judge")
-    return [Left(run_dir, ("succeeded", "failed"))]
+    return [ExpectedRun(run_dir, ("succeeded", "failed"))]
 
 
-def kill_worker(place: Place) -> list[Left]:
+def kill_worker(place: Place) -> list[ExpectedRun]:
     run_dir = place.begin(place.scenario(CHILDREN))
     place.wait_for_moment(run_dir)
     fatal = [
@@ -99,31 +99,31 @@ def kill_worker(place: Place) -> list[Left]:
         signal.SIGXCPU,
     ]
     place.signal_children(run_dir, "tuilab.lab.worker", place.chance.choice(fatal))
-    return [Left(run_dir, ("killed", "failed", "succeeded"))]
+    return [ExpectedRun(run_dir, ("killed", "failed", "succeeded"))]
 
 
-def suspend_worker(place: Place) -> list[Left]:
+def suspend_worker(place: Place) -> list[ExpectedRun]:
     run_dir = place.begin(place.scenario(HOLDS))
     place.wait_at_gate(run_dir)
     place.signal_children(run_dir, "tuilab.lab.worker", signal.SIGSTOP)
     place.open_gate()
     if place.chance.random() < 0.5:
         view("stop", run_dir.name, *place.chance.choice([(), ("--now",)]))
-        return [Left(run_dir, ("stopped",))]
+        return [ExpectedRun(run_dir, ("stopped",))]
     place.signal_children(run_dir, "tuilab.lab.worker", signal.SIGCONT)
-    return [Left(run_dir, ("succeeded",))]
+    return [ExpectedRun(run_dir, ("succeeded",))]
 
 
-def stop(place: Place) -> list[Left]:
+def stop(place: Place) -> list[ExpectedRun]:
     """By a command, once or twice, at any moment."""
     run_dir = place.begin(place.scenario(CHILDREN))
     place.wait_for_moment(run_dir)
     for _ in range(place.chance.randint(1, 2)):
         view("stop", run_dir.name, *place.chance.choice([(), ("--now",)]))
-    return [Left(run_dir, ("stopped", "succeeded"))]
+    return [ExpectedRun(run_dir, ("stopped", "succeeded"))]
 
 
-FAULTS: tuple[Callable[[Place], list[Left]], ...] = (
+FAULTS: tuple[Callable[[Place], list[ExpectedRun]], ...] = (
     kill_supervisor, end_supervisor, bother_supervisor, suspend_supervisor, kill_supervisor_and_sampler, kill_sampler,
     kill_judge, kill_worker, suspend_worker, stop,
 )  # fmt: skip

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tests.engine import newest, until
 from tests.faults.oracle import check, view
-from tests.faults.soaked.place import HOLDS, Left, Place
-from tests.harms import GARBAGE, harm
+from tests.faults.soaked.place import HOLDS, ExpectedRun, Place
+from tests.file_damage import GARBAGE, damage
 from tuilab.runs import store
 from tuilab.runs.index import FILE
 
@@ -30,7 +30,7 @@ def small_disk(place: Place) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", disk], check=True)
 
 
-def fill_disk(place: Place) -> list[Left]:
+def fill_disk(place: Place) -> list[ExpectedRun]:
     """The disk is full at a moment, and stays full or is freed; what was lost is told."""
     with small_disk(place) as disk:
         run_dir = begin_there(place, disk)
@@ -46,7 +46,7 @@ def fill_disk(place: Place) -> list[Left]:
     return []
 
 
-def seal_disk(place: Place) -> list[Left]:
+def seal_disk(place: Place) -> list[ExpectedRun]:
     """The file system turns read-only in the middle, where that can be: no traceback, and what was written is there."""
     with small_disk(place) as disk:
         run_dir = begin_there(place, disk)
@@ -69,14 +69,14 @@ def begin_there(place: Place, disk: Path) -> Path:
     return run_dir
 
 
-def limit_files(place: Place) -> list[Left]:
+def limit_files(place: Place) -> list[ExpectedRun]:
     """No file of a worker may grow beyond a size."""
     size = place.chance.choice([0, 100, 5000, 20_000])
     act = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))\nprint('x' * 100_000)"
-    return [Left(place.begin(place.scenario(act)), ("failed", "succeeded"), is_whole=None)]
+    return [ExpectedRun(place.begin(place.scenario(act)), ("failed", "succeeded"), is_whole=None)]
 
 
-def remove_folder(place: Place) -> list[Left]:
+def remove_folder(place: Place) -> list[ExpectedRun]:
     """A run whose folder goes away is stopped; nothing of it comes back."""
     run_dir = place.begin(place.scenario(HOLDS))
     if place.chance.random() < 0.7:
@@ -90,7 +90,7 @@ def remove_folder(place: Place) -> list[Left]:
     return []
 
 
-def garble_journal(place: Place) -> list[Left]:
+def garble_journal(place: Place) -> list[ExpectedRun]:
     """A stream is cut, overwritten or taken away between runs: no view fails, none says that all is well."""
     run_dir = place.begin(place.scenario())
     until(lambda: not place.site.living())
@@ -128,23 +128,23 @@ def garble(place: Place, stream: Path) -> None:
         case 1:
             stream.write_bytes(data[:at] + place.chance.randbytes(50) + data[at + 50 :])
         case 2:
-            harm(stream, place.chance.choice(list(GARBAGE)))
+            damage(stream, place.chance.choice(list(GARBAGE)))
         case _:
             stream.unlink()
 
 
-def garble_small_files(place: Place) -> list[Left]:
+def garble_small_files(place: Place) -> list[ExpectedRun]:
     """What a folder of runs keeps for speed holds nonsense: it is made again, and nothing is lost."""
     run_dir = place.begin(place.scenario())
     until(lambda: not place.site.living())
     view("runs")
     for name in SMALL_FILES:
         if (path := place.site.root / name).is_file():
-            harm(path, place.chance.choice([*GARBAGE, "cut"]))
-    return [Left(run_dir, ("succeeded",))]
+            damage(path, place.chance.choice([*GARBAGE, "cut"]))
+    return [ExpectedRun(run_dir, ("succeeded",))]
 
 
-def delete_others(place: Place) -> list[Left]:
+def delete_others(place: Place) -> list[ExpectedRun]:
     """Older runs are deleted while one goes on, which is refused to be deleted."""
     run_dir = place.begin(place.scenario(HOLDS))
     place.wait_at_gate(run_dir)
@@ -158,19 +158,19 @@ def delete_others(place: Place) -> list[Left]:
     code, text = view("rm", run_dir.name)
     assert code == 2 and "stop it first" in text, text
     place.open_gate()
-    return [Left(run_dir, ("succeeded",))]
+    return [ExpectedRun(run_dir, ("succeeded",))]
 
 
-def fill_shared_memory(place: Place) -> list[Left]:
+def fill_shared_memory(place: Place) -> list[ExpectedRun]:
     """Runs die one after another while they hold shared memory."""
     act = "from multiprocessing import shared_memory\nheld = [shared_memory.SharedMemory(create=True, size=1 << 20) for _ in range(4)]"
     run_dir = place.begin(place.scenario(f"{act}\n{HOLDS}"))
     place.wait_at_gate(run_dir)
     view("stop", run_dir.name, *place.chance.choice([(), ("--now",)]))
-    return [Left(run_dir, ("stopped",))]
+    return [ExpectedRun(run_dir, ("stopped",))]
 
 
-_ANYWHERE: tuple[Callable[[Place], list[Left]], ...] = (
+_ANYWHERE: tuple[Callable[[Place], list[ExpectedRun]], ...] = (
     limit_files, remove_folder, garble_journal, garble_small_files, delete_others, fill_shared_memory,
 )  # fmt: skip
 FAULTS = (*_ANYWHERE, *((fill_disk, seal_disk) if os.getuid() == 0 else ()))  # mounting takes root

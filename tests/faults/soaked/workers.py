@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tests.faults.oracle import view
-from tests.faults.soaked.place import HOLDS, Left, Place
+from tests.faults.soaked.place import HOLDS, ExpectedRun, Place
 
 ENDS = {
     "os._exit(0)": "failed",
@@ -51,49 +51,53 @@ ENDLESS = [
 ]
 
 
-def end_by_itself(place: Place) -> list[Left]:
+def end_by_itself(place: Place) -> list[ExpectedRun]:
     act = place.chance.choice(list(ENDS))
-    return [Left(place.begin(place.scenario(act)), (ENDS[act],))]
+    return [ExpectedRun(place.begin(place.scenario(act)), (ENDS[act],))]
 
 
-def behave_oddly(place: Place) -> list[Left]:
-    return [Left(place.begin(place.scenario(place.chance.choice(HARMLESS), ARMS)), ("succeeded",))]
+def behave_oddly(place: Place) -> list[ExpectedRun]:
+    return [
+        ExpectedRun(
+            place.begin(place.scenario(place.chance.choice(HARMLESS), ARMS)), ("succeeded",)
+        )
+    ]
 
 
-def leave_processes(place: Place) -> list[Left]:
+def leave_processes(place: Place) -> list[ExpectedRun]:
     """And come to its end, or die at once: what it started ends with it."""
     leaves = place.chance.choice(LEAVES)
     if place.chance.random() < 0.5:
-        return [Left(place.begin(place.scenario(leaves)), ("succeeded",))]
+        return [ExpectedRun(place.begin(place.scenario(leaves)), ("succeeded",))]
     return [
-        Left(
+        ExpectedRun(
             place.begin(place.scenario(f"{leaves}\nos.kill(os.getpid(), signal.SIGKILL)")),
             ("killed",),
         )
     ]
 
 
-def go_on_for_ever(place: Place) -> list[Left]:
+def go_on_for_ever(place: Place) -> list[ExpectedRun]:
     run_dir = place.begin(place.scenario(f"{HOLDS}\n{place.chance.choice(ENDLESS)}"))
     place.wait_at_gate(
         run_dir
     )  # its record is not to be looked at: what never ends is not read to its end
     place.open_gate()
     view("stop", run_dir.name, *place.chance.choice([(), ("--now",)]))
-    return [Left(run_dir, ("stopped",))]
+    return [ExpectedRun(run_dir, ("stopped",))]
 
 
-def time_out(place: Place) -> list[Left]:
+def time_out(place: Place) -> list[ExpectedRun]:
     run_dir = place.begin(place.scenario("time.sleep(600)"), "--timeout", "1")
-    return [Left(run_dir, ("failed",))]
+    return [ExpectedRun(run_dir, ("failed",))]
 
 
-def repeat(place: Place) -> list[Left]:
+def repeat(place: Place) -> list[ExpectedRun]:
     """In several processes, of which each may fail."""
     act = place.chance.choice(["pass", "if os.getpid() % 2: os._exit(1)", "os._exit(1)"])
-    return [Left(place.begin(place.scenario(act), "--repeat", "2"), ("succeeded", "failed"))]
+    return [ExpectedRun(place.begin(place.scenario(act), "--repeat", "2"), ("succeeded", "failed"))]
 
 
-FAULTS: tuple[Callable[[Place], list[Left]], ...] = (
+FAULTS: tuple[Callable[[Place], list[ExpectedRun]], ...] = (
     end_by_itself, behave_oddly, leave_processes, go_on_for_ever, time_out, repeat,
 )  # fmt: skip

@@ -24,10 +24,10 @@ _COUNTERS = ("memory_allocated", "memory_reserved", "max_memory_allocated", "max
 _VIEWS = ("detach", "view", "_unsafe_view", "alias", "select", "unsqueeze", "squeeze")
 
 
-class Stream:
+class LateStream:
     """Kernels in one order."""
 
-    def __init__(self, gpu: "Gpu") -> None:
+    def __init__(self, gpu: "LateGpu") -> None:
         self.gpu = gpu
         self.kernels: deque[Callable[[], object]] = deque()
 
@@ -46,20 +46,20 @@ class Stream:
         assert self.gpu.pace, "this would hang"
         self.get_on(len(self.kernels))
 
-    def wait_stream(self, other: "Stream") -> None:
+    def wait_stream(self, other: "LateStream") -> None:
         self.add(lambda: other.get_on(len(other.kernels)))
 
 
-class Event:
+class LateEvent:
     """A mark in a stream, which may be set again and again."""
 
     made = 0  # of all
 
     def __init__(self) -> None:
-        Event.made += 1
+        LateEvent.made += 1
         self._mark: list[bool] = [True]
 
-    def record(self, stream: Stream) -> None:
+    def record(self, stream: LateStream) -> None:
         self.stream, mark = stream, [False]
         self._mark = mark
         stream.add(lambda: mark.__setitem__(0, True))
@@ -73,7 +73,7 @@ class Event:
         return self._mark[0]
 
 
-class Gpu:
+class LateGpu:
     """One GPU: its current stream, and how it fares."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Gpu:
         self.error = ""
         self.queries = 0
         self.is_recording_graph = False
-        self.current = Stream(self)
+        self.current = LateStream(self)
 
     def check(self) -> None:
         if self.error:
@@ -97,20 +97,22 @@ class Gpu:
         self.error = error
 
     @contextlib.contextmanager
-    def stream(self) -> Iterator[Stream]:
+    def stream(self) -> Iterator[LateStream]:
         """Work on another stream meanwhile, as under `torch.cuda.stream(torch.cuda.Stream())`."""
-        before, self.current = self.current, Stream(self)
+        before, self.current = self.current, LateStream(self)
         yield self.current
         self.current = before
 
 
-class Late(torch.Tensor):
+class LateTensor(torch.Tensor):
     """A tensor on a GPU: what it holds is a list of the host with the tensor in it, or a view of another one's."""
 
-    gpus: list[Gpu] = []
+    gpus: list[LateGpu] = []
 
     @staticmethod
-    def __new__(cls, like: torch.Tensor, index: int, read: Callable[[], torch.Tensor]) -> "Late":
+    def __new__(
+        cls, like: torch.Tensor, index: int, read: Callable[[], torch.Tensor]
+    ) -> "LateTensor":
         device = torch.device("cuda", index)
         return torch.Tensor._make_wrapper_subclass(
             cls, like.shape, dtype=like.dtype, strides=like.stride(), device=device
@@ -123,12 +125,12 @@ class Late(torch.Tensor):
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        (index, *_) = {one.device.index for one in args if isinstance(one, Late)}
+        (index, *_) = {one.device.index for one in args if isinstance(one, LateTensor)}
         stream, name = cls.gpus[index].current, func.__name__.partition(".")[0]
         if name == "_local_scalar_dense":
             stream.synchronize()
             return args[0].read().item()
-        if name == "copy_" and not isinstance(args[0], Late):
+        if name == "copy_" and not isinstance(args[0], LateTensor):
             assert args[2:] == (True,), "a copy that waits"
             stream.add(lambda: args[0].copy_(args[1].read()))
             return args[0]
@@ -141,28 +143,28 @@ class Late(torch.Tensor):
             return args[0]
         like = func(*tree_map(_meta, args), **(kwargs or {}))
         if name in _VIEWS:  # no kernel
-            return Late(like, index, run)
+            return LateTensor(like, index, run)
         box = [torch.full(like.shape, FRESH, device="cpu").to(like.dtype)]
         stream.add(lambda: box.__setitem__(0, run()))
-        return Late(like, index, lambda: box[0])
+        return LateTensor(like, index, lambda: box[0])
 
 
 class LateCuda:
     """What torch.cuda is in a test."""
 
     def __init__(self, count: int) -> None:
-        self.gpus = Late.gpus = [Gpu() for _ in range(count)]
+        self.gpus = LateTensor.gpus = [LateGpu() for _ in range(count)]
 
-    def tensor(self, value: Any, index: int = 0, dtype: torch.dtype = torch.float32) -> Late:
+    def tensor(self, value: Any, index: int = 0, dtype: torch.dtype = torch.float32) -> LateTensor:
         """Return a tensor that is on a GPU already."""
         held = torch.tensor(value, dtype=dtype, device="cpu")
-        return Late(held, index, lambda: held)
+        return LateTensor(held, index, lambda: held)
 
 
 def install(patch: pytest.MonkeyPatch, count: int = 2) -> LateCuda:
     """Put GPUs in the place of torch.cuda."""
     cuda = LateCuda(count)
-    Event.made = 0
+    LateEvent.made = 0
     devices.gpu.cache_clear()
     make = torch.empty
 
@@ -180,7 +182,7 @@ def install(patch: pytest.MonkeyPatch, count: int = 2) -> LateCuda:
             selected[0] = before
 
     of_torch = SimpleNamespace(
-        Event=Event,
+        Event=LateEvent,
         current_stream=lambda index: cuda.gpus[index].current,
         current_device=lambda: selected[0],
         is_initialized=lambda: True,
@@ -204,12 +206,12 @@ def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[LateCuda]:
 
 
 def _read(value: Any) -> Any:
-    return value.read() if isinstance(value, Late) else value
+    return value.read() if isinstance(value, LateTensor) else value
 
 
 def _meta(value: Any) -> Any:
     return (
         torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
-        if isinstance(value, Late)
+        if isinstance(value, LateTensor)
         else value
     )

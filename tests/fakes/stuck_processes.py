@@ -10,7 +10,7 @@ import pytest
 SERVER = Path(__file__).with_name("stuck_file.py")
 
 
-class Stuck:
+class StuckFile:
     """A file that holds who opens it (or who closes it, as a process that ends does) until it lets go."""
 
     def __init__(self, place: Path, when: str) -> None:
@@ -36,12 +36,12 @@ class Stuck:
 
 
 @pytest.fixture
-def stuck(tmp_path: Path) -> Iterator[Callable[[str], Stuck]]:
+def stuck(tmp_path: Path) -> Iterator[Callable[[str], StuckFile]]:
     """Serve a file that holds whoever has `opened` it, or `closed` it; all are let go at the end."""
-    served: list[Stuck] = []
+    served: list[StuckFile] = []
 
-    def serve(when: str) -> Stuck:
-        served.append(Stuck(tmp_path / f"held-when-{when}", when))
+    def serve(when: str) -> StuckFile:
+        served.append(StuckFile(tmp_path / f"held-when-{when}", when))
         if not served[-1].path:
             pytest.skip(
                 "no process that cannot be killed: that takes /dev/fuse and user namespaces"

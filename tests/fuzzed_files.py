@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.harms import HARMS, harm, makes_nodes
+from tests.file_damage import KINDS_OF_DAMAGE, can_make_devices, damage
 from tuilab.storage.files import sealed
 
 ESCAPES = "\x1b[2J\x1b]0;title\x07\x9b31m\u202e\r\x08"
@@ -17,10 +17,15 @@ VALUES: list[Any] = [
     None, True, -1, -0.5, 2**63, 10**400, 1e308, -1e300, float("nan"), float("inf"), "", ESCAPES, "x" * 30_000, "\ud800", [],
     {}, [ESCAPES], {ESCAPES: ESCAPES}, [[[]]], {"a": {"a": 1}}, json.loads("[" * 200 + "]" * 200),
 ]  # fmt: skip
-WHOLE = [*HARMS, *["node"] * makes_nodes(), "circle", "newer"]  # nothing of the file is left
+REPLACEMENTS = [
+    *KINDS_OF_DAMAGE,
+    *["node"] * can_make_devices(),
+    "circle",
+    "newer",
+]  # nothing of the file is left
 
 
-def put(path: Path, kind: str) -> None:
+def replace_file(path: Path, kind: str) -> None:
     """Put something else in the place of a file."""
     if kind == "circle":
         path.unlink()
@@ -28,10 +33,10 @@ def put(path: Path, kind: str) -> None:
     elif kind == "newer":
         path.write_bytes(NEWER)
     else:
-        harm(path, kind)
+        damage(path, kind)
 
 
-def spoilt(data: bytes, chance: random.Random, count: int) -> Iterator[tuple[str, bytes]]:
+def fuzz(data: bytes, chance: random.Random, count: int) -> Iterator[tuple[str, bytes]]:
     """Yield the content of a file as it may be when a disk, a program or a hand has spoilt it, and how."""
     size = max(len(data), 1)
     for _ in range(count):
@@ -87,7 +92,7 @@ def _swapped(value: Any, *, chance: random.Random, evil: Any) -> Any:
     return {**value, at: inner}
 
 
-def kept_somewhere(content: bytes, folder: Path) -> bool:
+def is_stored_in(content: bytes, folder: Path) -> bool:
     """Say whether a content is still there: in a file of this folder, or at the beginning of one."""
     files = [
         Path(entry.path) for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)

@@ -30,7 +30,7 @@ def sgd(of=model): return torch.optim.SGD(of.parameters(), lr=0.1)
 """
 
 
-class Told(NamedTuple):
+class LoggedValue(NamedTuple):
     """A value that a logger was told."""
 
     step: float
@@ -40,7 +40,7 @@ class Told(NamedTuple):
 
 
 @dataclass
-class Seen:
+class WatchedScript:
     """The marks of each process of a script, and how the script ended."""
 
     done: "subprocess.CompletedProcess[str]"
@@ -73,14 +73,14 @@ class Seen:
         ]
 
     @property
-    def told(self) -> list[Told]:
+    def told(self) -> list[LoggedValue]:
         (process,) = self.processes
         found = []
         for mark in self.marks:
             if mark.kind == layout.LOGGED:
                 name, source = process.names[mark.name].split("\n")
                 found.append(
-                    Told(
+                    LoggedValue(
                         layout.float_of(mark.ended) if mark.number else mark.ended,
                         name,
                         mark.value,
@@ -95,10 +95,10 @@ class Seen:
         return steps.take(self.with_readings) + steps.finish()
 
 
-Watch = Callable[..., Seen]
+Watch = Callable[..., WatchedScript]
 
 
-def prepare(folder: Path, script: str) -> tuple[Path, Path]:
+def write_script(folder: Path, script: str) -> tuple[Path, Path]:
     """Write a script, and make the folder for its marks."""
     path, marks = folder / "script.py", folder / "marks"
     path.write_text(MODEL + textwrap.dedent(script))
@@ -106,7 +106,7 @@ def prepare(folder: Path, script: str) -> tuple[Path, Path]:
     return path, marks
 
 
-def surroundings(marks: Path, how: str = "all") -> dict[str, str]:
+def watched_environment(marks: Path, how: str = "all") -> dict[str, str]:
     """Return the variables of a process that is watched."""
     before = os.environ.get("PYTHONPATH", "")
     path = f"{WATCHER}:{before}" if before else WATCHER
@@ -122,22 +122,24 @@ def surroundings(marks: Path, how: str = "all") -> dict[str, str]:
 Unwatched = Callable[[str], "subprocess.CompletedProcess[str]"]
 
 
-def run_afresh(folder: Path, script: str, how: str = "all", words: tuple[str, ...] = ()) -> Seen:
+def run_afresh(
+    folder: Path, script: str, how: str = "all", words: tuple[str, ...] = ()
+) -> WatchedScript:
     """Run a script in an interpreter of its own, as torch's own door lets the watcher in."""
-    path, marks = prepare(folder, script)
+    path, marks = write_script(folder, script)
     done = subprocess.run(
         [sys.executable, str(path), *words],
         capture_output=True,
         text=True,
-        env=surroundings(marks, how),
+        env=watched_environment(marks, how),
         timeout=100,
     )
-    return seen(marks, done)
+    return read_marks(marks, done)
 
 
 def run_unwatched(folder: Path, script: str) -> "subprocess.CompletedProcess[str]":
     """Run a script as it would be without the lab."""
-    path, _ = prepare(folder, script)
+    path, _ = write_script(folder, script)
     return subprocess.run(
         [sys.executable, str(path)],
         capture_output=True,
@@ -147,7 +149,7 @@ def run_unwatched(folder: Path, script: str) -> "subprocess.CompletedProcess[str
     )
 
 
-def seen(folder: Path, done: "subprocess.CompletedProcess[str]") -> Seen:
+def read_marks(folder: Path, done: "subprocess.CompletedProcess[str]") -> WatchedScript:
     """Read what was marked."""
     marks = MarksFolder(folder)
     found: dict[int, list[Mark]] = {}
@@ -158,6 +160,6 @@ def seen(folder: Path, done: "subprocess.CompletedProcess[str]") -> Seen:
     ]
     with_readings = [mark for news in found.values() for mark in news]
     by_process = [[mark for mark in news if mark.kind != layout.USED] for news in found.values()]
-    return Seen(
+    return WatchedScript(
         done, processes, [mark for news in by_process for mark in news], by_process, with_readings
     )

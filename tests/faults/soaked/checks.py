@@ -8,14 +8,14 @@ from pathlib import Path
 
 from tests.engine import look, until
 from tests.faults.oracle import check, items_of, raw_records, view
-from tests.faults.soaked.place import Left, Place
+from tests.faults.soaked.place import ExpectedRun, Place
 from tuilab.runs import store
 
 FORMATS = ("html", "md", "json", "csv", "junit", "trace")
 KEPT_RUNS = 40  # the folder holds no more, so that what is kept of each run by those who look on stays bounded
 
 
-def check_run(place: Place, left: Left) -> None:
+def check_run(place: Place, left: ExpectedRun) -> None:
     """A run has one true state, its record is read whole, and what was logged before the fault is in it."""
     check(place.site, left.run_dir, *left.states, is_whole=left.is_whole)
     stream = left.run_dir / "journal" / "worker-0.jsonl"

@@ -21,14 +21,14 @@ GARBAGE = {
     "deep": b"[" * 60_000,
     "long number": b'{"a": ' + b"9" * 5000 + b"}",
 }
-HARMS = [*GARBAGE, "cut", "folder", "fifo", "device", "socket", "huge", "sealed"]
+KINDS_OF_DAMAGE = [*GARBAGE, "cut", "folder", "fifo", "device", "socket", "huge", "sealed"]
 _OVERRIDES = (
     1 << 1 | 1 << 2
 )  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: what lets root read everything
 _VERSION = 0x20080522
 
 
-def makes_nodes() -> bool:
+def can_make_devices() -> bool:
     """Say whether a device can be made here: that takes root, and a system that lets it."""
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -38,7 +38,7 @@ def makes_nodes() -> bool:
     return True
 
 
-def harm(path: Path, kind: str) -> None:
+def damage(path: Path, kind: str) -> None:
     """Put something else in the place of a small file."""
     content = path.read_bytes()
     path.unlink()

@@ -25,7 +25,7 @@ def run_started(**fields: Any) -> events.RunStarted:
     return events.RunStarted(**{**usual, **fields})
 
 
-def fabricate(site: Site, *records: events.Event | str, stream: str = "supervisor") -> Path:
+def fabricate_run(site: Site, *records: events.Event | str, stream: str = "supervisor") -> Path:
     """Make the folder of a run that holds these records (or their JSON without n and t); nothing ever ran."""
     run_dir = store.create("made", site.root)
     lines = []

@@ -62,7 +62,7 @@ sys.exit(given.code)
 '''
 
 
-def trainer(folder: Path) -> str:
+def write_trainer(folder: Path) -> str:
     """Write the trainer and return its path."""
     path = folder / "train.py"
     path.write_text(TRAINER)

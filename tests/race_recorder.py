@@ -8,7 +8,7 @@ from tuilab.record import events
 from tuilab.record.folding.fold import fold
 
 
-class Recorder:
+class RaceRecorder:
     """As much of a lab as a race uses."""
 
     repeat, repeats, records_written = 0, 1, 0
@@ -30,7 +30,7 @@ class Recorder:
         return [event for event in self.events if isinstance(event, kind)]
 
 
-def gathered(claim: events.ClaimDeclared, lab: Recorder) -> Evidence:
+def gather_from_recorder(claim: events.ClaimDeclared, lab: RaceRecorder) -> Evidence:
     """Return the evidence of a race in the only process of a run."""
     started = events.WorkerStarted(writer="worker-0", pid=1, start=1, repeat=0)
     found = gather_evidence(

@@ -5,5 +5,5 @@ from typing import Any
 import pytest
 
 
-def seldom(*cases: Any) -> list[Any]:
+def slow_cases(*cases: Any) -> list[Any]:
     return [pytest.param(case, marks=pytest.mark.slow) for case in cases]

@@ -1,6 +1,6 @@
 """Simulated boxes: what may happen to the blocks of a race, and how often a verdict is then false.
 
-    python -m tests.boxes [COUNT]
+    python -m tests.simulated_machines [COUNT]
 
 prints the table of docs/method.md. Blocks are simulated one by one, in logs, many runs at once: an arm against itself, and
 the two controls, in an order that is drawn at random and mirrored in every other round.
@@ -182,7 +182,7 @@ def _tailed(races: Races, freedom: float, shape: tuple[int, ...]) -> Numbers:
 
 
 QUIET = noise(0.01)
-BOXES: dict[str, tuple[Effect, ...]] = {
+MACHINES: dict[str, tuple[Effect, ...]] = {
     "quiet": (QUIET,),
     "noisy": (noise(0.1),),
     "luck of the process": (QUIET, luck(0.03)),
@@ -222,7 +222,7 @@ PROCESSES: dict[str, tuple[Effect, ...]] = {
 # ---- what is said of them
 
 
-def runs(
+def simulate_runs(
     box: Sequence[Effect],
     seed: int,
     count: int,
@@ -252,11 +252,11 @@ def runs(
         )
 
 
-def command_runs(
+def simulate_command_runs(
     box: Sequence[Effect], seed: int, count: int, *, repeats: int = 6, ratio: float = 1.0
 ) -> Iterator[Evidence]:
     """Yield the same of races of commands: a block is a process, and no known delay runs along."""
-    for evidence in runs(box, seed, count, processes=1, rounds=repeats, ratio=ratio):
+    for evidence in simulate_runs(box, seed, count, processes=1, rounds=repeats, ratio=ratio):
         rounds, same = (
             [[value] for value in turns[0]] for turns in (evidence.rounds, evidence.same)
         )
@@ -270,7 +270,7 @@ def command_runs(
         )
 
 
-def claim(op: Operator, bound: float) -> ClaimDeclared:
+def declare_claim(op: Operator, bound: float) -> ClaimDeclared:
     return ClaimDeclared(text="c", over="a", under="b", op=op, bound=bound)
 
 
@@ -285,20 +285,25 @@ CLAIMS: dict[str, tuple[float, float, frozenset[Verdict]]] = {
 }
 
 
-def false_rates(box: Sequence[Effect], seed: int, count: int, **shape: Any) -> dict[str, float]:
+def measure_false_rates(
+    box: Sequence[Effect], seed: int, count: int, **shape: Any
+) -> dict[str, float]:
     """Return the share of runs that say what is false, by claim; of "at least 1" that is either way."""
-    return rates_of(list(runs(box, seed, count, **shape)))
+    return count_false_rates(list(simulate_runs(box, seed, count, **shape)))
 
 
-def rates_of(evidences: Sequence[Evidence]) -> dict[str, float]:
+def count_false_rates(evidences: Sequence[Evidence]) -> dict[str, float]:
     found: Counter[str] = Counter()
     for evidence in evidences:
         for name, (bound, ratio, false) in CLAIMS.items():
-            found[name] += verdict_of(claim("at_least", bound), _times(evidence, ratio)) in false
+            found[name] += (
+                reach_simulated_verdict(declare_claim("at_least", bound), _times(evidence, ratio))
+                in false
+            )
     return {name: found[name] / len(evidences) for name in CLAIMS}
 
 
-def verdict_of(
+def reach_simulated_verdict(
     claim: ClaimDeclared, evidence: Evidence, look: InterimAnalysis = ONLY_ANALYSIS
 ) -> Verdict:
     """Return the verdict of `judge_ratio` without its numbers and words, which take as long again."""
@@ -321,15 +326,15 @@ def main() -> None:
         f"{count} runs each; of 5 % one standard error is {100 * math.sqrt(0.05 * 0.95 / count):.2f} %"
     )
     print("\n".join(f"{number}: {name}" for number, name in enumerate(CLAIMS, 1)))
-    for name, box in BOXES.items():
+    for name, box in MACHINES.items():
         print(
             f"{name:34}",
-            *(f"{100 * rate:5.1f}" for rate in false_rates(box, 1, count).values()),
+            *(f"{100 * rate:5.1f}" for rate in measure_false_rates(box, 1, count).values()),
             flush=True,
         )
     print("of races of commands")
     for name, box in PROCESSES.items():
-        rates = rates_of(list(command_runs(box, 1, count)))
+        rates = count_false_rates(list(simulate_command_runs(box, 1, count)))
         print(f"{name:34}", *(f"{100 * rate:5.1f}" for rate in rates.values()), flush=True)
 
 
