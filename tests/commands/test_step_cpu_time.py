@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.commands.fake_trainer import write_trainer
+from tests.commands.made_marks import MS, cut, make_mark
 from tests.commands.test_ab import Tuilab, raced, verdicts
 from tests.commands.watched_script import Watch
 from tuilab.commands.cpu.core_time import (
@@ -23,11 +24,9 @@ from tuilab.commands.cpu.core_time import (
 )
 from tuilab.commands.cpu.helpers import Helpers
 from tuilab.commands.marks import Mark
-from tuilab.commands.steps import Step, Steps
 from tuilab.commands.watcher._tuilab_watch import core_time, layout
 from tuilab.commands.watcher._tuilab_watch.data import has_workers
 
-MS = 1_000_000
 STEPPED = layout.last_of(layout.STEPPED, 1)
 
 
@@ -103,19 +102,15 @@ def test_made_up_readings_are_no_time(thread_ns: int) -> None:
 def marks_of_steps(values: list[float], *, optimizers: int = 1) -> list[Mark]:
     """Return the marks of steps that take 10 ms, of which a thread works 4 ms."""
     marks = []
-    for number, value in enumerate(values):
+    for at, value in enumerate(values):
         for optimizer in range(1, optimizers + 1):
-            at = number * 10 * MS + optimizer
-            marks.append(
-                Mark(number * 4 * MS, number * 6 * MS, value, 1, optimizer, 0, layout.USED)
+            thread_ms, process_ms, wall_ms = 4 * at, 6 * at, 10 * at + optimizer / MS
+            used = make_mark(
+                layout.USED, thread_ms, process_ms, value=value, number=1, name=optimizer
             )
-            marks.append(Mark(at, at, 0.0, 0, optimizer, 0, layout.STEPPED))
+            stepped = make_mark(layout.STEPPED, wall_ms, wall_ms, name=optimizer)
+            marks += [used, stepped]
     return marks
-
-
-def steps_of(marks: list[Mark]) -> list[Step]:
-    steps = Steps()
-    return steps.take(marks) + steps.finish()
 
 
 @pytest.mark.parametrize("optimizers", [1, 2])
@@ -123,7 +118,7 @@ def steps_of(marks: list[Mark]) -> list[Step]:
 def test_step_has_the_cpu_time_between_the_readings_at_its_ends(
     optimizers: int, value: float
 ) -> None:
-    first, *others = steps_of(marks_of_steps([value] * 5, optimizers=optimizers))
+    _, (first, *others) = cut(marks_of_steps([value] * 5, optimizers=optimizers))
 
     assert first.core_time is None
     assert [step.core_time for step in others] == [
@@ -134,7 +129,8 @@ def test_step_has_the_cpu_time_between_the_readings_at_its_ends(
 def test_steps_without_readings_have_no_cpu_time() -> None:
     marks = [mark for mark in marks_of_steps([0.0] * 5) if mark.kind != layout.USED]
 
-    assert [step.core_time for step in steps_of(marks)] == [None] * 5
+    _, steps = cut(marks)
+    assert [step.core_time for step in steps] == [None] * 5
 
 
 def test_sums_of_core_times_take_whole_readings_only() -> None:

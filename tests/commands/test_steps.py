@@ -3,10 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.commands.made_marks import MS, cut, make_mark
 from tuilab.commands.marks import Mark, MarkedProcess
 from tuilab.commands.step_parts import DATA, PARTS, lacking, shares_of
 from tuilab.commands.step_sentences import story_of
-from tuilab.commands.steps import Step, Steps
+from tuilab.commands.steps import Steps
 from tuilab.commands.watcher._tuilab_watch.layout import (
     BEGINS,
     ELSEWHERE,
@@ -19,10 +20,8 @@ from tuilab.commands.watcher._tuilab_watch.layout import (
     WITHOUT_GRADIENTS,
 )
 
-MS = 1_000_000
-MOST_LEFT = (
-    20  # steps of optimizers that may wait for an end, besides four times as many as a step had
-)
+# This many steps of optimizers may wait for an end, and four times as many as a step had.
+MOST_LEFT = 20
 
 # A stretch of a training: a kind of mark, the number of its optimizer, its flags, and how often it comes.
 STRETCHES = st.lists(
@@ -41,9 +40,10 @@ def marks_of(stretches: list[tuple[int, int, int, int]]) -> list[Mark]:
     marks: list[Mark] = []
     for kind, name, flags, count in stretches:
         for _ in range(count):
-            began = len(marks) * MS
-            number = 0 if kind == WENT_BACK else name
-            marks.append(Mark(began, began + MS // 2, 0.0, 0, number, flags, kind))
+            began_ms = len(marks)
+            optimizer = 0 if kind == WENT_BACK else name
+            mark = make_mark(kind, began_ms, began_ms + 0.5, name=optimizer, flags=flags)
+            marks.append(mark)
     return marks
 
 
@@ -89,27 +89,21 @@ def test_an_evaluation_that_never_steps_has_no_steps() -> None:
 # ---- waits for data that are none of the training, and threads side by side
 
 
-def mark(kind: int, began_ms: int, ended_ms: int, *, name: int = 0, flags: int = 0) -> Mark:
-    return Mark(began_ms * MS, ended_ms * MS, 0.0, 0, name, flags, kind)
-
-
 def trained_step(at_ms: int) -> list[Mark]:
     """Return a step of 100 ms that waits for no data: 30 ms of backward, 10 ms of the optimizer."""
-    return [mark(WENT_BACK, at_ms + 50, at_ms + 80), mark(STEPPED, at_ms + 90, at_ms + 100, name=1)]
+    return [
+        make_mark(WENT_BACK, at_ms + 50, at_ms + 80),
+        make_mark(STEPPED, at_ms + 90, at_ms + 100, name=1),
+    ]
 
 
 def loop(at_ms: int, number: int, flags: int = 0) -> list[Mark]:
     """Return the waits of a loop over a DataLoader with two batches: 40 ms in all."""
-    begins = mark(WAITED, at_ms, at_ms + 10, name=number, flags=flags | BEGINS)
-    batches = [
-        mark(WAITED, at_ms + at, at_ms + at + 10, name=number, flags=flags) for at in (10, 20)
-    ]
-    return [begins, *batches, mark(WAITED, at_ms + 30, at_ms + 40, name=number, flags=flags | ENDS)]
-
-
-def cut(marks: list[Mark]) -> tuple[Steps, list[Step]]:
-    steps = Steps()
-    return steps, steps.take(marks) + steps.finish()
+    begins = make_mark(WAITED, at_ms, at_ms + 10, name=number, flags=flags | BEGINS)
+    first = make_mark(WAITED, at_ms + 10, at_ms + 20, name=number, flags=flags)
+    second = make_mark(WAITED, at_ms + 20, at_ms + 30, name=number, flags=flags)
+    ends = make_mark(WAITED, at_ms + 30, at_ms + 40, name=number, flags=flags | ENDS)
+    return [begins, first, second, ends]
 
 
 def test_waits_of_an_evaluation_are_no_waits_of_the_training() -> None:
@@ -146,7 +140,7 @@ def test_batches_that_a_backward_uses_are_those_of_the_training() -> None:
         marks += [
             begins,
             first,
-            mark(WENT_BACK, 100 * at + 19, 100 * at + 20),
+            make_mark(WENT_BACK, 100 * at + 19, 100 * at + 20),
             second,
             ends,
             *trained_step(100 * at),
@@ -159,10 +153,10 @@ def test_batches_that_a_backward_uses_are_those_of_the_training() -> None:
 
 
 def test_thread_that_fetches_ahead_keeps_no_step_waiting() -> None:
-    marks: list[Mark] = [mark(WAITED, 0, 20)]
+    marks: list[Mark] = [make_mark(WAITED, 0, 20)]
     for at in range(20):
         marks += [
-            mark(WAITED, 100 * at + 30, 100 * at + 95, flags=ELSEWHERE),
+            make_mark(WAITED, 100 * at + 30, 100 * at + 95, flags=ELSEWHERE),
             *trained_step(100 * at),
         ]
 
@@ -177,8 +171,8 @@ def test_wait_within_a_wait_counts_once() -> None:
     marks: list[Mark] = []
     for at in range(20):
         marks += [
-            mark(WAITED, 100 * at + 5, 100 * at + 35),
-            mark(WAITED, 100 * at, 100 * at + 40),
+            make_mark(WAITED, 100 * at + 5, 100 * at + 35),
+            make_mark(WAITED, 100 * at, 100 * at + 40),
             *trained_step(100 * at),
         ]
 
@@ -191,8 +185,8 @@ def test_parts_of_steps_of_several_threads_have_no_numbers() -> None:
     marks: list[Mark] = []
     for at in range(20):
         own = [
-            mark(WENT_BACK, 100 * at + 10, 100 * at + 70),
-            mark(WENT_BACK, 100 * at + 20, 100 * at + 85),
+            make_mark(WENT_BACK, 100 * at + 10, 100 * at + 70),
+            make_mark(WENT_BACK, 100 * at + 20, 100 * at + 85),
         ]
         marks += [*own, *trained_step(100 * at)[1:]]
 
@@ -209,8 +203,8 @@ def test_mean_number_of_backwards_names_the_steps_that_are_timed() -> None:
     marks: list[Mark] = []
     for at, count in enumerate([20, 8, 8, 7]):
         for number in range(count):
-            marks.append(mark(WENT_BACK, 100 * at + number, 100 * at + number + 1))
-        marks.append(mark(STEPPED, 100 * at + 90, 100 * at + 100, name=1))
+            marks.append(make_mark(WENT_BACK, 100 * at + number, 100 * at + number + 1))
+        marks.append(make_mark(STEPPED, 100 * at + 90, 100 * at + 100, name=1))
 
     steps, found = cut(marks)
     story = [*story_of(MarkedProcess(1), steps, found)]

@@ -4,23 +4,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands.made_marks import cut, make_mark
 from tests.commands.watched_script import Watch
 from tuilab.commands.marks import Mark, MarkedProcess, MarksFolder
 from tuilab.commands.step_sentences import story_of
-from tuilab.commands.steps import Steps
 from tuilab.commands.watcher._tuilab_watch import layout
 from tuilab.commands.watcher._tuilab_watch.ring import Ring
 
-MS = 1_000_000
+ALL_FLAGS = layout.LATE | layout.TIMED | layout.WITHIN
 
 
 def story(spent_ns: int) -> list[str]:
     """Return the story of a process whose steps take 2 ms, and whose marks took so long."""
-    steps = Steps()
-    marks = [
-        Mark(at * 2 * MS, at * 2 * MS + MS, 0.0, spent_ns, 1, 0, layout.STEPPED) for at in range(10)
-    ]
-    return [*story_of(MarkedProcess(1), steps, steps.take(marks) + steps.finish())]
+    marks = []
+    for at_ms in range(0, 20, 2):
+        marks.append(make_mark(layout.STEPPED, at_ms, at_ms + 1, number=spent_ns, name=1))
+    return [*story_of(MarkedProcess(1), *cut(marks))]
 
 
 def test_a_story_tells_what_watching_took_of_a_step() -> None:
@@ -33,15 +32,7 @@ def test_where_no_mark_tells_it_the_cost_is_not_told_as_nothing() -> None:
 
 def test_a_mark_is_read_as_it_was_put(tmp_path: Path) -> None:
     put = [
-        Mark(
-            1,
-            -(2**62),
-            -1.5,
-            2**32 - 1,
-            60_000,
-            layout.LATE | layout.TIMED | layout.WITHIN,
-            layout.HELD,
-        ),
+        Mark(1, -(2**62), -1.5, 2**32 - 1, 60_000, ALL_FLAGS, layout.HELD),
         Mark(2**62, 3, float("inf"), 0, 0, 0, layout.STEPPED),
     ]
     ring = Ring(str(tmp_path))

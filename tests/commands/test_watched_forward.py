@@ -4,13 +4,13 @@ import textwrap
 
 import pytest
 
+from tests.commands.made_marks import MS, make_gpu_mark, make_mark, repeat_step
 from tests.commands.watched_script import Watch
 from tuilab.commands.marks import Mark
 from tuilab.commands.step_parts import parts_of
 from tuilab.commands.steps import Steps
 from tuilab.commands.watcher._tuilab_watch import layout
 
-MS = 1_000_000
 WAITS, FORWARD, BACK = layout.WAITED, layout.WENT_FORWARD, layout.WENT_BACK
 STEP, LOGS = layout.STEPPED, layout.LOGGER_CALL
 
@@ -44,106 +44,74 @@ def test_a_training_step_of_lightning_is_a_forward(watch: Watch) -> None:
 
 def test_a_forward_within_a_closure_is_none_of_the_optimizer() -> None:
     """Of 10 ms the closure takes 8, of which the forward has 3 and the backward 4."""
-    took = [(layout.WENT_FORWARD, 1, 4), (layout.WENT_BACK, 5, 9), (layout.STEPPED, 0, 10)]
-    marks = [
-        Mark((began + at) * MS, (ended + at) * MS, 0.0, 0, 1, 0, kind)
-        for at in (0, 10, 20)
-        for kind, began, ended in took
-    ]
+    marks = repeat_step([(FORWARD, 1, 4), (BACK, 5, 9), (STEP, 0, 10)])
 
     *_, last = Steps().take(marks)
     parts = last.waited_ns, last.forward_ns, last.backward_ns, last.optimizer_ns, last.rest_ns
     assert parts == (0, 3 * MS, 4 * MS, 1 * MS, 2 * MS)
 
 
-def parts_of_last(took: list[tuple[int, int, int]]) -> dict[str, float]:
-    """Return the parts of the last of three steps of 10 ms, in ms, whose marks began and ended at these times of it."""
-    marks = [
-        Mark((began + at) * MS, (ended + at) * MS, 0.0, 0, 1, 0, kind)
-        for at in (0, 10, 20)
-        for kind, began, ended in took
-    ]
-    *_, last = Steps().take(marks)
-    return {part: ns / MS for part, ns in parts_of(last).items()}
+PART_NAMES = ("waits for data", "forward", "backward", "optimizer", "logging", "rest")
 
 
 @pytest.mark.parametrize(
-    ("took", "data", "forward", "backward", "optimizer", "logging", "rest"),
+    ("marked", "parts_ms"),  # the parts are in the order of PART_NAMES
     [
-        ([(LOGS, 2, 4), (FORWARD, 1, 5), (BACK, 5, 8), (STEP, 9, 10)], 0, 2, 3, 1, 2, 2),
-        (
+        pytest.param(
+            [(LOGS, 2, 4), (FORWARD, 1, 5), (BACK, 5, 8), (STEP, 9, 10)],
+            (0, 2, 3, 1, 2, 2),
+            id="in the forward",
+        ),
+        pytest.param(
             [(LOGS, 1, 2), (WAITS, 0, 3), (FORWARD, 3, 5), (BACK, 5, 8), (STEP, 9, 10)],
-            2,
-            2,
-            3,
-            1,
-            1,
-            1,
+            (2, 2, 3, 1, 1, 1),
+            id="in a dataset",
         ),
-        (
+        pytest.param(
             [(LOGS, 2, 3), (FORWARD, 1, 4), (BACK, 4, 8), (LOGS, 8, 9), (STEP, 0, 10)],
-            0,
-            2,
-            4,
-            1,
-            2,
-            1,
+            (0, 2, 4, 1, 2, 1),
+            id="in a closure",
         ),
-        ([(FORWARD, 1, 4), (LOGS, 6, 7), (BACK, 4, 8), (STEP, 9, 10)], 0, 3, 3, 1, 1, 2),
-        ([(LOGS, 2, 3), (FORWARD, 1, 4), (STEP, 0, 10)], 0, 2, 0, 7, 1, 0),
-    ],
-    ids=[
-        "in the forward",
-        "in a dataset",
-        "in a closure",
-        "in the backward",
-        "in a closure without a backward",
+        pytest.param(
+            [(FORWARD, 1, 4), (LOGS, 6, 7), (BACK, 4, 8), (STEP, 9, 10)],
+            (0, 3, 3, 1, 1, 2),
+            id="in the backward",
+        ),
+        pytest.param(
+            [(LOGS, 2, 3), (FORWARD, 1, 4), (STEP, 0, 10)],
+            (0, 2, 0, 7, 1, 0),
+            id="in a closure without a backward",
+        ),
     ],
 )
 def test_logging_is_a_part_of_its_own_wherever_it_happens(
-    took: list[tuple[int, int, int]],
-    data: float,
-    forward: float,
-    backward: float,
-    optimizer: float,
-    logging: float,
-    rest: float,
+    marked: list[tuple[int, int, int]], parts_ms: tuple[int, ...]
 ) -> None:
-    parts = parts_of_last(took)
+    *_, last = Steps().take(repeat_step(marked))
 
-    assert parts == {
-        "waits for data": data,
-        "forward": forward,
-        "backward": backward,
-        "optimizer": optimizer,
-        "logging": logging,
-        "rest": rest,
-    }
+    measured_ms = {name: part_ns / MS for name, part_ns in parts_of(last).items()}
+    assert measured_ms == dict(zip(PART_NAMES, parts_ms, strict=True))
+
+
+def marks_on_gpu(at_ms: int) -> list[Mark]:
+    """Return the marks of a step, which the host has launched long before the GPU computes it."""
+    return [
+        make_gpu_mark(FORWARD, at_ms, at_ms + 1, gpu_ms=30, since_ms=31),
+        make_gpu_mark(BACK, at_ms + 1, at_ms + 2, gpu_ms=40, since_ms=41),
+        make_gpu_mark(STEP, at_ms + 2, at_ms + 3, gpu_ms=5, since_ms=6),
+    ]
 
 
 def test_logging_on_a_gpu_takes_what_the_gpu_does_not_work() -> None:
-    """A logger of the host takes 50, while the GPU works 75 of 78: what is left of the step is 3."""
-    on_gpu = [(layout.WENT_FORWARD, 30, 31), (layout.WENT_BACK, 40, 41), (layout.STEPPED, 5, 6)]
+    """The GPU works 75 of 78 ms. So the logger of the host, which takes 50 ms, has the other 3."""
     marks = []
-    for at in range(4):
-        marks.append(Mark(at * 100, at * 100 + 50, 0.0, 0, 0, 0, LOGS))
-        for place, (kind, took, since) in enumerate(on_gpu, 50):
-            marks.append(
-                Mark(
-                    at * 100 + place,
-                    at * 100 + place + 1,
-                    0.0,
-                    0,
-                    1,
-                    0,
-                    kind,
-                    gpu_ns=took,
-                    gpu_since_ns=since,
-                )
-            )
+    for at_ms in (0, 100, 200, 300):
+        marks.append(make_mark(LOGS, at_ms, at_ms + 50))
+        marks += marks_on_gpu(at_ms + 50)
 
     *_, last = Steps().take(marks)
-    assert (last.took_ns, last.forward_ns, last.logging_ns, last.rest_ns) == (78, 30, 3, 0)
+    parts = last.took_ns, last.forward_ns, last.logging_ns, last.rest_ns
+    assert parts == (78 * MS, 30 * MS, 3 * MS, 0)
 
 
 @pytest.mark.real_torch
@@ -165,41 +133,22 @@ def test_what_a_module_of_lightning_logs_is_none_of_its_forward(watch: Watch) ->
         """)
     )
 
-    last = [mark for mark in seen.marks if mark.kind in (layout.LOGGER_CALL, layout.WENT_FORWARD)][
-        -3:
-    ]
+    last = [mark for mark in seen.marks if mark.kind in (LOGS, FORWARD)][-3:]
     took = [mark.ended - mark.began for mark in last]
-    assert [mark.kind for mark in last] == [
-        layout.LOGGER_CALL,
-        layout.LOGGER_CALL,
-        layout.WENT_FORWARD,
-    ]
+    assert [mark.kind for mark in last] == [LOGS, LOGS, FORWARD]
     assert seen.steps[-1].logging_ns == took[0] + took[1]
     assert seen.steps[-1].forward_ns == took[2] - took[0] - took[1]
 
 
 def test_on_a_gpu_a_forward_takes_what_it_takes_there() -> None:
-    """A step is what lies between the ends on the GPU, which the host has launched long before; the closure's is the same."""
-    on_gpu = [(layout.WENT_FORWARD, 30, 31), (layout.WENT_BACK, 40, 41), (layout.STEPPED, 5, 6)]
-    marks = [
-        Mark(
-            at * 100 + place,
-            at * 100 + place + 1,
-            0.0,
-            0,
-            1,
-            0,
-            kind,
-            gpu_ns=took,
-            gpu_since_ns=since,
-        )
-        for at in range(4)
-        for place, (kind, took, since) in enumerate(on_gpu)
-    ]
+    """A step lies between the ends of its work on the GPU, not between its launches."""
+    marks = []
+    for at_ms in (0, 100, 200, 300):
+        marks += marks_on_gpu(at_ms)
 
     *_, last = Steps().take(marks)
     parts = last.took_ns, last.forward_ns, last.backward_ns, last.optimizer_ns, last.rest_ns
-    assert parts == (78, 30, 40, 5, 3)
+    assert parts == (78 * MS, 30 * MS, 40 * MS, 5 * MS, 3 * MS)
 
 
 @pytest.mark.real_torch
