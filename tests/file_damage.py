@@ -1,4 +1,4 @@
-"""What may stand where a small file of ours was: garbage, something that is no file, or one that may not be read."""
+"""Replace a small file by garbage, by something that is not a file, or by an unreadable file."""
 
 import ctypes
 import os
@@ -22,14 +22,13 @@ GARBAGE = {
     "long number": b'{"a": ' + b"9" * 5000 + b"}",
 }
 KINDS_OF_DAMAGE = [*GARBAGE, "cut", "folder", "fifo", "device", "socket", "huge", "sealed"]
-_OVERRIDES = (
-    1 << 1 | 1 << 2
-)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH: what lets root read everything
-_VERSION = 0x20080522
+# CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH: with these, root can read everything.
+_OVERRIDES = 1 << 1 | 1 << 2
+_VERSION = 0x20080522  # of the structures of capget and capset
 
 
 def can_make_devices() -> bool:
-    """Say whether a device can be made here: that takes root, and a system that lets it."""
+    """Whether a device can be made here. That needs root, and a system that permits it."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             os.mknod(f"{folder}/node", stat.S_IFCHR, os.makedev(1, 5))
@@ -39,7 +38,7 @@ def can_make_devices() -> bool:
 
 
 def damage(path: Path, kind: str) -> None:
-    """Put something else in the place of a small file."""
+    """Put something else in the place of a small file: one of `KINDS_OF_DAMAGE`, or `node`."""
     content = path.read_bytes()
     path.unlink()
     match kind:
@@ -67,7 +66,7 @@ def damage(path: Path, kind: str) -> None:
 
 @contextmanager
 def obeying_permissions() -> Iterator[None]:
-    """Let even root, in this thread, read only what the permissions allow."""
+    """Make the permissions of files hold for root as well, in this thread."""
     libc = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(_VERSION, 0)
     sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; twice

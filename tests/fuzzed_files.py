@@ -1,5 +1,6 @@
-"""Whatever may stand in a file of ours: what it held, cut or garbled, other values in it, or no file at all."""
+"""Spoil a file of tuilab: cut or garble it, put other values into it, or replace it."""
 
+import copy
 import json
 import os
 import random
@@ -17,12 +18,11 @@ VALUES: list[Any] = [
     None, True, -1, -0.5, 2**63, 10**400, 1e308, -1e300, float("nan"), float("inf"), "", ESCAPES, "x" * 30_000, "\ud800", [],
     {}, [ESCAPES], {ESCAPES: ESCAPES}, [[[]]], {"a": {"a": 1}}, json.loads("[" * 200 + "]" * 200),
 ]  # fmt: skip
-REPLACEMENTS = [
-    *KINDS_OF_DAMAGE,
-    *["node"] * can_make_devices(),
-    "circle",
-    "newer",
-]  # nothing of the file is left
+
+# Kinds of `replace_file`, which leave nothing of the old file.
+REPLACEMENTS = [*KINDS_OF_DAMAGE, "circle", "newer"]
+if can_make_devices():
+    REPLACEMENTS.insert(-2, "node")
 
 
 def replace_file(path: Path, kind: str) -> None:
@@ -37,7 +37,7 @@ def replace_file(path: Path, kind: str) -> None:
 
 
 def fuzz(data: bytes, chance: random.Random, count: int) -> Iterator[tuple[str, bytes]]:
-    """Yield the content of a file as it may be when a disk, a program or a hand has spoilt it, and how."""
+    """Yield descriptions of damage by a disk, a program or a person, and the damaged content."""
     size = max(len(data), 1)
     for _ in range(count):
         at = chance.randrange(size)
@@ -46,60 +46,62 @@ def fuzz(data: bytes, chance: random.Random, count: int) -> Iterator[tuple[str, 
         yield f"cut at {at}", data[:at]
         yield f"a bit of byte {at}", bytes(flipped)
         yield f"noise from {at}", data[:at] + chance.randbytes(20) + data[at + 20 :]
-    yield "escapes in every text", _each_line(data, _steering)
+    yield "escapes in every text", _change_lines(data, _add_escapes)
     for evil in chance.choices(VALUES, k=5 * count):
-        yield (
-            f"{str(evil)[:30]!r} in one place",
-            _each_line(data, partial(_swapped, chance=chance, evil=evil)),
-        )
+        put_evil = partial(_replace_one, chance=chance, evil=evil)
+        yield f"{str(evil)[:30]!r} in one place", _change_lines(data, put_evil)
 
 
-def _each_line(data: bytes, change: Callable[[Any], Any]) -> bytes:
-    """Change what lines of JSON say, with the checksum of each, or of all, set right where there is one; other lines stay."""
+def _change_lines(data: bytes, change: Callable[[Any], Any]) -> bytes:
+    """Change the JSON of each line, and correct the checksum of the line or of the whole content.
+
+    Lines that are not JSON stay.
+    """
     if data == sealed(data[9:]):
-        return sealed(_each_line(data[9:], change))
-    found = []
+        return sealed(_change_lines(data[9:], change))
+    lines = []
     for line in data.split(b"\n"):
-        body = line[9:] if line == sealed(line[9:]) else line
+        is_sealed = line == sealed(line[9:])
+        body = line[9:] if is_sealed else line
         try:
             changed = json.dumps(change(json.loads(body))).encode()
         except ValueError:
-            found.append(line)
+            lines.append(line)
             continue
-        found.append(changed if body is line else sealed(changed))
-    return b"\n".join(found)
+        lines.append(sealed(changed) if is_sealed else changed)
+    return b"\n".join(lines)
 
 
-def _steering(value: Any) -> Any:
+def _add_escapes(value: Any) -> Any:
+    """Put escape sequences in front of every text in a value."""
     match value:
         case str():
             return ESCAPES + value
         case list():
-            return [_steering(one) for one in value]
+            return [_add_escapes(item) for item in value]
         case dict():
-            return {key: _steering(one) for key, one in value.items()}
+            return {key: _add_escapes(item) for key, item in value.items()}
     return value
 
 
-def _swapped(value: Any, *, chance: random.Random, evil: Any) -> Any:
+def _replace_one(value: Any, *, chance: random.Random, evil: Any) -> Any:
     """Put another value in one place, at any depth."""
     if not value or not isinstance(value, list | dict) or chance.random() < 0.05:
         return evil
-    at = chance.choice([*value] if isinstance(value, dict) else range(len(value)))
-    inner = _swapped(value[at], chance=chance, evil=evil)
-    if isinstance(value, list):
-        return [inner if number == at else one for number, one in enumerate(value)]
-    return {**value, at: inner}
+    places = [*value] if isinstance(value, dict) else range(len(value))
+    place = chance.choice(places)
+    changed = copy.copy(value)
+    changed[place] = _replace_one(value[place], chance=chance, evil=evil)
+    return changed
 
 
 def is_stored_in(content: bytes, folder: Path) -> bool:
-    """Say whether a content is still there: in a file of this folder, or at the beginning of one."""
-    files = [
-        Path(entry.path) for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)
-    ]
-    return not content or any(_begins_with(file, content) for file in files)
-
-
-def _begins_with(file: Path, content: bytes) -> bool:
-    with file.open("rb") as opened:
-        return opened.read(len(content)) == content
+    """Whether a content is the begin of some file of a folder."""
+    if not content:
+        return True
+    for entry in os.scandir(folder):
+        if entry.is_file(follow_symlinks=False):
+            with open(entry.path, "rb") as file:
+                if file.read(len(content)) == content:
+                    return True
+    return False

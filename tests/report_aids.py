@@ -18,29 +18,33 @@ from tuilab.record import events
 from tuilab.reports.formats.json import render
 from tuilab.reports.reported_run import ReportedRun, read_subject
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-ALL = [
-    path.name
-    for path in sorted(JOURNALS.iterdir())
-    if path.is_dir() and (path / "journal").is_dir()
-]
+
+def find_chromium() -> str | None:
+    """Return the path of a Chromium; None if there is none."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        path = shutil.which(name)
+        if path:
+            return path
+    return None
+
+
+CHROMIUM = find_chromium()
+ALL = [path.parent.name for path in sorted(JOURNALS.glob("*/journal"))]
 
 
 def in_chromium(test: Callable[..., None]) -> Any:
     """Mark a test that opens a page in a real browser."""
-    return pytest.mark.tools(
-        pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")(test)
-    )
+    needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+    return pytest.mark.tools(needs_chromium(test))
 
 
 def recorded(name: str) -> ReportedRun:
+    """Read one of the recorded runs."""
     return read_subject(JOURNALS / name)
 
 
 def damaged_run(root: Path) -> Path:
-    """Copy the tour to where runs are kept, and change a digit in the middle of one of its records."""
+    """Copy the recorded tour into a folder of runs, and damage one of its records."""
     run_dir = root / "20270101T000000000Z-tour-dadada"
     shutil.copytree(JOURNALS / "tour", run_dir)
     stream = run_dir / "journal" / "worker-0.jsonl"
@@ -57,18 +61,27 @@ def json_document(subjects: Sequence[ReportedRun]) -> Any:
 
 def hostile_run(root: Path, text: str) -> Path:
     """Make a run in which every word that a scenario can choose is `text`."""
-    exact = events.Measured(numbers=[1.0])
-    run_dir = make_run(
-        root,
-        started(
-            scenario=text,
-            topic=text,
-            title=text,
-            params={"rows": text},
-            changed=["rows"],
-            claims=[text],
-            argv=[text],
-        ),
+    first = started(
+        scenario=text,
+        topic=text,
+        title=text,
+        params={"rows": text},
+        changed=["rows"],
+        claims=[text],
+        argv=[text],
+    )
+    end = events.StateChanged(state="failed", reason=text)
+    records = [first, *_hostile_machine(text), *_hostile_output(text), *_hostile_end(text), end]
+    run_dir = make_run(root, *records, end="f00d00")
+    (run_dir / "scenario.py").write_text(f'"""{text}"""\n# {text}\ndef run(lab): pass\n')
+    return run_dir
+
+
+def _hostile_machine(text: str) -> list[events.Event]:
+    """Return records about the machine, and the first values that were logged on it."""
+    tenants = [events.Tenant(1, text), events.Tenant(2, "", text)]
+    reading = {"memory_used_bytes": 1.0, "busy_percent": 5.0, "throttle_mask": 8.0, text: 2.0}
+    return [
         events.EnvironmentRecorded(part="box", facts={text: text, "deep": {text: [text]}}),
         events.GpuFound(uuid=text, index=0, name=text, bytes_total=1, slice=text),
         events.XidReported(uuid=text, xid=31),
@@ -78,35 +91,25 @@ def hostile_run(root: Path, text: str) -> Path:
         events.Logged(s=0, v={text: 1.0}, a=text),
         events.Logged(s=1, v={text: float("nan")}, a=text),
         events.GpuHeld(uuid=text, allocated_bytes=1, reserved_bytes=2),
-        events.GpuShared(
-            uuid=text, others=[events.Tenant(1, text), events.Tenant(2, "", text)], count=2
-        ),
-        events.Sampled(
-            processes=1,
-            threads=1,
-            cpu_percent=1.0,
-            rss_bytes=1,
-            gpus={
-                text: {
-                    "memory_used_bytes": 1.0,
-                    "busy_percent": 5.0,
-                    "throttle_mask": 8.0,
-                    text: 2.0,
-                }
-            },
-        ),
+        events.GpuShared(uuid=text, others=tenants, count=2),
+        events.Sampled(processes=1, threads=1, cpu_percent=1.0, rss_bytes=1, gpus={text: reading}),
+    ]
+
+
+def _hostile_output(text: str) -> list[events.Event]:
+    """Return records of everything that a scenario can show."""
+    one_black_cell = base64.b64encode(b"\x00").decode()
+    return [
         events.ClaimMeasured(
-            text=text, got=events.Measured(words=text), op="equals", want=exact, unit=text
+            text=text,
+            got=events.Measured(words=text),
+            op="equals",
+            want=events.Measured(numbers=[1.0]),
+            unit=text,
         ),
         events.TextShown(text=text, title=text),
         events.ImageShown(
-            title=text,
-            rows=1,
-            cols=1,
-            cells=base64.b64encode(b"\x00").decode(),
-            low=0,
-            high=1,
-            arm=text,
+            title=text, rows=1, cols=1, cells=one_black_cell, low=0, high=1, arm=text
         ),
         events.AxesNamed(metric=text, x=text, y=text),
         events.BarsShown(title=text, names=[text], values=[1.0], unit=text),
@@ -114,21 +117,22 @@ def hostile_run(root: Path, text: str) -> Path:
         events.SpanShown(lane=text, began=0.0, ended=1.0, name=text, arm=text, unit=text),
         events.MemoryMeasured(name=text, values={text: 1.0}, arm=text),
         events.ArtifactSaved(name=text, bytes_total=1, sha256=text),
+    ]
+
+
+def _hostile_end(text: str) -> list[events.Event]:
+    """Return records of a race, of a failure, and of a verdict."""
+    return [
         events.BlockTimed(arm=text, round=0, slot=0, loops=1, wall_ns=1000, cpu_ns=1000),
         events.RaceFinished(arms=[text], is_same=False, difference=text),
         events.ScenarioFailed(type=text, message=text, traceback=text, hint=text),
         events.LeftoversEnded(processes=[text], count=1),
         events.VerdictReached(text=text, verdict="SUPPORTED", rule="r", why=text),
-        events.StateChanged(state="failed", reason=text),
-        end="f00d00",
-    )
-    (run_dir / "scenario.py").write_text(f'"""{text}"""\n# {text}\ndef run(lab): pass\n')
-    return run_dir
+    ]
 
 
-PREFIX = (
-    "llama_7b_bf16_flash_attention_zero3_grad_checkpoint_batch_32_seq_4096_tp_8_pp_2_dp_4_lr_" * 4
-)
+_SETTINGS = "batch_32_seq_4096_tp_8_pp_2_dp_4_lr_"
+PREFIX = f"llama_7b_bf16_flash_attention_zero3_grad_checkpoint_{_SETTINGS}" * 4
 ALIKE = [
     *(PREFIX + "one", PREFIX + "two", "日本語ラベル" * 60),
     *("lr=1e-3", "lr:1e-3", "LR=1e-3", "lr_1e-3", "a", "a ", " ", "=a", "'=a"),
@@ -138,32 +142,31 @@ ALIKE = [
 
 
 def run_of_alike_arms(root: Path) -> Path:
-    """Make a run whose arms have names that are alike, or that no file can hold."""
-    logged = [events.Logged(s=0, v={"loss": float(at)}, a=arm) for at, arm in enumerate(ALIKE)]
-    timed = [
-        events.BlockTimed(arm=arm, round=0, slot=at, loops=1, wall_ns=1000 + at, cpu_ns=1)
-        for at, arm in enumerate(ALIKE)
-    ]
+    """Make a run whose arms have names that are alike, or that no file can have."""
+    logged = []
+    timed = []
+    for slot, arm in enumerate(ALIKE):
+        logged.append(events.Logged(s=0, v={"loss": float(slot)}, a=arm))
+        wall_ns = 1000 + slot
+        block = events.BlockTimed(arm=arm, round=0, slot=slot, loops=1, wall_ns=wall_ns, cpu_ns=1)
+        timed.append(block)
     return make_run(root, started(), *logged, *timed, events.StateChanged(state="succeeded"))
 
 
 def open_page(page: Path, *flags: str) -> str:
-    """Open a page in a headless browser with a profile of its own and return what it printed."""
+    """Open a page in a headless browser. Return what the browser printed."""
     return open_address(page.as_uri(), page.parent / "profile", *flags)
 
 
 def open_address(address: str, profile: Path, *flags: str) -> str:
-    """Open an address in a headless browser and return what the browser printed."""
+    """Open an address in a headless browser. Return what the browser printed."""
     assert CHROMIUM is not None
-    usual = (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--hide-scrollbars",
-        f"--user-data-dir={profile}",
-    )
+    fixed_flags = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
     done = subprocess.run(
-        [CHROMIUM, *usual, *flags, address], capture_output=True, text=True, timeout=100
+        [CHROMIUM, *fixed_flags, f"--user-data-dir={profile}", *flags, address],
+        capture_output=True,
+        text=True,
+        timeout=100,
     )
     return done.stdout
 
@@ -184,20 +187,26 @@ class Elements(HTMLParser):
         self.text += data
 
     def of(self, tag: str, **wanted: str) -> list[dict[str, str]]:
-        """Return the attributes of elements of a tag that have certain ones (`class_` for class)."""
-        named = {name.rstrip("_"): value for name, value in wanted.items()}
-        return [
-            has
-            for found, has in self.found
-            if found == tag and all(has.get(name) == value for name, value in named.items())
-        ]
+        """Return the attributes of each element of a tag that has certain values.
+
+        `class_` is for the attribute class.
+        """
+        matches = []
+        for element_tag, attributes in self.found:
+            if element_tag == tag and _has_values(attributes, wanted):
+                matches.append(attributes)
+        return matches
 
 
-def checked_document(told: dict[str, Any]) -> dict[str, Any]:
-    """Return a document, which is what the schema that it names says and nothing else."""
-    schema = json.loads(schema_of(told["schema"]))
-    assert find_misfits(told, schema, schema) == []
-    return told
+def _has_values(attributes: dict[str, str], wanted: dict[str, str]) -> bool:
+    return all(attributes.get(name.rstrip("_")) == value for name, value in wanted.items())
+
+
+def checked_document(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a document that conforms to the schema that it names. Fail if it does not."""
+    schema = json.loads(schema_of(document["schema"]))
+    assert find_misfits(document, schema, schema) == []
+    return document
 
 
 _KINDS: dict[str, Any] = {
@@ -213,49 +222,70 @@ _KNOWN = {"$schema", "$defs", "$ref", "title", "description", "type", "propertie
 
 
 def find_misfits(
-    value: Any, schema: dict[str, Any], root: dict[str, Any], at: str = "$"
+    value: Any, schema: dict[str, Any], root: dict[str, Any], path: str = "$"
 ) -> list[str]:
-    """Return where a document is not what a JSON Schema says; of the language it knows what ours is written in."""
-    assert set(schema) <= _KNOWN, at
+    """Return where a document does not conform to a JSON Schema.
+
+    This knows only the keywords of JSON Schema that our schemas use. Other keywords fail.
+    """
+    assert set(schema) <= _KNOWN, path
     if "$ref" in schema:
-        return find_misfits(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root, at)
+        name = schema["$ref"].rpartition("/")[2]
+        return find_misfits(value, root["$defs"][name], root, path)
     if "anyOf" in schema:
-        found = [find_misfits(value, one, root, at) for one in schema["anyOf"]]
-        return [] if [] in found else found[0]
+        return _find_misfits_of_any(value, schema["anyOf"], root, path)
     if "enum" in schema or "const" in schema:
-        return [] if value in schema.get("enum", [schema.get("const")]) else [f"{at}: {value!r}"]
-    wanted = schema.get("type", [*_KINDS, "null"])
-    if not any(_is_of(value, kind) for kind in (wanted if isinstance(wanted, list) else [wanted])):
-        return [f"{at}: {value!r} is not {wanted}"]
-    if isinstance(value, float | int) and not schema.get("minimum", value) <= value <= schema.get(
-        "maximum", value
-    ):
-        return [f"{at}: {value} is out of bounds"]
+        allowed = schema.get("enum", [schema.get("const")])
+        return [] if value in allowed else [f"{path}: {value!r}"]
+    if "type" in schema and not _is_of_type(value, schema["type"]):
+        return [f"{path}: {value!r} is not {schema['type']}"]
+    if isinstance(value, float | int):
+        low = schema.get("minimum", value)
+        high = schema.get("maximum", value)
+        if not low <= value <= high:
+            return [f"{path}: {value} is out of bounds"]
     if isinstance(value, list):
-        return [
-            bad
-            for i, one in enumerate(value)
-            for bad in find_misfits(one, schema.get("items", {}), root, f"{at}[{i}]")
-        ]
-    return _misfits_of_object(value, schema, root, at) if isinstance(value, dict) else []
+        misfits = []
+        for index, item in enumerate(value):
+            misfits += find_misfits(item, schema.get("items", {}), root, f"{path}[{index}]")
+        return misfits
+    if isinstance(value, dict):
+        return _find_misfits_of_object(value, schema, root, path)
+    return []
 
 
-def _is_of(value: Any, kind: str) -> bool:
-    return (
-        value is None
-        if kind == "null"
-        else isinstance(value, _KINDS[kind]) and (kind == "boolean") == isinstance(value, bool)
-    )
-
-
-def _misfits_of_object(
-    value: dict[str, Any], schema: dict[str, Any], root: dict[str, Any], at: str
+def _find_misfits_of_any(
+    value: Any, schemas: Sequence[dict[str, Any]], root: dict[str, Any], path: str
 ) -> list[str]:
-    named, others = schema.get("properties", {}), schema.get("additionalProperties", {})
-    found = [f"{at}: lacks {name}" for name in schema.get("required", []) if name not in value]
+    """Return the misfits to the first of several schemas; none if one schema fits."""
+    misfits = [find_misfits(value, schema, root, path) for schema in schemas]
+    return [] if [] in misfits else misfits[0]
+
+
+def _is_of_type(value: Any, types: str | list[str]) -> bool:
+    """Whether a value has one of the types of JSON Schema."""
+    if isinstance(types, str):
+        types = [types]
+    if value is None:
+        return "null" in types
+    if isinstance(value, bool):  # for Python, it is a number as well
+        return "boolean" in types
+    for name in types:
+        if name not in ("null", "boolean") and isinstance(value, _KINDS[name]):
+            return True
+    return False
+
+
+def _find_misfits_of_object(
+    value: dict[str, Any], schema: dict[str, Any], root: dict[str, Any], path: str
+) -> list[str]:
+    properties = schema.get("properties", {})
+    additional = schema.get("additionalProperties", {})
+    misfits = [f"{path}: lacks {name}" for name in schema.get("required", []) if name not in value]
     for name, inner in value.items():
-        if name not in named and others is False:
-            found.append(f"{at}: has {name}")
+        if name not in properties and additional is False:
+            misfits.append(f"{path}: has {name}")
         else:
-            found += find_misfits(inner, named.get(name, others), root, f"{at}.{name}")
-    return found
+            inner_schema = properties.get(name, additional)
+            misfits += find_misfits(inner, inner_schema, root, f"{path}.{name}")
+    return misfits
