@@ -1,8 +1,9 @@
-"""The documents as tests read them: pages, their blocks, the commands in these, and links.
+"""Read the documents: pages, their blocks, the commands in the blocks, and links.
 
-A block of `sh` is a session: a test types its commands, one after another. A block of `console` shows what was typed after `$`
-and what came of it once; the commands of the tutorial, and of the guide to scenarios, also form one session each. tests/fleet
-types the blocks that need a Ray cluster. `.ci/run` types the indented commands, or a list gives the reason why nobody does.
+A block of `sh` is a session: a test types its commands, one after another. A block of `console`
+shows commands after `$` and what they once printed. The commands of the tutorial, and of the guide
+to scenarios, also form one session each. tests/fleet types the blocks that need a Ray cluster.
+`.ci/run` types the indented commands, or a list gives the reason why nobody does.
 """
 
 import re
@@ -16,6 +17,8 @@ from tests.conftest import CHECKOUT
 MANUAL = sorted((CHECKOUT / "docs").rglob("*.md"))
 PAGES = [CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", *MANUAL]
 LANGUAGES = {"sh", "console", "text", "python", "toml"}
+# A command, after variables of its own and the folder of the environment.
+_TUILAB_LINE = re.compile(r"\s*(?:\w+=\S+ )?(?:\.venv/bin/)?(tuilab(?: .*)?)$")
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 
@@ -34,12 +37,13 @@ class Block(NamedTuple):
     def commands(self) -> list[str]:
         """Return what is typed, without the comments."""
         lines = self.text.splitlines()
-        typed = (
-            lines
-            if self.language == "sh"
-            else [line[2:] for line in lines if line.startswith("$ ")]
-        )
-        return [without_comment(line) for line in typed if line.strip()]
+        if self.language != "sh":
+            lines = [line[2:] for line in lines if line.startswith("$ ")]
+        return [without_comment(line) for line in lines if line.strip()]
+
+    @property
+    def has_commands(self) -> bool:
+        return self.language in ("sh", "console")
 
     @property
     def needs_cluster(self) -> bool:
@@ -49,29 +53,30 @@ class Block(NamedTuple):
 
 def blocks() -> list[Block]:
     """Return the fenced blocks of all pages."""
-    return [block for page in PAGES for block in blocks_of(page)]
+    every: list[Block] = []
+    for page in PAGES:
+        every += blocks_of(page)
+    return every
 
 
 def blocks_of(page: Path) -> Iterator[Block]:
+    """Yield the fenced blocks of a page."""
     for number, (indent, language, text) in enumerate(_FENCE.findall(page.read_text()), 1):
         yield Block(page.name, number, language, re.sub(f"(?m)^{indent}", "", text))
 
 
 def joined(page: str) -> Block:
-    """Return the `sh` blocks of a page as one session, for a page whose blocks build on those before them."""
-    found = [
-        block
-        for block in blocks()
-        if block.page == page and block.language == "sh" and not block.needs_cluster
-    ]
-    return Block(page, 0, "sh", "".join(block.text for block in found))
+    """Return the `sh` blocks of a page as one session: each block builds on those before it."""
+    texts = []
+    for block in blocks():
+        if block.page == page and block.language == "sh" and not block.needs_cluster:
+            texts.append(block.text)
+    return Block(page, 0, "sh", "".join(texts))
 
 
 def sessions_on_a_cluster() -> list[Block]:
     """Return the blocks of commands that need a Ray cluster."""
-    return [
-        block for block in blocks() if block.language in ("sh", "console") and block.needs_cluster
-    ]
+    return [block for block in blocks() if block.has_commands and block.needs_cluster]
 
 
 def prose(page: Path) -> str:
@@ -80,40 +85,43 @@ def prose(page: Path) -> str:
 
 
 def indented(page: Path) -> list[str]:
-    """Return the commands that stand indented, as the set-up of the README does: below an empty line, and in no list."""
+    """Return the indented commands that stand below an empty line, and not in a list."""
     return re.findall(r"(?<=\n\n)    (\S.*)", prose(page))
 
 
 def links(page: Path) -> list[str]:
-    """Return where a page points to in this checkout: files, with the heading behind # if there is one."""
-    return [link for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)) if "://" not in link]
+    """Return the links of a page to files of this checkout, with the heading behind # if any."""
+    targets = re.findall(r"\]\(([^)\s]+)\)", prose(page))
+    return [target for target in targets if "://" not in target]
 
 
 def anchors(page: Path) -> set[str]:
-    """Return what the headings of a page are called in links."""
-    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """Return the names of the headings of a page in links."""
+    names = set()
+    for heading in re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE):
+        letters = re.sub(r"[^\w\- ]", "", heading.lower())
+        names.add(letters.replace(" ", "-"))
+    return names
 
 
 def lines_of_tuilab(page: Path) -> list[str]:
     """Return every command line of tuilab that a page shows: in blocks, indented and in the text."""
-    in_blocks = [
-        command
-        for block in blocks_of(page)
-        if block.language in ("sh", "console")
-        for command in block.commands()
-    ]
-    in_text = re.findall(r"`([^`\n]+)`", prose(page))
-    parts = [
-        part
-        for line in [*in_blocks, *indented(page), *in_text]
-        for part in re.split(r"\||&&|;|\$\(", line)
-    ]
-    return [
-        found[1]
-        for part in parts
-        if (found := re.match(r"\s*(?:\w+=\S+ )?(?:\.venv/bin/)?(tuilab(?: .*)?)$", part.strip()))
-    ]
+    shown = [*_commands_in_blocks(page), *indented(page)]
+    shown += re.findall(r"`([^`\n]+)`", prose(page))
+    lines = []
+    for line in shown:
+        for command in re.split(r"\||&&|;|\$\(", line):
+            if match := _TUILAB_LINE.match(command.strip()):
+                lines.append(match[1])
+    return lines
+
+
+def _commands_in_blocks(page: Path) -> list[str]:
+    commands = []
+    for block in blocks_of(page):
+        if block.has_commands:
+            commands += block.commands()
+    return commands
 
 
 def without_comment(line: str) -> str:
@@ -122,7 +130,7 @@ def without_comment(line: str) -> str:
 
 
 def words(line: str) -> list[str]:
-    """Return the words of a command line; what is left open in it (`[NAME...]`, `...`) are words like others."""
+    """Return the words of a command line. Placeholders such as `[NAME...]` are words as well."""
     return shlex.split(line)
 
 
@@ -132,11 +140,9 @@ def python_file(page: Path) -> str:
 
 
 def whole(page: Path) -> Block:
-    """Return all `console` commands of a page as one session, as a reader of a tutorial types them."""
-    commands = [
-        command
-        for block in blocks_of(page)
-        if block.language == "console"
-        for command in block.commands()
-    ]
-    return Block(page.name, 0, "sh", "".join(f"{command}\n" for command in commands))
+    """Return all `console` commands of a page as one session, as the reader of a tutorial types."""
+    lines = []
+    for block in blocks_of(page):
+        if block.language == "console":
+            lines += [f"{command}\n" for command in block.commands()]
+    return Block(page.name, 0, "sh", "".join(lines))

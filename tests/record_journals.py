@@ -1,8 +1,9 @@
-"""Records the runs in tests/journals: real runs of the scenarios there, without what tells one box from another.
+"""Record the runs in tests/journals: real runs of the scenarios there, without facts of a machine.
 
     python -m tests.record_journals [NAME...]
 
-Verdicts about times are what the box said on that day: after recording again, look at what test_journals.py expects.
+Verdicts about times depend on the machine and the day: after recording again, check what
+test_journals.py expects.
 """
 
 import json
@@ -27,8 +28,8 @@ class Recipe(NamedTuple):
 
     source: str
     options: tuple[str, ...] = ()
-    spinners: int = 0  # busy processes beside it
-    has_gpu: bool = False  # a made-up one, through the fake NVML
+    spinners: int = 0  # busy processes next to the run
+    has_gpu: bool = False  # a GPU of the fake NVML
 
 
 RECIPES = {
@@ -47,50 +48,50 @@ RECIPES = {
 def record(name: str, recipe: Recipe) -> None:
     """Run a scenario and keep what it recorded."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        environment = {**os.environ, **(_fake_gpu(Path(folder)) if recipe.has_gpu else {})}
+        environment = dict(os.environ)
+        if recipe.has_gpu:
+            environment |= _fake_gpu(Path(folder))
         for _ in range(recipe.spinners):
             spinner = subprocess.Popen([sys.executable, "-c", _SPIN])
             stack.callback(spinner.wait)
             stack.callback(spinner.kill)
-        source = JOURNALS / f"{recipe.source}.py"
-        command = [
-            TUILAB,
-            "run",
-            str(source),
-            "--headless",
-            "--quiet",
-            "--root",
-            folder,
-            *recipe.options,
-        ]
+        source = str(JOURNALS / f"{recipe.source}.py")
+        options = ["--headless", "--quiet", "--root", folder, *recipe.options]
+        command = [TUILAB, "run", source, *options]
         subprocess.run(command, env=environment, stdout=subprocess.DEVNULL)
-        (run_dir,) = (path for path in Path(folder).iterdir() if (path / "journal").is_dir())
-        _keep(run_dir, name, recipe)
+        (journal,) = Path(folder).glob("*/journal")
+        _keep(journal.parent, name, recipe)
 
 
 def _fake_gpu(folder: Path) -> dict[str, str]:
+    """Build the fake NVML with one throttled GPU. Return the variables with which it is used."""
     library = folder / "libnvidia-ml.so.1"
-    subprocess.run(
-        ["gcc", "-shared", "-fPIC", "-o", str(library), str(JOURNALS.parent / "fakes" / "nvml.c")],
-        check=True,
-    )
+    source = JOURNALS.parent / "fakes" / "nvml.c"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
     switches = folder / "nvml.txt"
-    switches.write_text(
-        "gpus=1\nname=Fake H100\nused=3000000000\ntotal=80000000000\nthrottle=0x4\n"
-    )
+    lines = ["gpus=1", "name=Fake H100", "used=3000000000", "total=80000000000", "throttle=0x4"]
+    switches.write_text("".join(f"{line}\n" for line in lines))
     return {"LD_LIBRARY_PATH": str(folder), "TUILAB_FAKE_NVML": str(switches)}
 
 
 def _keep(run_dir: Path, name: str, recipe: Recipe) -> None:
-    kept = JOURNALS / name
-    shutil.rmtree(kept, ignore_errors=True)
-    (kept / "journal").mkdir(parents=True)
-    shutil.copy(run_dir / "scenario.py", kept)
+    """Copy a run to tests/journals, without facts of this machine."""
+    target = JOURNALS / name
+    shutil.rmtree(target, ignore_errors=True)
+    (target / "journal").mkdir(parents=True)
+    shutil.copy(run_dir / "scenario.py", target)
     streams = {path.name: _read(path) for path in sorted((run_dir / "journal").glob("*.jsonl"))}
-    began = min(fields["t"] for records in streams.values() for fields in records) - 1_000_000_000
+    times = []
+    for records in streams.values():
+        times += [fields["t"] for fields in records]
+    began_ns = min(times) - 1_000_000_000
     for stream, records in streams.items():
-        lines = [_clean(fields, run_dir, name, recipe, began) for fields in records]
-        (kept / "journal" / stream).write_bytes(b"".join(_line(fields) for fields in lines))
+        lines = []
+        for fields in records:
+            clean = _clean(fields, run_dir, name, recipe)
+            clean["t"] -= began_ns
+            lines.append(_line(clean))
+        (target / "journal" / stream).write_bytes(b"".join(lines))
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -102,41 +103,28 @@ def _line(fields: dict[str, Any]) -> bytes:
     return b"%08x %b\n" % (crc32(body), body)
 
 
-def _clean(
-    fields: dict[str, Any], run_dir: Path, name: str, recipe: Recipe, began: int
-) -> dict[str, Any]:
-    """Take out of a record what belongs to the box that it was made on."""
-    words = json.dumps(fields, ensure_ascii=False)
-    for path, word in (
-        (run_dir, "RUN"),
-        (run_dir.name, name),
-        (JOURNALS.parent.parent, "HERE"),
-        (sys.prefix, "VENV"),
-    ):
-        words = words.replace(str(path), str(word))
-    found: dict[str, Any] = json.loads(words)
-    found["t"] -= began
-    kind = found["k"]
+def _clean(fields: dict[str, Any], run_dir: Path, name: str, recipe: Recipe) -> dict[str, Any]:
+    """Remove the facts of this machine from a record."""
+    text = json.dumps(fields, ensure_ascii=False)
+    text = text.replace(str(run_dir), "RUN").replace(run_dir.name, name)
+    text = text.replace(str(JOURNALS.parent.parent), "HERE").replace(sys.prefix, "VENV")
+    clean: dict[str, Any] = json.loads(text)
+    kind = clean["k"]
     if kind == "run_started":
-        found |= {
-            "run": name,
-            "scenario": name,
-            "topic": "journals",
-            "argv": ["run", name, *recipe.options],
-        }
-        found |= {
-            "supervisor": {"host": "box", "boot": "boot", "pid": 1, "start": 1},
-            "wall_ns": 1_800_000_000_000_000_000,
-        }
+        clean["run"] = name
+        clean["scenario"] = name
+        clean["topic"] = "journals"
+        clean["argv"] = ["run", name, *recipe.options]
+        clean["supervisor"] = {"host": "box", "boot": "boot", "pid": 1, "start": 1}
+        clean["wall_ns"] = 1_800_000_000_000_000_000
     elif kind == "worker_started":
-        found |= {"pid": 100, "start": 100}
-    elif kind == "environment_recorded" and found["part"] in ("box", "torch"):
-        found["facts"] = (
-            {"version": found["facts"]["version"], "threads": 2}
-            if found["part"] == "torch"
-            else _BOX
-        )
-    return found
+        clean["pid"] = 100
+        clean["start"] = 100
+    elif kind == "environment_recorded" and clean["part"] == "box":
+        clean["facts"] = _BOX
+    elif kind == "environment_recorded" and clean["part"] == "torch":
+        clean["facts"] = {"version": clean["facts"]["version"], "threads": 2}
+    return clean
 
 
 _BOX = {

@@ -1,9 +1,10 @@
-"""Command lines and what they print: each file in tests/goldens is a session of its own beside the runs of format 1.
+"""Play sessions of command lines. Each file in tests/goldens is one, with the runs of format 1.
 
-    python -m tests.transcripts [NAME...]     plays sessions again and keeps what they print now: read the diff
+    python -m tests.transcripts [NAME...]     plays sessions again and writes their files: read the diff
 
-A line that begins with `$ ` is typed into a shell; what follows is what it printed, errors marked with `! `, and the exit code
-where it is not 0. What differs from box to box and from day to day is replaced by a word or a #.
+A line that begins with `$ ` is typed into a shell. The output follows, with `! ` in front of each
+line of stderr, and the exit code if it is not 0. Output that differs between machines or days is
+replaced by a word or a #.
 """
 
 import os
@@ -20,7 +21,8 @@ from tests.record_journals import JOURNALS
 GOLDENS = Path(__file__).with_name("goldens")
 FORMAT_1 = JOURNALS / "format-1"
 _RUN = re.compile(r"[0-9]{8}T[0-9]{9}Z-([\w.+-]{1,60})-([0-9a-f]{6})")
-_VARYING = {  # by verb: what another box or another day prints otherwise
+# For each subcommand, what another machine or another day prints otherwise.
+_VARYING = {
     "run": (
         (re.compile(r"(succeeded|failed) in [0-9.]+ s"), r"\1 in # s"),
         (re.compile(r"[0-9.]+ [kKMG]i?B \(RSS"), "# (RSS"),
@@ -53,7 +55,7 @@ _VARYING = {  # by verb: what another box or another day prints otherwise
 
 
 def play(name: str, folder: Path) -> str:
-    """Type the command lines of a session into a shell of its own and return the session as it came out."""
+    """Type the command lines of a session into a shell of its own, and return the session."""
     root, home = folder / "runs", folder / "home"
     shutil.copytree(FORMAT_1, root)
     home.mkdir()
@@ -65,22 +67,28 @@ def play(name: str, folder: Path) -> str:
         "LANG": "C.UTF-8",
         "TZ": "UTC",
     }
-    return "".join(
-        _settle(command, _type(command, home, environment), folder) for command in commands_of(name)
-    )
+    parts = []
+    for command in commands_of(name):
+        output = _type(command, home, environment)
+        parts.append(_settle(command, output, folder))
+    return "".join(parts)
 
 
 def _type(command: str, home: Path, environment: dict[str, str]) -> str:
-    shell = ["bash", "-c", command]
+    """Run one command line, and return it with its output."""
     done = subprocess.run(
-        shell, cwd=home, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        ["bash", "-c", command],
+        cwd=home,
+        env=environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
     )
-    lines = [
-        f"$ {command}",
-        *done.stdout.splitlines(),
-        *(f"! {line}" for line in done.stderr.splitlines()),
-    ]
-    return "\n".join([*lines, *[f"[exit {done.returncode}]"] * bool(done.returncode)]) + "\n"
+    lines = [f"$ {command}", *done.stdout.splitlines()]
+    lines += [f"! {line}" for line in done.stderr.splitlines()]
+    if done.returncode:
+        lines.append(f"[exit {done.returncode}]")
+    return "\n".join(lines) + "\n"
 
 
 def commands_of(name: str) -> list[str]:
@@ -89,7 +97,7 @@ def commands_of(name: str) -> list[str]:
 
 
 def golden(name: str) -> str:
-    """Return a session as it was kept."""
+    """Return the recorded session."""
     return (GOLDENS / f"{name}.txt").read_text()
 
 
@@ -99,19 +107,18 @@ def names() -> list[str]:
 
 
 def _settle(command: str, text: str, folder: Path) -> str:
-    """Replace what another box or another day would print otherwise."""
+    """Replace what another machine or another day would print otherwise."""
     recorded = {path.name for path in FORMAT_1.iterdir()}
-    for found in set(_RUN.finditer(text)):
-        if found[0] not in recorded:
-            text = text.replace(found[0], f"TIME-{found[1]}-RANDOM").replace(found[2], "RANDOM")
-    for place, word in (
-        (folder / "runs", "RUNS"),
-        (folder / "home", "HOME"),
-        (Path(__file__).parents[1], "CHECKOUT"),
-    ):
-        text = text.replace(str(place), word)
-    for pattern, word in _VARYING.get("".join(command.split()[1:2]), ()):
-        text = pattern.sub(word, text)
+    for match in set(_RUN.finditer(text)):
+        if match[0] not in recorded:
+            text = text.replace(match[0], f"TIME-{match[1]}-RANDOM")
+            text = text.replace(match[2], "RANDOM")
+    text = text.replace(str(folder / "runs"), "RUNS")
+    text = text.replace(str(folder / "home"), "HOME")
+    text = text.replace(str(Path(__file__).parents[1]), "CHECKOUT")
+    subcommand = "".join(command.split()[1:2])
+    for pattern, replacement in _VARYING.get(subcommand, ()):
+        text = pattern.sub(replacement, text)
     return text
 
 
