@@ -1,7 +1,7 @@
-"""Run a lesson in the process of the test, on the CPU, as a worker would: its exact claims in a tenth of a second.
+"""Run a lesson in the process of the test, on the CPU: its exact claims take a tenth of a second.
 
-Its ranks are forks of that process. Nothing is timed there that a test judges, and what the lesson does to torch's generator
-and threads is undone.
+Its ranks are forks of that process. No time is measured that a test judges. Changes of torch's
+generator and threads are undone.
 """
 
 import importlib.util
@@ -9,7 +9,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -25,38 +25,38 @@ from tuilab.record.journal.writer import Writer
 
 
 def source_of(lesson: str) -> str:
-    (path,) = [found.path for found in catalog.load() if found.id == lesson]
+    """Return the source of a scenario of the library."""
+    (path,) = [entry.path for entry in catalog.load() if entry.id == lesson]
     return Path(path).read_text()
 
 
 def reason_of(claim: dict[str, Any]) -> str:
-    """Return the reason for a verdict; that of a claim which holds without the bound."""
+    """Return the reason for a verdict, without the bound if the claim is supported."""
     reason = str(claim["why"])
-    return reason.partition(", claimed ")[0] if claim["verdict"] == "SUPPORTED" else reason
+    if claim["verdict"] == "SUPPORTED":
+        reason = reason.partition(", claimed ")[0]
+    return reason
 
 
 @contextmanager
 def short_races() -> Iterator[None]:
-    """Let a race have the fewest rounds, of blocks that are next to nothing: all is called and compared, little is timed.
+    """Give races one round of very short blocks: every arm is called and compared.
 
-    Nor does Dynamo time the guards of what it compiled, for which it empties the caches: a third of what it takes.
+    Dynamo does not time its guards either: for that it empties the caches, which takes a third of
+    the time.
     """
-    guards = sys.modules.get("torch._dynamo.guards")
-    untimed = (
-        patch.object(guards, "profile_guard_manager", return_value=0.0, create=True)
-        if guards
-        else nullcontext()
-    )
-    with (
-        patch.dict("tuilab.lab.races.timing._BLOCK_S", cpu=1e-5),
-        patch("tuilab.lab.races.rounds._MOST_ROUNDS", 1),
-        untimed,
-    ):
+    with ExitStack() as patches:
+        patches.enter_context(patch.dict("tuilab.lab.races.timing._BLOCK_S", cpu=1e-5))
+        patches.enter_context(patch("tuilab.lab.races.rounds._MOST_ROUNDS", 1))
+        guards = sys.modules.get("torch._dynamo.guards")
+        if guards:
+            untimed = patch.object(guards, "profile_guard_manager", return_value=0.0, create=True)
+            patches.enter_context(untimed)
         yield
 
 
 def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimMeasured]:
-    """Run a source with `params` besides its defaults, and return the exact claims that it made by their keys."""
+    """Run a source with `params` in place of defaults. Return its exact claims by key."""
     import torch
 
     from tuilab.lab.lab import Lab
@@ -68,15 +68,13 @@ def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimM
     ours, theirs = socket_pair()
     spec = importlib.util.spec_from_file_location("scenario", folder / "scenario.py")
     assert spec is not None and spec.loader is not None
-    module = sys.modules["scenario"] = importlib.util.module_from_spec(
-        spec
-    )  # torch.compile looks for it there
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["scenario"] = module  # torch.compile looks for it there
     line = messages.WorkerLine(ours)
     as_forks = patch.object(Lab, "ranks", ranks_in(folder, folder, line))
     with ours, theirs, torch.random.fork_rng(), as_forks, short_races(), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "This process .* is multi-threaded"
-        )  # pytest-xdist's threads; a worker has none
+        # pytest-xdist has threads; a worker has none when it forks.
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded")
         begin(is_placed=False)
         spec.loader.exec_module(module)
         run = module.run
@@ -92,25 +90,25 @@ def claimed(folder: Path, source: str, **params: Any) -> dict[str, events.ClaimM
     journal.close()
     torch.set_num_threads(threads)
     del sys.modules["scenario"]
-    found = [
-        event
-        for event in read_stream(folder / "worker-0.jsonl")
-        if isinstance(event, events.ClaimMeasured)
-    ]
-    return {claim.key: claim for claim in found}
+    claims = {}
+    for event in read_stream(folder / "worker-0.jsonl"):
+        if isinstance(event, events.ClaimMeasured):
+            claims[event.key] = event
+    return claims
 
 
 def _defaults_of(run: Callable[..., Any]) -> dict[str, Any]:
     """Return the default of each parameter of a scenario."""
-    parameters = list(inspect.signature(run).parameters.values())[1:]  # without the lab
-    return {one.name: one.default for one in parameters}
+    _, *parameters = inspect.signature(run).parameters.values()  # the first is the lab
+    return {parameter.name: parameter.default for parameter in parameters}
 
 
 def check_values(folder: Path, lesson: str, values: Mapping[str, Any]) -> None:
-    """Assert that all exact claims of a lesson hold, and that those with these keys measured these values."""
+    """Assert that all exact claims of a lesson hold, and that those with these keys have these values."""
     claims = claimed(folder, source_of(lesson))
+    failed = [key for key, claim in claims.items() if not holds(claim)]
+    measured = {key: claims[key].got for key in values}
+    expected = {key: events.Measured.of(value) for key, value in values.items()}
 
-    assert [key for key, claim in claims.items() if not holds(claim)] == []
-    assert {key: claims[key].got for key in values} == {
-        key: events.Measured.of(got) for key, got in values.items()
-    }
+    assert failed == []
+    assert measured == expected

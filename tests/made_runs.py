@@ -1,4 +1,4 @@
-"""Runs that never ran, and scenarios to look at: what a test wants, for the screens and for what they are made from."""
+"""Make runs that never ran, and scenarios, for tests of the screens and of other readers."""
 
 import json
 import os
@@ -40,28 +40,35 @@ def run(
     lab.claim_ratio("fast", "loop/sum", at_least=2)
     lab.race(loop=run, sum=run)
 '''
-KEYS = {
-    "the sum is right": "right",
-    "sum is fast": "fast",
-    "it holds": "it-holds",
-}  # of these claims
+# The key of each claim that `finished` knows.
+KEYS = {"the sum is right": "right", "sum is fast": "fast", "it holds": "it-holds"}
 PLAIN = '"""A plain one.\n\n## Look for\n- [it-holds] it holds\n"""\ndef run(lab) -> None:\n    lab.claim("it-holds", True)\n'
 
 
 def identity(*, is_alive: bool) -> events.Identity:
-    """Return this process, or one that is long gone."""
+    """Return this process, or a process that has ended."""
     me = presence.identify(os.getpid())
     assert me is not None
-    return me if is_alive else msgspec.structs.replace(me, start=me.start - 1)
+    if is_alive:
+        return me
+    return msgspec.structs.replace(me, start=me.start - 1)
 
 
 def started(*, is_alive: bool = False, **fields: Any) -> events.RunStarted:
     """Return the first record of a run."""
-    usual: dict[str, Any] = {
-        "format": events.FORMAT, "run": "made-up", "scenario": "softmax", "topic": "stability", "title": "Made up.",
-        "source_sha256": "", "params": {}, "supervisor": identity(is_alive=is_alive), "tuilab": "0", "wall_ns": 0,
-    }  # fmt: skip
-    return events.RunStarted(**{**usual, **fields})
+    defaults: dict[str, Any] = {
+        "format": events.FORMAT,
+        "run": "made-up",
+        "scenario": "softmax",
+        "topic": "stability",
+        "title": "Made up.",
+        "source_sha256": "",
+        "params": {},
+        "supervisor": identity(is_alive=is_alive),
+        "tuilab": "0",
+        "wall_ns": 0,
+    }
+    return events.RunStarted(**{**defaults, **fields})
 
 
 def make_run(
@@ -71,7 +78,7 @@ def make_run(
     at_s: float = 1.8e9,
     end: str = "abcdef",
 ) -> Path:
-    """Make the folder of a run that holds these records; it started at a given second since 1970."""
+    """Make the folder of a run with these records. It started at `at_s`, in seconds since 1970."""
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(at_s)) + "000Z"
     run_dir = root / f"{stamp}-{name}-{end}"
     (run_dir / "journal").mkdir(parents=True)
@@ -85,72 +92,68 @@ def make_run(
 def finished(
     root: Path, verdicts: dict[str, str], *, state: str = "succeeded", **more: Any
 ) -> Path:
-    """Make a run that is over, with a verdict on each claim; `more` are fields of its start, or of `make_run`."""
+    """Make a finished run with a verdict for each claim.
+
+    `more` are fields of its first record, or arguments of `make_run`.
+    """
     where = {key: more.pop(key) for key in ("name", "at_s", "end") if key in more}
-    reached = [
-        events.VerdictReached(text=text, key=KEYS.get(text, ""), verdict=verdict, rule="r")
-        for text, verdict in verdicts.items()
-    ]
-    records = [
-        started(scenario=where.get("name", "softmax"), **more),
-        *reached,
-        events.StateChanged(state=state),
-    ]
+    records: list[events.Event] = [started(scenario=where.get("name", "softmax"), **more)]
+    for text, verdict in verdicts.items():
+        key = KEYS.get(text, "")
+        records.append(events.VerdictReached(text=text, key=key, verdict=verdict, rule="r"))
+    records.append(events.StateChanged(state=state))
     return make_run(root, *records, **where)
 
 
 def judged(
     root: Path, number: int, verdict: str = "SUPPORTED", *, name: str = "softmax", **more: Any
 ) -> Path:
-    """Make the n-th run of a scenario that claims a ratio, with a verdict on it if there is one, and a count."""
+    """Make the n-th run of a scenario that claims a ratio and a count.
+
+    If `verdict` is empty, the claim about the ratio has no verdict.
+    """
     fields: dict[str, Any] = {
         "scenario": name,
         "source_sha256": "abc",
         "claims": ["sum is fast", "one"],
         "claim_keys": ["sum", "one"],
     }
-    about: dict[str, Any] = {"text": "sum is fast", "key": "sum"}
-    reached = (
-        events.VerdictReached(**about, verdict=verdict, rule="r", why="so", estimate=3.0)
-        if verdict
-        else None
-    )
-    records = [
+    ratio: dict[str, Any] = {"text": "sum is fast", "key": "sum"}
+    records: list[events.Event] = [
         started(**{**fields, **more}),
-        events.ClaimDeclared(**about, over="loop", under="sum", op="at_least", bound=2.0),
-        *filter(None, [reached]),
-        events.VerdictReached(text="one", key="one", verdict="SUPPORTED", rule="r"),
-        events.StateChanged(state="succeeded"),
+        events.ClaimDeclared(**ratio, over="loop", under="sum", op="at_least", bound=2.0),
     ]
+    if verdict:
+        reached = events.VerdictReached(**ratio, verdict=verdict, rule="r", why="so", estimate=3.0)
+        records.append(reached)
+    records.append(events.VerdictReached(text="one", key="one", verdict="SUPPORTED", rule="r"))
+    records.append(events.StateChanged(state="succeeded"))
     return make_run(root, *records, name=name, at_s=1.6e9 + number, end=f"{number:06}")
 
 
 def hostile(root: Path) -> Path:
     """Make a run in which every word that a scenario can choose would like to steer the terminal."""
     text = HOSTILE.replace("\ud800", "")
-    return make_run(
-        root,
-        started(
-            scenario=text,
-            topic=text,
-            title=text,
-            params={text: text},
-            changed=[text],
-            claims=[text],
-            source_sha256=text,
-        ),
-        events.EnvironmentRecorded(
-            part="box", facts={text: text, "deep": {text: [text]}, "missing": {text: text}}
-        ),
+    first = started(
+        scenario=text,
+        topic=text,
+        title=text,
+        params={text: text},
+        changed=[text],
+        claims=[text],
+        source_sha256=text,
+    )
+    facts = {text: text, "deep": {text: [text]}, "missing": {text: text}}
+    tenants = [events.Tenant(1, text), events.Tenant(2, "", text)]
+    reading = {text: {"busy_percent": 5.0}}
+    words = events.Measured(words=text)
+    records = [
+        events.EnvironmentRecorded(part="box", facts=facts),
         events.GpuFound(uuid=text, index=0, name=text, bytes_total=1, slice=text),
         events.XidReported(uuid=text, xid=31),
         events.GpuHeld(uuid=text, allocated_bytes=1, reserved_bytes=2),
-        events.GpuShared(
-            uuid=text, others=[events.Tenant(1, text), events.Tenant(2, "", text)], count=2
-        ),
-        events.Sampled(
-            processes=1, threads=1, cpu_percent=1.0, rss_bytes=1, gpus={text: {"busy_percent": 5.0}}
-        ),
+        events.GpuShared(uuid=text, others=tenants, count=2),
+        events.Sampled(processes=1, threads=1, cpu_percent=1.0, rss_bytes=1, gpus=reading),
         events.Unavailable(what=text, reason=text),
         events.Logged(s=0, v={text: float("nan")}, a=text),
         events.Logged(s=1, v={text: float("inf")}, a=text),
@@ -159,26 +162,20 @@ def hostile(root: Path) -> Path:
         events.TableShown(title=text + "2", head=[text], rows=[[text]]),
         events.SpanShown(lane=text, began=0.0, ended=1.0, name=text, arm=text, unit=text),
         events.MemoryMeasured(name=text, values={text: 1.0}, arm=text),
-        events.ClaimMeasured(
-            text=text,
-            got=events.Measured(words=text),
-            op="equals",
-            want=events.Measured(words=text),
-            unit=text,
-        ),
+        events.ClaimMeasured(text=text, got=words, op="equals", want=words, unit=text),
         events.VerdictReached(text=text, verdict="REFUTED", rule="r", why=text),
         events.ScenarioFailed(type=text, message=text, traceback=text, hint=text),
         events.StateChanged(state="failed", reason=text),
-        name="evil",
-        end="ev1l00",
-    )
+    ]
+    return make_run(root, first, *records, name="evil", end="ev1l00")
 
 
 def write(folder: Path, **sources: str) -> Path:
-    """Write scenario files into the topic `mine` of a folder, and return the folder."""
-    (folder / "mine").mkdir(parents=True, exist_ok=True)
+    """Write scenario files into the topic `mine` of a folder. Return the folder."""
+    topic = folder / "mine"
+    topic.mkdir(parents=True, exist_ok=True)
     for name, source in sources.items():
-        (folder / "mine" / f"{name}.py").write_text(source)
+        (topic / f"{name}.py").write_text(source)
     return folder
 
 
@@ -186,6 +183,5 @@ def note_done(*lessons: str) -> None:
     """Note that lessons were done."""
     path = Path(places.score_file())
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        "".join(json.dumps({"lesson": lesson, "run": "r"}) + "\n" for lesson in lessons)
-    )
+    lines = [json.dumps({"lesson": lesson, "run": "r"}) for lesson in lessons]
+    path.write_text("".join(f"{line}\n" for line in lines))

@@ -3,37 +3,38 @@
 import ast
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 from tests.conftest import CHECKOUT
 
-HOUSE = CHECKOUT / "tuilab"
-PACKAGES = [  # each imports only those before it
+SOURCE = CHECKOUT / "tuilab"
+# Each package imports only packages that are listed before it.
+PACKAGES = [
     "shared", "record", "probes", "catalogue", "judging", "runs", "engine", "fleet", "lab",
     "commands", "drawings", "reports", "doctor", "tui", "cli",
 ]  # fmt: skip
-MODULES = {
-    ".".join(path.relative_to(HOUSE.parent).with_suffix("").parts): path
-    for path in HOUSE.rglob("*.py")
-}
-MODULES = {name.removesuffix(".__init__"): path for name, path in MODULES.items()}
 
-# Imports against that order, and why they are allowed.
+
+def find_modules() -> dict[str, Path]:
+    """Return the file of each module of tuilab, by the name of the module."""
+    modules = {}
+    for path in SOURCE.rglob("*.py"):
+        parts = path.relative_to(CHECKOUT).with_suffix("").parts
+        name = ".".join(parts).removesuffix(".__init__")
+        modules[name] = path
+    return modules
+
+
+MODULES = find_modules()
+
+# Imports against that order:
 EXCEPTIONS = {
-    (
-        "tuilab",
-        "tuilab.lab.arms",
-    ): "the public `from tuilab import ArmFailed`, loaded when it is asked for",
-    (
-        "tuilab",
-        "tuilab.lab.lab",
-    ): "the public `from tuilab import Lab`, loaded when it is asked for",
-    (
-        "tuilab.__main__",
-        "tuilab.cli.main",
-    ): "the entry point: it belongs to no package and opens the last one",
+    ("tuilab", "tuilab.lab.arms"),  # `from tuilab import ArmFailed`, loaded on demand
+    ("tuilab", "tuilab.lab.lab"),  # `from tuilab import Lab`, loaded on demand
+    ("tuilab.__main__", "tuilab.cli.main"),  # the entry point belongs to no package
 }
-# Packages whose `__init__` imports modules of its own, so each of these makes a cycle with it. The watcher has to be one: a
-# process of a command imports it by its name alone.
+# Packages whose `__init__` imports modules of the package. Each of these modules is in a cycle with
+# it. A process of a command imports the watcher by its name alone, so the watcher needs this.
 FACADES = {
     "tuilab.cli.schemas",
     "tuilab.commands.watcher._tuilab_watch",
@@ -44,12 +45,12 @@ FACADES = {
 
 @cache
 def nodes(module: str) -> tuple[ast.AST, ...]:
-    """Return all that a module is made of."""
+    """Return all nodes of the syntax tree of a module."""
     return tuple(ast.walk(ast.parse(MODULES[module].read_text())))
 
 
 def class_names(node: ast.AST, outer: str = "") -> Iterator[str]:
-    """Yield the names of the classes in a piece of source, `Outer.Inner` for a class within a class."""
+    """Yield the names of the classes in a syntax tree, `Outer.Inner` for a class in a class."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef):
             name = f"{outer}.{child.name}".strip(".")
@@ -61,20 +62,26 @@ def class_names(node: ast.AST, outer: str = "") -> Iterator[str]:
 
 @cache
 def imports(module: str) -> frozenset[str]:
-    """Return what a module imports anywhere: at its top, in a function, for types, or relative to itself."""
+    """Return the modules that a module imports anywhere: at its top, in a function, or for types."""
     return frozenset(_imports(module))
 
 
 def _imports(module: str) -> Iterator[str]:
-    package = module.split(".")[: None if MODULES[module].name == "__init__.py" else -1]
+    package = module.split(".")
+    if MODULES[module].name != "__init__.py":
+        package.pop()
     for node in nodes(module):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            for alias in node.names:
+                yield alias.name
         elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
+            base: list[str] = []
+            if node.level:
+                base = package[: len(package) - node.level + 1]
             source = ".".join([*base, *(node.module or "").split(".")]).strip(".")
             for alias in node.names:
-                yield name if (name := f"{source}.{alias.name}") in MODULES else source
+                name = f"{source}.{alias.name}"
+                yield name if name in MODULES else source
 
 
 def package_of(module: str) -> str:
@@ -87,17 +94,17 @@ def package_of(module: str) -> str:
 
 def import_pairs() -> set[tuple[str, str]]:
     """Return pairs of modules of tuilab: the first one imports the second one."""
-    return {
-        (name, other)
-        for name in MODULES
-        for other in imports(name)
-        if other.split(".")[0] == "tuilab"
-    }
+    pairs = set()
+    for name in MODULES:
+        for imported in imports(name):
+            if imported.split(".")[0] == "tuilab":
+                pairs.add((name, imported))
+    return pairs
 
 
 def import_pairs_with_packages() -> set[tuple[str, str]]:
     """Return `import_pairs`, and a pair for each package of an imported module, because its `__init__` runs first."""
-    modules = import_pairs() - EXCEPTIONS.keys()
+    modules = import_pairs() - EXCEPTIONS
     pairs = set(modules)
     for name, other in modules:
         package = other.rpartition(".")[0]

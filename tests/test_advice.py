@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.advice_aids import HERE, HOST, THREADS, raced, said
+from tests.advice_aids import HERE, HOST, THREADS, make_raced_run, setting_raced
 from tests.made_runs import make_run, started
 from tests.report_aids import checked_document
 from tuilab.catalogue.scenario import Scenario
@@ -48,7 +48,7 @@ def unfolded(advice: Advice) -> str:
 
 
 def test_the_value_wins_that_is_better_than_the_default_and_all_others(tmp_path: Path) -> None:
-    found = chosen(raced(tmp_path))
+    found = chosen(make_raced_run(tmp_path))
 
     assert (found.value, found.is_decided) == ("4", True)
     assert {value: round(judged.estimate or 0, 1) for value, judged in found.against.items()} == {
@@ -71,7 +71,7 @@ def test_the_value_wins_that_is_better_than_the_default_and_all_others(tmp_path:
 def test_a_tie_goes_to_the_default_or_else_to_the_cheaper_value(
     tmp_path: Path, times: dict[str, float], won: str
 ) -> None:
-    found = chosen(raced(tmp_path, times))
+    found = chosen(make_raced_run(tmp_path, times))
 
     assert (found.value, found.is_decided, found.why) == (won, True, "")
 
@@ -79,7 +79,7 @@ def test_a_tie_goes_to_the_default_or_else_to_the_cheaper_value(
 def test_what_the_box_was_too_disturbed_for_is_not_decided(tmp_path: Path) -> None:
     cores = (events.CoresMeasured(processes=8, effective=2.0),)
 
-    found = chosen(raced(tmp_path, cores=8, before=cores))
+    found = chosen(make_raced_run(tmp_path, cores=8, before=cores))
 
     assert (found.value, found.is_decided) == ("", False)
     assert (
@@ -89,17 +89,17 @@ def test_what_the_box_was_too_disturbed_for_is_not_decided(tmp_path: Path) -> No
 
 
 def test_a_difference_that_noise_hides_is_not_decided(tmp_path: Path) -> None:
-    found = chosen(raced(tmp_path, {"1": 1.0, "8": 1.12}, noise=0.3))
+    found = chosen(make_raced_run(tmp_path, {"1": 1.0, "8": 1.12}, noise=0.3))
 
     assert (found.value, found.is_decided) == ("", False)
 
 
 def test_values_that_were_named_after_their_race_are_not_chosen_among(tmp_path: Path) -> None:
-    subject = raced(tmp_path)
+    subject = make_raced_run(tmp_path)
     begun = events.RaceStarted(
         arms=[f"arm {value}" for value in THREADS], threads=1, device="cpu", loops={}
     )
-    late = read_subject(make_run(tmp_path / "late", started(), begun, said(THREADS)))
+    late = read_subject(make_run(tmp_path / "late", started(), begun, setting_raced(THREADS)))
 
     assert chosen(subject).value == "4"
     assert chosen(late).why == "the candidate values were declared after the timing had started"
@@ -109,9 +109,11 @@ def test_of_what_was_counted_the_least_wins_in_every_repeat(tmp_path: Path) -> N
     bytes_of = {"expandable_segments:True": 5e8, "expandable_segments:False": 1e9}
     more: dict[str, Any] = {"name": "PYTORCH_ALLOC_CONF", "is_counted": True, "unit": "B"}
 
-    assert chosen(raced(tmp_path, bytes_of, **more)).value == "expandable_segments:True"
+    assert chosen(make_raced_run(tmp_path, bytes_of, **more)).value == "expandable_segments:True"
     assert (
-        chosen(raced(tmp_path / "2", {**bytes_of, "expandable_segments:True": 9.9e8}, **more)).value
+        chosen(
+            make_raced_run(tmp_path / "2", {**bytes_of, "expandable_segments:True": 9.9e8}, **more)
+        ).value
         == ""
     )
 
@@ -137,7 +139,7 @@ def test_of_what_was_counted_the_least_wins_in_every_repeat(tmp_path: Path) -> N
 def test_a_run_that_cannot_speak_for_the_box_is_named_with_the_reason(
     tmp_path: Path, change: dict[str, Any], why: str
 ) -> None:
-    found = advised(raced(tmp_path, **change), scenarios=[OMP])
+    found = advised(make_raced_run(tmp_path, **change), scenarios=[OMP])
 
     assert (values(found.settings), [one.why for one in found.unused]) == ([], [why])
     assert "export" not in env_file(found)
@@ -146,7 +148,7 @@ def test_a_run_that_cannot_speak_for_the_box_is_named_with_the_reason(
 
 
 def test_runs_of_another_box_do_not_count(tmp_path: Path) -> None:
-    found = advise([raced(tmp_path)], {**HERE, "host": "elsewhere"})
+    found = advise([make_raced_run(tmp_path)], {**HERE, "host": "elsewhere"})
 
     assert [one.why for one in found.unused] == ["it ran on another machine"]
 
@@ -156,7 +158,7 @@ def test_on_a_gpu_its_driver_and_its_model_count_too(tmp_path: Path) -> None:
         part="cuda", facts={"chosen": "u-1", "devices": [{"uuid": "u-1", "name": "NVIDIA H200"}]}
     )
     driver = events.EnvironmentRecorded(part="gpu", facts={"driver": "580.1"})
-    subject = raced(tmp_path, before=(on_gpu, driver))
+    subject = make_raced_run(tmp_path, before=(on_gpu, driver))
     then = {**HERE, "host": HOST, "driver": "580.1", "GPU": "NVIDIA A100, NVIDIA H200"}
 
     same, newer, other = (
@@ -170,9 +172,9 @@ def test_on_a_gpu_its_driver_and_its_model_count_too(tmp_path: Path) -> None:
 
 
 def test_of_several_runs_the_newest_that_counts_speaks(tmp_path: Path) -> None:
-    old = raced(tmp_path, {"1": 1.0, "8": 2.0}, end="000001", run={"wall_ns": 10**18})
-    new = raced(tmp_path, {"1": 4.0, "8": 2.0}, end="000002", run={"wall_ns": 2 * 10**18})
-    quick = raced(
+    old = make_raced_run(tmp_path, {"1": 1.0, "8": 2.0}, end="000001", run={"wall_ns": 10**18})
+    new = make_raced_run(tmp_path, {"1": 4.0, "8": 2.0}, end="000002", run={"wall_ns": 2 * 10**18})
+    quick = make_raced_run(
         tmp_path, {"1": 1.0, "8": 2.0}, end="000003", run={"wall_ns": 3 * 10**18, "quick": True}
     )
 
@@ -188,7 +190,9 @@ def test_of_several_runs_the_newest_that_counts_speaks(tmp_path: Path) -> None:
 def test_scenarios_that_disagree_set_nothing(tmp_path: Path) -> None:
     others = {"topic": "cpu", "scenario": "another"}
 
-    found = advised(raced(tmp_path), raced(tmp_path / "2", {"1": 1.0, "8": 2.0}, run=others))
+    found = advised(
+        make_raced_run(tmp_path), make_raced_run(tmp_path / "2", {"1": 1.0, "8": 2.0}, run=others)
+    )
 
     assert found.settings == [] and sorted(values(found.conflicts)) == [
         ("OMP_NUM_THREADS", "1"),
@@ -198,7 +202,7 @@ def test_scenarios_that_disagree_set_nothing(tmp_path: Path) -> None:
 
 
 def test_ranks_have_values_of_their_own_and_only_for_as_many_as_raced(tmp_path: Path) -> None:
-    of_four = raced(
+    of_four = make_raced_run(
         tmp_path,
         {"1": 2.0, "2": 1.0},
         ranks=4,
@@ -224,7 +228,7 @@ def test_ranks_have_values_of_their_own_and_only_for_as_many_as_raced(tmp_path: 
 def test_a_setting_says_what_it_won_against_what_speaks_against_it_and_whence_it_comes(
     tmp_path: Path,
 ) -> None:
-    found = advised(raced(tmp_path, against="beside others it is slower"))
+    found = advised(make_raced_run(tmp_path, against="beside others it is slower"))
 
     lines = unfolded(found)
     assert (
@@ -244,7 +248,9 @@ def test_a_shell_that_sources_it_has_the_settings_whatever_words_are_in_it(
     tmp_path: Path, shell: str
 ) -> None:
     evil = "'; reboot #\n$(reboot) `reboot` \\"
-    subject = raced(tmp_path, about=evil, against=evil, run={"scenario": evil, "title": evil})
+    subject = make_raced_run(
+        tmp_path, about=evil, against=evil, run={"scenario": evil, "title": evil}
+    )
     (file := tmp_path / "box.env").write_text(env_file(advised(subject)))
 
     assert sourced(shell, file) == ("4\n", "")
@@ -253,7 +259,7 @@ def test_a_shell_that_sources_it_has_the_settings_whatever_words_are_in_it(
 @pytest.mark.parametrize("shell", SHELLS)
 def test_shell_on_another_host_has_no_settings_and_goes_on(tmp_path: Path, shell: str) -> None:
     elsewhere = "it's elsewhere"
-    found = advise([raced(tmp_path)], {**HERE, "host": HOST})
+    found = advise([make_raced_run(tmp_path)], {**HERE, "host": HOST})
     found.facts["host"] = elsewhere
 
     (file := tmp_path / "box.env").write_text(env_file(found))
@@ -265,7 +271,7 @@ def test_shell_on_another_host_has_no_settings_and_goes_on(tmp_path: Path, shell
 
 
 def test_file_is_plain_shell_without_a_program_in_it(tmp_path: Path) -> None:
-    lines = env_file(advised(raced(tmp_path))).splitlines()
+    lines = env_file(advised(make_raced_run(tmp_path))).splitlines()
 
     code = [line for line in lines if line and not line.startswith("#")]
     assert len(code) == 5 and code[3] == "export OMP_NUM_THREADS=4"
@@ -295,7 +301,9 @@ def test_only_variables_of_training_with_plain_values_are_settings(text: str) ->
 def test_a_journal_that_names_another_variable_or_value_sets_nothing(
     tmp_path: Path, name: str, value: str
 ) -> None:
-    assert "export" not in env_file(advised(raced(tmp_path, {value: 1.0, "8": 2.0}, name=name)))
+    assert "export" not in env_file(
+        advised(make_raced_run(tmp_path, {value: 1.0, "8": 2.0}, name=name))
+    )
 
 
 def test_a_setting_is_a_name_and_a_value() -> None:
@@ -309,8 +317,8 @@ def test_a_setting_is_a_name_and_a_value() -> None:
 def test_the_command_writes_the_file_for_the_newest_runs_that_count(
     tuilab: Tuilab, root: Path, tmp_path: Path
 ) -> None:
-    raced(root, end="000001")
-    raced(root, end="000002", run={"quick": True})
+    make_raced_run(root, end="000001")
+    make_raced_run(root, end="000002", run={"quick": True})
     target = tmp_path / "box.env"
 
     done = tuilab("advise", "-o", str(target))
@@ -323,7 +331,7 @@ def test_the_result_of_a_run_says_what_came_of_it_and_of_a_quick_one_nothing(
     tuilab: Tuilab, root: Path
 ) -> None:
     won, stays, quick = (
-        tuilab("attach", raced(root, **more).run_dir.name).stdout
+        tuilab("attach", make_raced_run(root, **more).run_dir.name).stdout
         for more in (
             {"end": "000001"},
             {"end": "000002", "values": {"1": 4.0, "8": 1.0}, "ranks": 2},
@@ -340,7 +348,7 @@ def test_the_result_of_a_run_says_what_came_of_it_and_of_a_quick_one_nothing(
 def test_as_json_it_says_what_to_set_what_was_left_and_what_is_not_known(
     tuilab: Tuilab, root: Path
 ) -> None:
-    raced(root, {"1": 4.0, "8": 1.0})
+    make_raced_run(root, {"1": 4.0, "8": 1.0})
 
     found = checked_document(json.loads(tuilab("advise", "--json").stdout))
 
@@ -363,7 +371,7 @@ def test_for_ranks_it_finds_the_run_with_as_many_behind_newer_ones_of_others(
     tuilab: Tuilab, root: Path
 ) -> None:
     eight: dict[str, Any] = {"changed": ["ranks"], "params": {"ranks": 8}}
-    raced(
+    make_raced_run(
         root,
         {"1": 2.0, "2": 1.0},
         ranks=8,
@@ -373,7 +381,9 @@ def test_for_ranks_it_finds_the_run_with_as_many_behind_newer_ones_of_others(
         run=eight,
     )
     for end in ("000002", "000003", "000004", "000005"):
-        raced(root, {"1": 1.0, "2": 2.0}, ranks=2, default="1", scenario="rank-threads", end=end)
+        make_raced_run(
+            root, {"1": 1.0, "2": 2.0}, ranks=2, default="1", scenario="rank-threads", end=end
+        )
 
     assert "\nexport OMP_NUM_THREADS=2\n" in tuilab("advise", "--ranks", "8").stdout
     assert "no value beat the default, 1" in tuilab("advise", "--ranks", "2").stdout
@@ -390,7 +400,9 @@ def test_where_nothing_ran_it_says_what_would_tell(tuilab: Tuilab) -> None:
 def test_a_run_from_an_archive_sets_nothing_here_whatever_host_it_names(
     tuilab: Tuilab, tmp_path: Path
 ) -> None:
-    there = raced(tmp_path / "there", run={"run": "20270115T080000000Z-omp-threads-abcdef"}).run_dir
+    there = make_raced_run(
+        tmp_path / "there", run={"run": "20270115T080000000Z-omp-threads-abcdef"}
+    ).run_dir
     tuilab("export", there.name, "-o", str(tmp_path / "x.tgz"), "--root", str(there.parent))
     tuilab("import", str(tmp_path / "x.tgz"), "--root", str(tmp_path / "here"))
 

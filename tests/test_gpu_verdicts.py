@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.advice_aids import raced
+from tests.advice_aids import make_raced_run
 from tests.engine import read_stream
 from tests.made_runs import judged, make_run, started
 from tests.tui.screens import opened
@@ -67,9 +67,9 @@ def verdicts(*records: events.Record, **workers: list[events.Record]) -> dict[st
 def test_a_verdict_names_the_gpu_that_was_raced_on_and_the_one_that_a_value_was_computed_on() -> (
     None
 ):
-    raced = events.RaceStarted(**RACE, device="cuda", uuid="u0")
+    race = events.RaceStarted(**RACE, device="cuda", uuid="u0")
 
-    found = verdicts(CHOSEN, FASTER, COUNTED, raced, lacking("faster"))
+    found = verdicts(CHOSEN, FASTER, COUNTED, race, lacking("faster"))
     assert found == {"faster": ("u0", "NVIDIA A100"), "count": ("u1", "NVIDIA H100")}
 
 
@@ -79,9 +79,9 @@ def lacking(key: str) -> events.ClaimNotTestable:
 
 
 def test_a_race_on_the_cpu_is_about_no_gpu_though_the_run_had_one() -> None:
-    raced = events.RaceStarted(**RACE, device="cpu")
+    race = events.RaceStarted(**RACE, device="cpu")
 
-    assert verdicts(CHOSEN, FASTER, raced, lacking("faster")) == {"faster": ("", "")}
+    assert verdicts(CHOSEN, FASTER, race, lacking("faster")) == {"faster": ("", "")}
 
 
 def test_a_race_of_processes_is_about_the_gpu_that_these_had() -> None:
@@ -249,7 +249,7 @@ def test_a_report_of_a_box_with_two_cards_names_the_card_of_each_finding(root: P
 
 
 def test_a_setting_says_on_which_gpu_its_values_raced(root: Path) -> None:
-    subject = raced(root, before=(CHOSEN,))
+    subject = make_raced_run(root, before=(CHOSEN,))
     here = facts_of(subject.summary, ["worker-0"])
 
     assert here["GPU"] == "NVIDIA H100" and ", NVIDIA H100, " in env_file(advise([subject], here))

@@ -7,9 +7,9 @@ import pytest
 
 from tests.packages import (
     EXCEPTIONS,
-    HOUSE,
     MODULES,
     PACKAGES,
+    SOURCE,
     class_names,
     import_pairs,
     import_pairs_with_packages,
@@ -29,7 +29,7 @@ def test_package_imports_only_packages_before_it() -> None:
         if PACKAGES.index(package_of(imported)) > PACKAGES.index(package_of(module)):
             wrong_way.add((module, imported))
 
-    assert wrong_way == EXCEPTIONS.keys()
+    assert wrong_way == EXCEPTIONS
 
 
 def test_imports_of_modules_and_their_packages_make_no_cycle() -> None:
@@ -48,7 +48,7 @@ def test_imports_of_modules_and_their_packages_make_no_cycle() -> None:
 def test_every_package_has_a_docstring() -> None:
     inits = [path for name, path in MODULES.items() if path.name == "__init__.py"]
 
-    assert {package_of(".".join(path.relative_to(HOUSE.parent).parts)) for path in inits} == set(
+    assert {package_of(".".join(path.relative_to(SOURCE.parent).parts)) for path in inits} == set(
         PACKAGES
     )
     assert [path for path in inits if not ast.get_docstring(ast.parse(path.read_text()))] == []

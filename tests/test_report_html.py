@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.advice_aids import raced
+from tests.advice_aids import make_raced_run
 from tests.made_runs import finished, make_run, started
 from tests.report_aids import ALL, Elements, hostile_run, in_chromium, open_page, recorded
 from tuilab.record import events
@@ -135,7 +135,10 @@ def test_a_setting_that_follows_stands_with_what_it_won_against_and_what_speaks_
     text = " ".join(
         Elements(
             html.render(
-                [raced(tmp_path, against="slower <b>beside</b> others"), recorded("outliers")]
+                [
+                    make_raced_run(tmp_path, against="slower <b>beside</b> others"),
+                    recorded("outliers"),
+                ]
             )
         ).text.split()
     )

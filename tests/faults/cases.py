@@ -25,21 +25,33 @@ ELSEWHERE: dict[int, str] = {
 
 
 def numbers_of(test: str) -> set[int]:
-    """Return the numbers of the cases that a test is named by."""
-    found = _NAME.search(test)
-    own = {int(number) for number in found[1].split("_") if number} if found else set()
-    return own | {number for number, elsewhere in ELSEWHERE.items() if test.startswith(elsewhere)}
+    """Return the numbers of the cases that a test covers."""
+    numbers = set()
+    match = _NAME.search(test)
+    if match:
+        numbers = {int(number) for number in match[1].split("_") if number}
+    for number, name in ELSEWHERE.items():
+        if test.startswith(name):
+            numbers.add(number)
+    return numbers
 
 
 def describe_skipped(ran: Iterable[str], skipped: Iterable[tuple[str, str]]) -> str:
-    """Return a line about the cases of which something was skipped, each with the reason; empty when none was."""
-    have_run = {number for test in ran for number in numbers_of(test)}
-    reasons = {number: reason for test, reason in skipped for number in numbers_of(test)}
+    """Return a line about the cases with a skipped test, and the reasons; empty if there is none.
+
+    `ran` are tests; `skipped` are tests with the reason.
+    """
+    tested: set[int] = set()
+    for test in ran:
+        tested |= numbers_of(test)
+    reasons = {}
+    for test, reason in skipped:
+        for number in numbers_of(test):
+            reasons[number] = reason
     if not reasons:
         return ""
-    wholly = sorted(set(reasons) - have_run)
-    partly = sorted(set(reasons) & have_run)
-    words = [f"{number} ({reasons[number]})" for number in wholly] + [
-        f"{number} in part ({reasons[number]})" for number in partly
-    ]
-    return f"faults: {len(wholly)} of {len(ALL)} cases skipped: " + ", ".join(words)
+    wholly = sorted(reasons.keys() - tested)
+    partly = sorted(reasons.keys() & tested)
+    cases = [f"{number} ({reasons[number]})" for number in wholly]
+    cases += [f"{number} in part ({reasons[number]})" for number in partly]
+    return f"faults: {len(wholly)} of {len(ALL)} cases skipped: {', '.join(cases)}"
