@@ -1,9 +1,10 @@
-"""Simulated boxes: what may happen to the blocks of a race, and how often a verdict is then false.
+"""Simulate machines: what may happen to the blocks of a race, and how often a verdict is then false.
 
     python -m tests.simulated_machines [COUNT]
 
-prints the table of docs/method.md. Blocks are simulated one by one, in logs, many runs at once: an arm against itself, and
-the two controls, in an order that is drawn at random and mirrored in every other round.
+prints the table of docs/method.md. Blocks are simulated one by one, in logs, many runs at once: two
+arms that do the same work, and the two controls. Their order is drawn at random, and mirrored in
+every other round.
 """
 
 import math
@@ -29,9 +30,9 @@ A, B, SAME, DELAYED = range(4)
 
 
 class Races:
-    """The blocks of many runs: the log of their time, their slot in the round and their place in the race.
+    """The blocks of many runs: the log of their time, their slot in the round, their place in the race.
 
-    The shape is four that take turns, runs, processes, rounds.
+    The shape is arms, runs, processes, rounds. A, B and the two controls are the four arms.
     """
 
     def __init__(self, seed: int, runs: int, processes: int, rounds: int) -> None:
@@ -42,12 +43,15 @@ class Races:
         self.log: Numbers = np.zeros(self.slot.shape)
         self.log[DELAYED] += math.log(1.05)
 
-    def each(self, *of: int) -> tuple[int, ...]:
-        """Return the shape of one value for each of these: 4 that take turns, or runs, processes, rounds."""
-        return tuple(size if axis in of else 1 for axis, size in enumerate(self.log.shape))
+    def each(self, *axes: int) -> tuple[int, ...]:
+        """Return the shape of one value for each index along some axes: 0 arms, 1 runs, 2 processes."""
+        shape = [1] * self.log.ndim
+        for axis in axes:
+            shape[axis] = self.log.shape[axis]
+        return tuple(shape)
 
     def at_their_time(self, series: Numbers) -> Numbers:
-        """Return for every block what a series over the time of its process had there."""
+        """Return for every block the value of a series over the time of its process."""
         return np.take_along_axis(np.broadcast_to(series, (4, *series.shape)), self.when, axis=-1)
 
     @property
@@ -59,62 +63,68 @@ class Races:
 
 
 def noise(size: float, freedom: float = math.inf) -> Effect:
-    """Every block is off by chance."""
-    return lambda races: _add(races, size * _tailed(races, freedom, races.log.shape))
+    """Every block differs by chance."""
+
+    def change(races: Races) -> None:
+        races.log += size * _draw_tailed(races, freedom, races.log.shape)
+
+    return change
 
 
 def luck(size: float, freedom: float = math.inf) -> Effect:
-    """In each process each of the four landed somewhere else: so large is the spread of the ratio of two."""
-    return lambda races: _add(
-        races, size / math.sqrt(2) * _tailed(races, freedom, races.each(0, 1, 2))
-    )
+    """Every arm differs by chance in every process. `size` is the spread of the ratio of two arms."""
+
+    def change(races: Races) -> None:
+        offsets = _draw_tailed(races, freedom, races.each(0, 1, 2))
+        races.log += size / math.sqrt(2) * offsets
+
+    return change
 
 
 def spikes(share: float) -> Effect:
     """Some blocks take two to ten times as long."""
 
     def change(races: Races) -> None:
-        races.log += np.where(
-            races.draw.random(races.log.shape) < share,
-            np.log(races.draw.uniform(2, 10, races.log.shape)),
-            0,
-        )
+        is_slow = races.draw.random(races.log.shape) < share
+        factors = races.draw.uniform(2, 10, races.log.shape)
+        races.log += np.where(is_slow, np.log(factors), 0)
 
     return change
 
 
-def states(share: float, size: float, *which: int) -> Effect:
-    """Some of those that take turns are in a slow state in some processes."""
+def states(share: float, size: float, *arms: int) -> Effect:
+    """Some arms (by default all) are in a slow state in some processes."""
 
     def change(races: Races) -> None:
         slow = size * (races.draw.random(races.each(0, 1, 2)) < share)
-        for one in which or range(4):
-            races.log[one] += slow[one]
+        for arm in arms or range(4):
+            races.log[arm] += slow[arm]
 
     return change
 
 
 def colours(count: int, size: float) -> Effect:
-    """The pages of each lie in one of several ways."""
-    return lambda races: _add(
-        races, size * races.draw.integers(0, count, races.each(0, 1, 2)) / (count - 1)
-    )
+    """The memory pages of each arm are placed in one of several ways, in every process anew."""
+
+    def change(races: Races) -> None:
+        colour = races.draw.integers(0, count, races.each(0, 1, 2))
+        races.log += size * colour / (count - 1)
+
+    return change
 
 
 def wandering(size: float, blocks: float) -> Effect:
-    """The speed of the whole process wanders, and forgets where it was after so many blocks."""
+    """The speed of the whole process wanders. After so many blocks it has forgotten where it was."""
 
     def change(races: Races) -> None:
         stays = math.exp(-1 / blocks)
-        steps: Numbers = (
-            size
-            * math.sqrt(1 - stays**2)
-            * races.draw.standard_normal((*races.log.shape[1:3], races.length))
-        )
-        steps[..., 0] *= 1 / math.sqrt(1 - stays**2)
+        shape = (*races.log.shape[1:3], races.length)
+        news = math.sqrt(1 - stays**2)
+        speeds: Numbers = size * news * races.draw.standard_normal(shape)
+        speeds[..., 0] *= 1 / news
         for at in range(1, races.length):
-            steps[..., at] += stays * steps[..., at - 1]
-        races.log += races.at_their_time(steps)
+            speeds[..., at] += stays * speeds[..., at - 1]
+        races.log += races.at_their_time(speeds)
 
     return change
 
@@ -132,10 +142,14 @@ def frequency_steps(size: float, chance: float) -> Effect:
 
 
 def periodic(period: int, factor: float, *, is_locked: bool) -> Effect:
-    """Something else runs every so many blocks; locked, it begins in every process at the same block of the race."""
+    """Another program runs every so many blocks.
+
+    If it is locked, it begins at the same block of the race in every process of a run.
+    """
 
     def change(races: Races) -> None:
-        phase = races.draw.integers(0, period, races.each(1) if is_locked else races.each(1, 2))
+        axes = (1,) if is_locked else (1, 2)
+        phase = races.draw.integers(0, period, races.each(*axes))
         races.log += math.log(factor) * ((races.when + phase) % period == 0)
 
     return change
@@ -143,12 +157,20 @@ def periodic(period: int, factor: float, *, is_locked: bool) -> Effect:
 
 def first_slot(size: float) -> Effect:
     """The first block of each round takes longer."""
-    return lambda races: _add(races, size * (races.slot == 0))
+
+    def change(races: Races) -> None:
+        races.log += size * (races.slot == 0)
+
+    return change
 
 
 def drift(size: float, power: int) -> Effect:
-    """All become slower in the course of a race."""
-    return lambda races: _add(races, size * (races.when / races.length) ** power)
+    """All arms become slower in the course of a race."""
+
+    def change(races: Races) -> None:
+        races.log += size * (races.when / races.length) ** power
+
+    return change
 
 
 def offset(size: float) -> Effect:
@@ -161,7 +183,7 @@ def offset(size: float) -> Effect:
 
 
 def slow_warm_up(size: float, rounds: float) -> Effect:
-    """One arm begins slower and takes so many rounds to lose two thirds of that."""
+    """One arm begins slower. In so many rounds it loses two thirds of that."""
 
     def change(races: Races) -> None:
         races.log[A] += np.log1p(size * np.exp(-np.arange(races.log.shape[-1]) / rounds))
@@ -169,16 +191,11 @@ def slow_warm_up(size: float, rounds: float) -> Effect:
     return change
 
 
-def _add(races: Races, what: Numbers) -> None:
-    races.log += what
-
-
-def _tailed(races: Races, freedom: float, shape: tuple[int, ...]) -> Numbers:
-    return (
-        races.draw.standard_normal(shape)
-        if math.isinf(freedom)
-        else races.draw.standard_t(freedom, shape)
-    )
+def _draw_tailed(races: Races, freedom: float, shape: tuple[int, ...]) -> Numbers:
+    """Draw from Student's t, or from the normal distribution if the freedom is infinite."""
+    if math.isinf(freedom):
+        return races.draw.standard_normal(shape)
+    return races.draw.standard_t(freedom, shape)
 
 
 QUIET = noise(0.01)
@@ -206,7 +223,8 @@ MACHINES: dict[str, tuple[Effect, ...]] = {
 }  # fmt: skip
 
 
-# What may happen to the processes of a race of commands: each is a round of its own, in an order that the next one mirrors.
+# What may happen to the processes of a race of commands. Each process is a round of its own, in an
+# order that the next one mirrors.
 PROCESSES: dict[str, tuple[Effect, ...]] = {
     "quiet": (QUIET,),
     "a training script": (noise(0.1),),
@@ -219,7 +237,7 @@ PROCESSES: dict[str, tuple[Effect, ...]] = {
 }
 
 
-# ---- what is said of them
+# ---- verdicts about their runs
 
 
 def simulate_runs(
@@ -232,7 +250,10 @@ def simulate_runs(
     ratio: float = 1.0,
     **more: Any,
 ) -> Iterator[Evidence]:
-    """Yield the evidence of many runs on a box, in which the first arm takes `ratio` times as long as the second one."""
+    """Yield the evidence of many runs. The first arm takes `ratio` times as long as the second one.
+
+    `more` are fields of `Evidence`.
+    """
     races = Races(seed, count, processes, rounds)
     for effect in box:
         effect(races)
@@ -255,15 +276,14 @@ def simulate_runs(
 def simulate_command_runs(
     box: Sequence[Effect], seed: int, count: int, *, repeats: int = 6, ratio: float = 1.0
 ) -> Iterator[Evidence]:
-    """Yield the same of races of commands: a block is a process, and no known delay runs along."""
+    """Yield the evidence of races of commands: a block is a process, and there is no injected delay."""
     for evidence in simulate_runs(box, seed, count, processes=1, rounds=repeats, ratio=ratio):
-        rounds, same = (
-            [[value] for value in turns[0]] for turns in (evidence.rounds, evidence.same)
-        )
+        (blocks,) = evidence.rounds
+        (blocks_of_control,) = evidence.same
         yield replace(
             evidence,
-            rounds=rounds,
-            same=same,
+            rounds=[[block] for block in blocks],
+            same=[[block] for block in blocks_of_control],
             delayed=[],
             needs_delay=False,
             is_single_process=False,
@@ -274,7 +294,7 @@ def declare_claim(op: Operator, bound: float) -> ClaimDeclared:
     return ClaimDeclared(text="c", over="a", under="b", op=op, bound=bound)
 
 
-# name: bound, true ratio, what would be false
+# For each name: the bound of the claim, the true ratio, and the verdicts that would be false.
 CLAIMS: dict[str, tuple[float, float, frozenset[Verdict]]] = {
     "at the bound": (1.0, 1.0, DECISIONS - {Verdict.NO_DIFFERENCE}),
     "at a large bound": (1.3, 1.3, DECISIONS),
@@ -288,54 +308,59 @@ CLAIMS: dict[str, tuple[float, float, frozenset[Verdict]]] = {
 def measure_false_rates(
     box: Sequence[Effect], seed: int, count: int, **shape: Any
 ) -> dict[str, float]:
-    """Return the share of runs that say what is false, by claim; of "at least 1" that is either way."""
+    """Return the share of runs with a false verdict, by claim."""
     return count_false_rates(list(simulate_runs(box, seed, count, **shape)))
 
 
 def count_false_rates(evidences: Sequence[Evidence]) -> dict[str, float]:
-    found: Counter[str] = Counter()
+    """Return the share of these runs with a false verdict, by claim.
+
+    The evidence is of arms that take equally long. Each claim has a true ratio of its own.
+    """
+    counts: Counter[str] = Counter()
     for evidence in evidences:
-        for name, (bound, ratio, false) in CLAIMS.items():
-            found[name] += (
-                reach_simulated_verdict(declare_claim("at_least", bound), _times(evidence, ratio))
-                in false
-            )
-    return {name: found[name] / len(evidences) for name in CLAIMS}
+        for name, (bound, ratio, false_verdicts) in CLAIMS.items():
+            claim = declare_claim("at_least", bound)
+            verdict = reach_simulated_verdict(claim, _scale(evidence, ratio))
+            if verdict in false_verdicts:
+                counts[name] += 1
+    return {name: counts[name] / len(evidences) for name in CLAIMS}
 
 
 def reach_simulated_verdict(
-    claim: ClaimDeclared, evidence: Evidence, look: InterimAnalysis = ONLY_ANALYSIS
+    claim: ClaimDeclared, evidence: Evidence, analysis: InterimAnalysis = ONLY_ANALYSIS
 ) -> Verdict:
-    """Return the verdict of `judge_ratio` without its numbers and words, which take as long again."""
-    verdict, _ = reach_verdict(
-        claim, evidence, make_ratio_test(claim, evidence).at_analysis(look, 1)
-    )
+    """Return the verdict of `judge_ratio` without its numbers and sentences, which double the time."""
+    tested = make_ratio_test(claim, evidence).at_analysis(analysis, 1)
+    verdict, _ = reach_verdict(claim, evidence, tested)
     return verdict
 
 
-def _times(evidence: Evidence, ratio: float) -> Evidence:
-    return replace(
-        evidence, rounds=[[value + math.log(ratio) for value in turns] for turns in evidence.rounds]
-    )
+def _scale(evidence: Evidence, ratio: float) -> Evidence:
+    """Return the evidence if the first arm took `ratio` times as long."""
+    rounds = []
+    for process in evidence.rounds:
+        rounds.append([value + math.log(ratio) for value in process])
+    return replace(evidence, rounds=rounds)
 
 
 def main() -> None:
     """Print the rates of false verdicts, in percent."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    print(
-        f"{count} runs each; of 5 % one standard error is {100 * math.sqrt(0.05 * 0.95 / count):.2f} %"
-    )
-    print("\n".join(f"{number}: {name}" for number, name in enumerate(CLAIMS, 1)))
+    error_percent = 100 * math.sqrt(0.05 * 0.95 / count)
+    print(f"{count} runs each; of 5 % one standard error is {error_percent:.2f} %")
+    for number, name in enumerate(CLAIMS, 1):
+        print(f"{number}: {name}")
     for name, box in MACHINES.items():
-        print(
-            f"{name:34}",
-            *(f"{100 * rate:5.1f}" for rate in measure_false_rates(box, 1, count).values()),
-            flush=True,
-        )
+        print_rates(name, measure_false_rates(box, 1, count))
     print("of races of commands")
     for name, box in PROCESSES.items():
-        rates = count_false_rates(list(simulate_command_runs(box, 1, count)))
-        print(f"{name:34}", *(f"{100 * rate:5.1f}" for rate in rates.values()), flush=True)
+        print_rates(name, count_false_rates(list(simulate_command_runs(box, 1, count))))
+
+
+def print_rates(name: str, rates: dict[str, float]) -> None:
+    columns = [f"{100 * rate:5.1f}" for rate in rates.values()]
+    print(f"{name:34}", *columns, flush=True)
 
 
 if __name__ == "__main__":
