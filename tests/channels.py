@@ -1,6 +1,7 @@
-"""Every channel through which somebody else's words reach us, each with a word that would like to be obeyed there.
+"""Every channel through which foreign text reaches tuilab, each with a text that tries to be obeyed.
 
-A word names its channel, so that whatever is obeyed tells where it came from. In `world` all of them are at once.
+Each text names its channel: if a reader obeys a text, the test can name where the text came from.
+`make_world` uses all channels.
 """
 
 import io
@@ -8,6 +9,7 @@ import json
 import os
 import tarfile
 from collections.abc import Iterator
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,45 +28,49 @@ from tuilab.runs.index import FILE
 from tuilab.runs.queue import Ticket
 from tuilab.storage.files import sealed
 
-# What a terminal obeys (in seven bits and in eight), what turns lines around or breaks them, and what HTML, Markdown,
-# a spreadsheet, a shell and our own markup take for theirs.
+# Sequences that a terminal obeys (in seven bits and in eight), and characters that turn lines around
+# or break them. The markup is that of HTML, Markdown, spreadsheets, shells and Textual.
 CONTROLS = "\x1b]0;{0}\x07\x1b]52;c;{0}\x1b\\\x1b[2J\x1bP{0}\x1b\\\x9b31m\x9d0;{0}\x9c\x85\x0e\x08\r\x7f\u202e\u2066\u2028\ufeff"
 MARKUP = "<owned {0}=1>[/b][red][@click=app.leave]x[/] ![o](http://owned/{0}) <!--]]></script> `$(owned)` | **x** &amp; {{y}}"
 
 
 def hostile_word(channel: str) -> str:
-    """Return what comes through a channel; it begins as a formula does, and as no name may."""
+    """Return the text for a channel. It begins like a formula, and like no name may."""
     name = "".join(letter if letter.isalnum() else "-" for letter in channel)
     return f"=owned-{name}" + (CONTROLS + MARKUP).format(name)
 
 
-# ---- what obeys
+# ---- readers that would obey
+_HARMLESS_EVENTS = {"draw", "linefeed", "tab", "select_graphic_rendition"}  # of an emulator
+_HARMLESS_CHARACTERS = "\t\n\u00a0\u202f\u00ad\u3000"
 
 
 def find_obeyed(text: str) -> list[str]:
-    """Return what a terminal would do for a text besides showing it: the events that an emulator sees, and what none knows."""
-    done: list[str] = []
-    harmless = {"draw", "linefeed", "tab", "select_graphic_rendition"}
-    heard = {
-        event: (lambda *_, **__: None)
-        if event in harmless
-        else lambda *words, event=event, **_: done.append(f"{event} {words}")
-        for event in pyte.Stream.events
-    }
-    listener: Any = SimpleNamespace(**heard)
+    """Return what a terminal would do for a text besides showing it.
+
+    These are the events of an emulator, and the characters that are not printable.
+    """
+    obeyed: list[str] = []
+
+    def ignore(*_: Any, **__: Any) -> None:
+        pass
+
+    def note(event: str, *words: Any, **_: Any) -> None:
+        obeyed.append(f"{event} {words}")
+
+    listener: Any = SimpleNamespace()
+    for event in pyte.Stream.events:
+        handler = ignore if event in _HARMLESS_EVENTS else partial(note, event)
+        setattr(listener, event, handler)
     pyte.Stream(listener).feed(text)
-    odd = [
-        letter
-        for letter in text
-        if letter not in "\t\n"
-        and not letter.isprintable()
-        and letter not in "\u00a0\u202f\u00ad\u3000"
-    ]
-    return done + [f"{letter!a} is there" for letter in dict.fromkeys(odd)]
+    for letter in dict.fromkeys(text):
+        if not letter.isprintable() and letter not in _HARMLESS_CHARACTERS:
+            obeyed.append(f"{letter!a} is there")
+    return obeyed
 
 
-class Elements(HTMLParser):
-    """The elements and attributes of a page that came out of a word."""
+class OwnedElements(HTMLParser):
+    """Find the elements and attributes of a page that came out of a hostile text."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -72,12 +78,12 @@ class Elements(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        where = [
-            name
-            for name, value in attrs
-            if "owned" in name or (name in ("href", "src") and "owned" in (value or "")[:9])
-        ]
-        if "owned" in tag or (tag == "img" and "owned" in str(attrs)) or where:
+        is_owned = "owned" in tag or (tag == "img" and "owned" in str(attrs))
+        for name, value in attrs:
+            is_link = name in ("href", "src")
+            if "owned" in name or (is_link and "owned" in (value or "")[:9]):
+                is_owned = True
+        if is_owned:
             self.found.append(f"{tag} {attrs}")
 
     def handle_comment(self, data: str) -> None:
@@ -85,30 +91,30 @@ class Elements(HTMLParser):
             self.found.append(f"comment {data}")
 
 
-# ---- what brings it
+# ---- the channels
 
 
 def hostile_records() -> Iterator[events.Event]:
-    """Yield a record of every kind that there is, with its own word in every field that takes one."""
+    """Yield a record of every kind, with a text of its own in every field that can have one."""
     for kind in get_args(events.Record):
         fields = _fill(msgspec.inspect.type_info(kind), kind.__name__)
         yield msgspec.convert({**fields, "k": events.tag_of(kind)}, kind, strict=False)
 
 
 def _fill(kind: Any, channel: str) -> Any:
+    """Return a value of a type of msgspec, with the text of a channel wherever a text fits."""
     match kind:
         case msgspec.inspect.StructType(cls=events.Measured):
             return {"words": hostile_word(channel)}
         case msgspec.inspect.StructType(fields=fields):
-            return {
-                one.name: _fill(one.type, f"{channel} {one.name}")
-                for one in fields
-                if one.name != "cost"
-            }
+            values = {}
+            for field in fields:
+                if field.name != "cost":
+                    values[field.name] = _fill(field.type, f"{channel} {field.name}")
+            return values
         case msgspec.inspect.UnionType(types=types):
-            return _fill(
-                next(one for one in types if not isinstance(one, msgspec.inspect.NoneType)), channel
-            )
+            some = [option for option in types if not isinstance(option, msgspec.inspect.NoneType)]
+            return _fill(some[0], channel)
         case (
             msgspec.inspect.ListType(item_type=item) | msgspec.inspect.VarTupleType(item_type=item)
         ):
@@ -160,62 +166,21 @@ def run(
 
 
 def make_world(folder: Path) -> dict[str, str]:
-    """Make runs, scenarios and small files of ours, each with its words, and return the environment that leads to them."""
-    runs, file = (
-        folder / "runs",
-        hostile_word("file").replace("/", "")[:200].encode()[:200].decode(errors="ignore"),
-    )
-    (start,) = (one for one in hostile_records() if isinstance(one, events.RunStarted))
-    first = msgspec.structs.replace(
-        start, format=events.FORMAT, supervisor=identity(is_alive=False)
-    )
-    rest = [one for one in hostile_records() if not isinstance(one, events.RunStarted)]
-    end = events.StateChanged(state=RunState.FAILED, reason=hostile_word("reason"))
-    make_run(runs, first, *rest, end, name="evil", end="ev1l00")
-    of_time = [
-        msgspec.structs.replace(one, measure="") if isinstance(one, events.RaceStarted) else one
-        for one in rest
-    ]
-    make_run(runs, first, *of_time, end, name="evil", end="71aed0")
-    there = msgspec.structs.replace(
+    """Make runs, scenarios and small files with hostile texts. Return the environment that uses them."""
+    runs = folder / "runs"
+    # As long as a name of a file may be, with as many bytes.
+    file_name = hostile_word("file").replace("/", "")[:200]
+    file_name = file_name.encode()[:200].decode(errors="ignore")
+    foreign = msgspec.structs.replace(
         identity(is_alive=False), host=hostile_word("host of a run"), boot="another"
     )
-    make_run(runs, msgspec.structs.replace(first, supervisor=there), name="there", end="e15ewe")
-    tour = make_tour(runs)
+    tour = _make_runs(runs, foreign)
     for run_dir in runs.iterdir():
-        (run_dir / "artifacts").mkdir(exist_ok=True)
-        (run_dir / "artifacts" / file).write_text(hostile_word("artifact"))
-        (run_dir / file).write_text(hostile_word("left out"))
-        for name in ("stdout.log", "stderr.log", "supervisor.log", "fault-worker-0.log"):
-            (run_dir / name).write_text(hostile_word(name))
-        (run_dir / "scenario.py").write_text(hostile_source())
-        line = {"wall_s": 1.0, "text": hostile_word("note"), "tags": [hostile_word("tag"), "even"]}
-        (run_dir / "notes.jsonl").write_text(json.dumps(line) + "\n")
-    (runs / f"20270115T080000000Z-{file}-abcdef" / "journal").mkdir(parents=True)
-    queued = {"here": identity(is_alive=True), "there": there}
-    for name, supervisor in queued.items():
-        run = f"20270116T080000000Z-{name}-abcdef"
-        begun = name == "here"
-        devices = [hostile_word("device of a ticket")]
-        queue.enter(
-            runs,
-            Ticket(
-                run=run,
-                name=hostile_word("name of a ticket"),
-                devices=devices,
-                supervisor=supervisor,
-                place=1,
-                since_ns=1,
-                has_begun=begun,
-            ),
-        )
-    own = folder / "own" / f"topic{file}"
-    own.mkdir(parents=True)
-    for name in ("good", f"name{file}"):
-        (own / f"{name[:150]}.py").write_text(hostile_source())
-    (own / "good.zh.md").write_text(
-        f"# {hostile_word('translated')}\n\n{hostile_word('lesson in chinese')}\n"
-    )
+        _add_files(run_dir, file_name)
+    (runs / f"20270115T080000000Z-{file_name}-abcdef" / "journal").mkdir(parents=True)
+    _enter_queue(runs, "here", identity(is_alive=True), has_begun=True)
+    _enter_queue(runs, "there", foreign, has_begun=False)
+    _write_scenarios(folder / "own" / f"topic{file_name}", f"name{file_name}")
     entry = RunEntry(
         tour.name,
         hostile_word("kept scenario"),
@@ -230,61 +195,130 @@ def make_world(folder: Path) -> dict[str, str]:
         point={hostile_word("kept name"): hostile_word("kept value")},
     )
     (runs / FILE).write_bytes(sealed(f"{tour.name}\t5\t{json.dumps(entry)}".encode()))
-    ways = {hostile_word("way of judging"): {"trials": 1, "false": 0, "delays": 1, "seen": 1}}
-    gpu = {"name": hostile_word("name of a GPU"), "box": os.uname().nodename, **ways}
+    _write_calibrations(folder / "calibration.json")
+    state = folder / "state" / "tuilab"
+    state.mkdir(parents=True)
+    done = {"lesson": hostile_word("lesson done"), "run": hostile_word("its run")}
+    (state / "learned.jsonl").write_text(json.dumps(done) + "\n")
+    make_archives(folder)
+    environment = {name: hostile_word(name) for name in _VARIABLES}
+    environment["TUILAB_ROOT"] = str(runs)
+    environment["XDG_STATE_HOME"] = str(folder / "state")
+    environment["XDG_CACHE_HOME"] = str(folder / "cache")
+    return environment
+
+
+_VARIABLES = (
+    "USER",
+    "LOGNAME",
+    "OMP_NUM_THREADS",
+    "OMP_PLACES",
+    "CUDA_VISIBLE_DEVICES",
+    "PYTORCH_ALLOC_CONF",
+    "LS_COLORS",
+    "HOSTNAME",
+    "EDITOR",
+)
+
+
+def _make_runs(runs: Path, foreign: events.Identity) -> Path:
+    """Make runs with every kind of record, and the tour. Return the tour.
+
+    `foreign` is a supervisor on another machine.
+    """
+    (start,) = [record for record in hostile_records() if isinstance(record, events.RunStarted)]
+    first = msgspec.structs.replace(
+        start, format=events.FORMAT, supervisor=identity(is_alive=False)
+    )
+    end = events.StateChanged(state=RunState.FAILED, reason=hostile_word("reason"))
+    others = []
+    others_of_time = []  # the same, but the race compares times
+    for record in hostile_records():
+        if isinstance(record, events.RunStarted):
+            continue
+        others.append(record)
+        if isinstance(record, events.RaceStarted):
+            record = msgspec.structs.replace(record, measure="")
+        others_of_time.append(record)
+    make_run(runs, first, *others, end, name="evil", end="ev1l00")
+    make_run(runs, first, *others_of_time, end, name="evil", end="71aed0")
+    first_of_foreign = msgspec.structs.replace(first, supervisor=foreign)
+    make_run(runs, first_of_foreign, name="there", end="e15ewe")
+    return make_tour(runs)
+
+
+def _add_files(run_dir: Path, file_name: str) -> None:
+    """Give a run output, notes, an artifact and a foreign file."""
+    (run_dir / "artifacts").mkdir(exist_ok=True)
+    (run_dir / "artifacts" / file_name).write_text(hostile_word("artifact"))
+    (run_dir / file_name).write_text(hostile_word("left out"))
+    for name in ("stdout.log", "stderr.log", "supervisor.log", "fault-worker-0.log"):
+        (run_dir / name).write_text(hostile_word(name))
+    (run_dir / "scenario.py").write_text(hostile_source())
+    note = {"wall_s": 1.0, "text": hostile_word("note"), "tags": [hostile_word("tag"), "even"]}
+    (run_dir / "notes.jsonl").write_text(json.dumps(note) + "\n")
+
+
+def _enter_queue(runs: Path, name: str, supervisor: events.Identity, *, has_begun: bool) -> None:
+    """Put a run into the queue."""
+    ticket = Ticket(
+        run=f"20270116T080000000Z-{name}-abcdef",
+        name=hostile_word("name of a ticket"),
+        devices=[hostile_word("device of a ticket")],
+        supervisor=supervisor,
+        place=1,
+        since_ns=1,
+        has_begun=has_begun,
+    )
+    queue.enter(runs, ticket)
+
+
+def _write_scenarios(topic: Path, name: str) -> None:
+    """Write two scenarios, one of which has a hostile name, and a translation."""
+    topic.mkdir(parents=True)
+    (topic / "good.py").write_text(hostile_source())
+    (topic / f"{name[:150]}.py").write_text(hostile_source())
+    title = hostile_word("translated")
+    lesson = hostile_word("lesson in chinese")
+    (topic / "good.zh.md").write_text(f"# {title}\n\n{lesson}\n")
+
+
+def _write_calibrations(path: Path) -> None:
+    """Write calibrations of this machine, of a GPU, and of another machine."""
+    trials = {"trials": 1, "false": 0, "delays": 1, "seen": 1}
+    ways = {hostile_word("way of judging"): trials}
+    host = os.uname().nodename
     calibrations = {
-        os.uname().nodename: ways,
-        f"GPU {hostile_word('UUID')}": gpu,
+        host: ways,
+        f"GPU {hostile_word('UUID')}": {
+            "name": hostile_word("name of a GPU"),
+            "box": host,
+            **ways,
+        },
         hostile_word("host"): {hostile_word("calibration"): 3},
     }
-    (folder / "calibration.json").write_text(json.dumps(calibrations))
-    (folder / "state" / "tuilab").mkdir(parents=True)
-    (folder / "state" / "tuilab" / "learned.jsonl").write_text(
-        json.dumps({"lesson": hostile_word("lesson done"), "run": hostile_word("its run")}) + "\n"
-    )
-    make_archives(folder)
-    names = (
-        "USER",
-        "LOGNAME",
-        "OMP_NUM_THREADS",
-        "OMP_PLACES",
-        "CUDA_VISIBLE_DEVICES",
-        "PYTORCH_ALLOC_CONF",
-        "LS_COLORS",
-        "HOSTNAME",
-        "EDITOR",
-    )
-    odd = {name: hostile_word(name) for name in names}
-    return {
-        "TUILAB_ROOT": str(runs),
-        "XDG_STATE_HOME": str(folder / "state"),
-        "XDG_CACHE_HOME": str(folder / "cache"),
-        **odd,
-    }
+    path.write_text(json.dumps(calibrations))
 
 
 def make_archives(folder: Path) -> None:
-    """Make archives with words in them: in the names of a run, of a member and of a link, beside a run and in one."""
+    """Make archives with hostile names: of a run, of a member next to a run or in it, and of a link."""
     run_dir = next((folder / "runs").glob("*-abc123"))
-    run, evil, stream = (
-        run_dir.name,
-        hostile_word("member").replace("/", ""),
-        run_dir / "journal" / "supervisor.jsonl",
-    )
-    link = tarfile.TarInfo(f"{run}/artifacts/{evil}")
-    link.type, link.linkname = tarfile.SYMTYPE, hostile_word("link")
+    run = run_dir.name
+    stream = run_dir / "journal" / "supervisor.jsonl"
+    name = hostile_word("member").replace("/", "")
+    journal = f"{run}/journal/supervisor.jsonl"
+    link = tarfile.TarInfo(f"{run}/artifacts/{name}")
+    link.type = tarfile.SYMTYPE
+    link.linkname = hostile_word("link")
     archives = {
-        "run": [tarfile.TarInfo(f"{evil}/journal/supervisor.jsonl")],
-        "member": [
-            tarfile.TarInfo(f"{run}/journal/supervisor.jsonl"),
-            tarfile.TarInfo(f"{run}/{evil}"),
-        ],
-        "stream": [tarfile.TarInfo(f"{run}/journal/{evil}.jsonl")],
-        "link": [tarfile.TarInfo(f"{run}/journal/supervisor.jsonl"), link],
+        "run": [tarfile.TarInfo(f"{name}/journal/supervisor.jsonl")],
+        "member": [tarfile.TarInfo(journal), tarfile.TarInfo(f"{run}/{name}")],
+        "stream": [tarfile.TarInfo(f"{run}/journal/{name}.jsonl")],
+        "link": [tarfile.TarInfo(journal), link],
     }
-    for name, members in archives.items():
-        with tarfile.open(folder / f"{name}.tgz", "w:gz") as made:
+    for archive_name, members in archives.items():
+        with tarfile.open(folder / f"{archive_name}.tgz", "w:gz") as archive:
             for member in members:
                 data = b"" if member.issym() else stream.read_bytes()
                 member.size = len(data)
-                made.addfile(member, io.BytesIO(data))
+                archive.addfile(member, io.BytesIO(data))

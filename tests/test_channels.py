@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.channels import Elements, find_obeyed, hostile_source, hostile_word, make_world
+from tests.channels import OwnedElements, find_obeyed, hostile_source, hostile_word, make_world
 from tuilab.errors import ExitCode
 
 Tuilab = Callable[..., "CompletedProcess[str]"]
@@ -112,7 +112,7 @@ def everywhere(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str
 def is_well_made(text: str, kind: str) -> None:
     """Read what was written as its readers do: no word has become a part of it."""
     if kind == "html":
-        assert Elements(text).found == []
+        assert OwnedElements(text).found == []
     elif kind == "md":
         assert re.findall(r"(?<!\\)(?:!\[|\]\(http://owned|<owned)", without_code(text)) == []
     elif kind == "csv":
@@ -168,5 +168,5 @@ def test_what_is_not_shown_cannot_have_been_obeyed() -> None:
     assert {"set_title", "erase_in_display", "backspace"} <= {
         one.split(" ")[0] for one in find_obeyed(raw)
     }
-    assert len(Elements(f"<p>{raw}</p>").found) > 0
+    assert len(OwnedElements(f"<p>{raw}</p>").found) > 0
     assert "owned" in hostile_source()
