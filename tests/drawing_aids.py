@@ -1,4 +1,4 @@
-"""Series for the tests of drawings."""
+"""Make series for tests of drawings, and read and compare what is drawn."""
 
 from collections.abc import Iterable
 
@@ -10,24 +10,29 @@ SECOND = 1_000_000_000
 
 
 def series(values: Iterable[float], arm: str = "", name: str = "loss") -> Series:
-    """A point a step, one each second."""
-    made = Series(name, arm)
+    """Return a series of one point a step, and one step a second."""
+    points = Series(name, arm)
     for step, value in enumerate(values):
-        made.add(step, step * SECOND, value)
-    return made
+        points.add(step, step * SECOND, value)
+    return points
 
 
 def drawn_text(drawing: Drawing) -> str:
-    """What a drawing has on the screen, without its colours."""
-    return "\n".join(
-        drawing.render_line(y).text.rstrip() for y in range(drawing.content_size.height)
-    )
+    """Return the text of a drawing on the screen."""
+    rows = range(drawing.content_size.height)
+    return "\n".join(drawing.render_line(row).text.rstrip() for row in rows)
 
 
 def changed_cells(before: Picture, after: Picture) -> int:
-    """How many cells differ in character or role."""
-    return sum(was != cell for was, cell in zip(_cells(before), _cells(after), strict=True))
+    """Return how many cells differ in character or role."""
+    pairs = zip(_cells(before), _cells(after), strict=True)
+    return sum(old != new for old, new in pairs)
 
 
 def _cells(picture: Picture) -> list[tuple[str, str]]:
-    return [(character, role) for row in picture.rows for text, role in row for character in text]
+    """Return character and role of each cell."""
+    cells = []
+    for row in picture.rows:
+        for text, role in row:
+            cells += [(character, role) for character in text]
+    return cells

@@ -1,4 +1,4 @@
-"""Tools for tests of whole runs: small scenarios, starting the command line, waiting for what is recorded."""
+"""Tools for tests of whole runs: write small scenarios, start the command line, wait for records."""
 
 import os
 import re
@@ -33,10 +33,13 @@ _CLAIM = re.compile(r"lab\.claim(?:_ratio)?\([\"']([a-z][a-z0-9-]*)[\"']")
 
 
 def claims_section(body: str, sentences: Mapping[str, str]) -> str:
-    """Return the section of a lesson that states the claims of a body; nothing if the body makes no claim."""
-    stated = {key: key.replace("-", " ") for key in _CLAIM.findall(body)} | dict(sentences)
-    bullets = "".join(f"\n- [{key}] {sentence}" for key, sentence in stated.items())
-    return f"\n\n## Look for{bullets}\n" if bullets else ""
+    """Return the section of a lesson that states the claims of a body; empty if there are none."""
+    stated = {key: key.replace("-", " ") for key in _CLAIM.findall(body)}
+    stated.update(sentences)
+    if not stated:
+        return ""
+    bullets = [f"\n- [{key}] {sentence}" for key, sentence in stated.items()]
+    return f"\n\n## Look for{''.join(bullets)}\n"
 
 
 def write_scenario(
@@ -48,12 +51,13 @@ def write_scenario(
 ) -> Path:
     """Write a scenario whose `run` has the given body (one statement a line).
 
-    Its lesson states each claim of the body: "one-is-one" as "one is one", or the sentence that `claims` has for the key.
+    Its lesson states each claim of the body: "one-is-one" as "one is one", or with the sentence
+    that `claims` has for the key.
     """
     lesson = claims_section(body, claims or {})
-    head = HEAD.replace(
-        "{lesson}", repr(lesson)[1:-1].replace('"', '\\"')
-    )  # on one line, so that each line keeps its number
+    # The lesson is on one line, so that the lines of a scenario always have the same numbers.
+    escaped_lesson = repr(lesson)[1:-1].replace('"', '\\"')
+    head = HEAD.replace("{lesson}", escaped_lesson)
     lines = "\n".join("    " + line for line in body.strip().splitlines())
     path = folder / f"{name}.py"
     path.write_text(f"{head}{more}\ndef run(lab: Lab) -> None:\n{lines}\n")
@@ -75,7 +79,7 @@ def start(root: Path, *words: str, **more: Any) -> "subprocess.Popen[str]":
 
 
 def do_first(folder: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> None:
-    """Have every Python that a test starts do something before all else."""
+    """Make every Python process of a test run these lines at its start."""
     site = folder / "site"
     site.mkdir(exist_ok=True)
     with (site / "sitecustomize.py").open("a") as file:
@@ -84,19 +88,23 @@ def do_first(folder: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> None:
 
 
 def until(condition: Callable[[], T | None], patience_s: float = 60.0) -> T:
-    """Poll until a condition holds and return what it gave; a file that is not there yet is none that holds."""
+    """Poll until a condition returns a true value, and return the value.
+
+    A condition that reads a missing file does not hold yet.
+    """
     deadline = time.monotonic() + patience_s
     while True:
         with suppress(FileNotFoundError):
-            if found := condition():
-                return found
+            value = condition()
+            if value:
+                return value
         if time.monotonic() > deadline:
             raise AssertionError("what was waited for did not happen")
         time.sleep(0.02)
 
 
 def newest(root: Path) -> Path | None:
-    """Return the newest run, if there is one."""
+    """Return the newest run; None if there is none."""
     return next(iter(store.list_runs(root)), None)
 
 
@@ -107,8 +115,11 @@ def read_stream(path: Path) -> list[Item]:
 
 
 def rest_of(reader: Reader) -> list[Item]:
-    """Return the items that a reader has not given yet."""
-    return [item for items in iter(reader.read, []) for item in items]
+    """Return the items that a reader has not returned yet."""
+    rest: list[Item] = []
+    while items := reader.read():
+        rest += items
+    return rest
 
 
 class Seen(NamedTuple):
@@ -129,26 +140,30 @@ def look(run_dir: Path) -> Seen:
 
 
 def wait_for_stage(root: Path, name: str) -> Path:
-    """Wait until the newest run has entered a stage and return its folder."""
+    """Wait until the newest run has entered a stage, and return its folder."""
 
     def entered() -> Path | None:
         run_dir = newest(root)
-        return (
-            run_dir
-            if run_dir and any(stage.name == name for stage in look(run_dir).summary.stages)
-            else None
-        )
+        if run_dir is not None and has_entered(run_dir, name):
+            return run_dir
+        return None
 
     return until(entered)
 
 
+def has_entered(run_dir: Path, stage_name: str) -> bool:
+    """Whether a run has entered a stage."""
+    return any(stage.name == stage_name for stage in look(run_dir).summary.stages)
+
+
 def processes_of(run_dir: Path) -> list[str]:
-    """Return the living processes of a run: those with its mark, its supervisor and its sampler."""
+    """Return the names of the living processes of a run.
+
+    These are the processes with its mark, its supervisor, and the descendants of the supervisor.
+    """
     run = look(run_dir).summary.run
-    found = [processes.name_of(pid) for pid, _ in presence.marked(run_dir.name)]
+    pids = [pid for pid, _ in presence.marked(run_dir.name)]
     if run is not None and presence.presence(run.supervisor) == "alive":
-        found += [
-            processes.name_of(pid)
-            for pid in [run.supervisor.pid, *presence.descendants(run.supervisor.pid)]
-        ]
-    return found
+        pids.append(run.supervisor.pid)
+        pids += presence.descendants(run.supervisor.pid)
+    return [processes.name_of(pid) for pid in pids]

@@ -96,12 +96,13 @@ def _replace_one(value: Any, *, chance: random.Random, evil: Any) -> Any:
 
 
 def is_stored_in(content: bytes, folder: Path) -> bool:
-    """Whether a content is the begin of some file of a folder."""
+    """Whether some file of a folder begins with a content."""
     if not content:
         return True
-    for entry in os.scandir(folder):
-        if entry.is_file(follow_symlinks=False):
-            with open(entry.path, "rb") as file:
-                if file.read(len(content)) == content:
-                    return True
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                with open(entry.path, "rb") as file:
+                    if file.read(len(content)) == content:
+                        return True
     return False

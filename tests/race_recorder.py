@@ -1,4 +1,4 @@
-"""A race without a run: as much of a lab as it uses, and the evidence that it leaves."""
+"""Run a race without a run: record its events, and gather the evidence from them."""
 
 import time
 from typing import Any
@@ -33,8 +33,8 @@ class RaceRecorder:
 def gather_from_recorder(claim: events.ClaimDeclared, lab: RaceRecorder) -> Evidence:
     """Return the evidence of a race in the only process of a run."""
     started = events.WorkerStarted(writer="worker-0", pid=1, start=1, repeat=0)
-    found = gather_evidence(
-        claim, fold([("supervisor", started), *(("worker-0", event) for event in lab.events)])
-    )
-    assert found is not None
-    return found
+    records: list[tuple[str, events.Record]] = [("supervisor", started)]
+    records += [("worker-0", event) for event in lab.events]
+    evidence = gather_evidence(claim, fold(records))
+    assert evidence is not None
+    return evidence

@@ -1,4 +1,4 @@
-"""Cases of a test that run with `-m slow` only: the same again in another size, in another theme, with another signal."""
+"""Mark cases that repeat a test with another size, theme or signal: they run with `-m slow` only."""
 
 from typing import Any
 
@@ -6,4 +6,5 @@ import pytest
 
 
 def slow_cases(*cases: Any) -> list[Any]:
+    """Return these cases for `parametrize`, marked as slow."""
     return [pytest.param(case, marks=pytest.mark.slow) for case in cases]

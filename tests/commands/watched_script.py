@@ -1,4 +1,4 @@
-"""What tuilab sees of a script that is watched, for tests."""
+"""Run scripts under the watcher, and read the marks that it has written."""
 
 import os
 import subprocess
@@ -6,6 +6,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ def sgd(of=model): return torch.optim.SGD(of.parameters(), lr=0.1)
 
 
 class LoggedValue(NamedTuple):
-    """A value that a logger was told."""
+    """A value that the script gave to a logger."""
 
     step: float
     name: str
@@ -45,52 +46,46 @@ class WatchedScript:
 
     done: "subprocess.CompletedProcess[str]"
     processes: list[MarkedProcess]
-    marks: list[Mark]  # of all, one process after the other, without readings of CPU times
-    by_process: list[list[Mark]]
-    with_readings: list[Mark]
+    marks: list[Mark]  # of all processes, one after another, without readings of CPU times
+    by_process: list[list[Mark]]  # the same
+    with_readings: list[Mark]  # of all processes, with readings of CPU times
 
     @property
     def kinds(self) -> str:
-        """What happened, in order."""
+        """The kinds of the marks that KINDS has a word for, in order."""
         return " ".join(KINDS[mark.kind] for mark in self.marks if mark.kind in KINDS)
 
     @property
     def optimizers(self) -> list[str]:
-        """Which optimizer stepped, in order."""
+        """The optimizer of each step, in order."""
         (process,) = self.processes
-        return [
-            process.names[mark.name].replace("\noptimizer", "")
-            for mark in self.marks
-            if mark.kind == layout.STEPPED
-        ]
+        steps = [mark for mark in self.marks if mark.kind == layout.STEPPED]
+        return [process.names[step.name].replace("\noptimizer", "") for step in steps]
 
     @property
     def roots(self) -> list[float]:
-        return [
-            mark.value
-            for mark in self.marks
-            if mark.kind == layout.WENT_BACK and mark.flags & layout.HAS_VALUE
-        ]
+        """The value of the root of each backward that has one."""
+        backwards = [mark for mark in self.marks if mark.kind == layout.WENT_BACK]
+        return [mark.value for mark in backwards if mark.flags & layout.HAS_VALUE]
 
     @property
     def told(self) -> list[LoggedValue]:
+        """The values that the script gave to loggers."""
         (process,) = self.processes
-        found = []
+        values = []
         for mark in self.marks:
-            if mark.kind == layout.LOGGED:
-                name, source = process.names[mark.name].split("\n")
-                found.append(
-                    LoggedValue(
-                        layout.float_of(mark.ended) if mark.number else mark.ended,
-                        name,
-                        mark.value,
-                        source,
-                    )
-                )
-        return found
+            if mark.kind != layout.LOGGED:
+                continue
+            step: float = mark.ended
+            if mark.number:
+                step = layout.float_of(mark.ended)
+            name, source = process.names[mark.name].split("\n")
+            values.append(LoggedValue(step, name, mark.value, source))
+        return values
 
     @property
     def steps(self) -> list[Step]:
+        """The steps that the marks are cut into."""
         steps = Steps()
         return steps.take(self.with_readings) + steps.finish()
 
@@ -99,24 +94,21 @@ Watch = Callable[..., WatchedScript]
 
 
 def write_script(folder: Path, script: str) -> tuple[Path, Path]:
-    """Write a script, and make the folder for its marks."""
-    path, marks = folder / "script.py", folder / "marks"
+    """Write a script. Return its path, and a new folder for its marks."""
+    path = folder / "script.py"
     path.write_text(MODEL + textwrap.dedent(script))
+    marks = folder / "marks"
     marks.mkdir(exist_ok=True)
     return path, marks
 
 
 def watched_environment(marks: Path, how: str = "all") -> dict[str, str]:
-    """Return the variables of a process that is watched."""
-    before = os.environ.get("PYTHONPATH", "")
-    path = f"{WATCHER}:{before}" if before else WATCHER
-    return {
-        **os.environ,
-        VARIABLE: str(marks),
-        HOW: how,
-        "PYTHONPATH": path,
-        "OMP_NUM_THREADS": "1",
-    }
+    """Return the environment of a process that is watched."""
+    path = WATCHER
+    if os.environ.get("PYTHONPATH"):
+        path += f":{os.environ['PYTHONPATH']}"
+    watching = {VARIABLE: str(marks), HOW: how, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    return {**os.environ, **watching}
 
 
 Unwatched = Callable[[str], "subprocess.CompletedProcess[str]"]
@@ -125,7 +117,7 @@ Unwatched = Callable[[str], "subprocess.CompletedProcess[str]"]
 def run_afresh(
     folder: Path, script: str, how: str = "all", words: tuple[str, ...] = ()
 ) -> WatchedScript:
-    """Run a script in an interpreter of its own, as torch's own door lets the watcher in."""
+    """Run a script in an interpreter of its own, where torch itself loads the watcher."""
     path, marks = write_script(folder, script)
     done = subprocess.run(
         [sys.executable, str(path), *words],
@@ -138,7 +130,7 @@ def run_afresh(
 
 
 def run_unwatched(folder: Path, script: str) -> "subprocess.CompletedProcess[str]":
-    """Run a script as it would be without the lab."""
+    """Run a script without the watcher."""
     path, _ = write_script(folder, script)
     return subprocess.run(
         [sys.executable, str(path)],
@@ -150,16 +142,19 @@ def run_unwatched(folder: Path, script: str) -> "subprocess.CompletedProcess[str
 
 
 def read_marks(folder: Path, done: "subprocess.CompletedProcess[str]") -> WatchedScript:
-    """Read what was marked."""
-    marks = MarksFolder(folder)
-    found: dict[int, list[Mark]] = {}
-    for process, news in marks.read(is_last=True):
-        found.setdefault(process.pid, []).extend(news)
-    processes = [
-        process for process in marks.processes.values() if process.hello or process.trouble
-    ]
-    with_readings = [mark for news in found.values() for mark in news]
-    by_process = [[mark for mark in news if mark.kind != layout.USED] for news in found.values()]
-    return WatchedScript(
-        done, processes, [mark for news in by_process for mark in news], by_process, with_readings
-    )
+    """Read the marks of all processes of a script that has ended."""
+    reader = MarksFolder(folder)
+    marks_of_pid: dict[int, list[Mark]] = {}
+    for process, news in reader.read(is_last=True):
+        marks_of_pid.setdefault(process.pid, []).extend(news)
+    processes = []
+    for process in reader.processes.values():
+        if process.hello or process.trouble:
+            processes.append(process)
+    by_process = []
+    with_readings = []
+    for marks in marks_of_pid.values():
+        with_readings += marks
+        by_process.append([mark for mark in marks if mark.kind != layout.USED])
+    every = list(chain.from_iterable(by_process))
+    return WatchedScript(done, processes, every, by_process, with_readings)

@@ -28,11 +28,8 @@ from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.states import FINAL_STATES
 
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
-DAMAGE = (
-    "corrupt and left out",
-    "missing from the journal",
-    "not written: the disk",
-)  # what a result says of it
+# A result of a damaged record has one of these texts.
+DAMAGE = ("corrupt and left out", "missing from the journal", "not written: the disk")
 
 
 def settle(site: Site, run_dir: Path, patience_s: float = 60.0) -> Seen:
@@ -64,30 +61,36 @@ def check(
 
 
 def check_list(root: Path, states: dict[str, str]) -> None:
-    """Check that the list of runs tells the states of these."""
+    """Check that the list of runs shows the states of these runs."""
 
-    def is_told() -> bool:
+    def has_states() -> bool:
         _, text = view("runs", "--limit", "1000", "--root", str(root))
-        listed = {line.split()[0]: line for line in text.splitlines()}
-        return all(
-            f" {state} " in listed[name.rpartition("-")[2]] for name, state in states.items()
-        )
+        line_of_id = {line.split()[0]: line for line in text.splitlines()}
+        for name, state in states.items():
+            run_id = name.rpartition("-")[2]
+            if f" {state} " not in line_of_id[run_id]:
+                return False
+        return True
 
-    until(is_told)  # a folder without a first record is taken for one that begins, for some seconds
+    # For some seconds, a folder without a first record counts as a run that begins.
+    until(has_states)
 
 
 def raw_records(stream: Path) -> list[dict[str, Any]]:
-    """Return the records of a stream as anybody can read them who knows the format: nothing of ours is used."""
-    found = []
+    """Return the records of a stream, read without any code of tuilab."""
+    records = []
     for line in stream.read_bytes().split(b"\n")[:-1]:
         with contextlib.suppress(ValueError):
             if line[8:9] == b" " and int(line[:8], 16) == zlib.crc32(line[9:]):
-                found.append(json.loads(line[9:]))
-    return found
+                records.append(json.loads(line[9:]))
+    return records
 
 
 def view(*words: str) -> tuple[int, str]:
-    """Run a verb in this process and return its exit code and what it printed; an exception is a traceback for the user."""
+    """Run a subcommand in this process. Return its exit code and what it printed.
+
+    An exception that is not a `TuilabError` would be a traceback for the user, and fails the test.
+    """
     from tuilab.errors import TuilabError
 
     out = io.StringIO()
@@ -98,44 +101,51 @@ def view(*words: str) -> tuple[int, str]:
             print(f"tuilab: {problem}")
             code = problem.exit_code
     text = out.getvalue()
+    # click keeps every object that was stdout. The soak would keep all that it ever printed.
     out.seek(0)
-    out.truncate()  # click remembers whatever has stood for stdout: a soak would keep all that it ever printed
+    out.truncate()
     assert UNSAFE.findall(text) == [], (words, UNSAFE.findall(text))
     return ExitCode(int(code or 0)), text
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int, int]]:
-    """Return what is in a folder, so that two moments can be compared; what a long run amounts to may be kept beside it."""
-    entries = (
-        (path, path.lstat())
-        for path in sorted(folder.rglob("*"))
-        if path.name != saved_summary.FILE
-    )
-    return {str(path): (info.st_size, info.st_mtime_ns, info.st_ino) for path, info in entries}
+    """Return size, time and inode of each file of a folder, to compare two moments.
+
+    The summary of a long run may be saved in between, and does not count.
+    """
+    files = {}
+    for path in sorted(folder.rglob("*")):
+        if path.name != saved_summary.FILE:
+            info = path.lstat()
+            files[str(path)] = (info.st_size, info.st_mtime_ns, info.st_ino)
+    return files
 
 
 def is_well(front: "subprocess.CompletedProcess[str]") -> bool:
-    """O12 for a front that was run for real: a documented code, no traceback (a scenario's own is indented), no controls."""
+    """O12: whether a client ended with a documented code, without traceback and control characters.
+
+    The traceback of a scenario is indented.
+    """
     text = front.stdout + front.stderr
-    return (
-        front.returncode in set(ExitCode)
-        and not re.search("^Traceback", text, re.MULTILINE)
-        and not UNSAFE.search(text)
-    )
+    has_traceback = re.search("^Traceback", text, re.MULTILINE)
+    return front.returncode in set(ExitCode) and not has_traceback and not UNSAFE.search(text)
 
 
 def items_of(run_dir: Path) -> dict[str, dict[int, Any]]:
-    """Return every record that is read, by stream and number."""
-    found: dict[str, dict[int, Any]] = {}
+    """Return every readable record of a run, by stream and number."""
+    streams = {}
     for stream in (run_dir / "journal").iterdir():
-        found[stream.name] = {
-            item.n: item for item in read_stream(stream) if not isinstance(item, Corrupt | Gap)
-        }
-    return found
+        streams[stream.name] = {item.n: item for item in _read_records(stream)}
+    return streams
+
+
+def _read_records(stream: Path) -> list[Any]:
+    """Return the items of a stream that are neither damaged lines nor gaps."""
+    return [item for item in read_stream(stream) if not isinstance(item, Corrupt | Gap)]
 
 
 def _check_records(run_dir: Path) -> list[Item]:
-    """O1, O2: what we read is what stands in the files."""
+    """O1, O2: check that we read exactly the records of the files. Return all items."""
     every: list[Item] = []
     for stream in sorted((run_dir / "journal").iterdir()):
         items = read_stream(stream)
@@ -143,19 +153,20 @@ def _check_records(run_dir: Path) -> list[Item]:
         written = raw_records(stream)
         assert [item.n for item in read] == [record["n"] for record in written], stream
         assert [item.t for item in read] == [record["t"] for record in written], stream
-        logged = [
-            (record["s"], {name: float(v) for name, v in record["v"].items()})
-            for record in written
-            if record["k"] == "logged"
-        ]
-        mine = [(item.s, item.v) for item in read if isinstance(item, events.Logged)]
-        assert repr(mine) == repr(logged), stream  # as text, because NaN is not equal to itself
+        logged_read = [(item.s, item.v) for item in read if isinstance(item, events.Logged)]
+        logged_written = []
+        for record in written:
+            if record["k"] == "logged":
+                values = {name: float(value) for name, value in record["v"].items()}
+                logged_written.append((record["s"], values))
+        # As text, because NaN is not equal to itself.
+        assert repr(logged_read) == repr(logged_written), stream
         every += items
     return every
 
 
 def _check_state(seen: Seen) -> None:
-    """O4: one final state at the very end, or none and then the run is lost."""
+    """O4: check that there is one final state at the end; or none, and the run is lost."""
     ends = [entered.state for entered in seen.summary.states if entered.state in FINAL_STATES]
     if seen.state == "lost":
         assert (ends, seen.supervisor_presence) == ([], "dead")
@@ -170,36 +181,37 @@ def _check_innocence(site: Site) -> None:
 
 
 def _check_modes(site: Site, run_dir: Path) -> None:
-    """O10: the run belongs to its owner alone; the folder of runs holds runs only."""
+    """O10: check that only the owner may use a run, and that the folder of runs has only runs."""
     for path in [run_dir, *run_dir.rglob("*")]:
-        if not path.is_symlink():
-            mode = path.stat().st_mode
-            assert stat.S_IMODE(mode) == (0o700 if stat.S_ISDIR(mode) else 0o600), path
+        if path.is_symlink():
+            continue
+        mode = path.stat().st_mode
+        expected = 0o700 if stat.S_ISDIR(mode) else 0o600
+        assert stat.S_IMODE(mode) == expected, path
     if run_dir.parent == site.root:
-        strangers = [
-            entry.name
-            for entry in site.root.iterdir()
-            if not (entry / "journal").is_dir() and entry.name[0] != "."
-        ]
-        assert strangers == []
+        for entry in site.root.iterdir():
+            assert (entry / "journal").is_dir() or entry.name.startswith("."), entry
 
 
 def _check_views(run_dir: Path, state: str, is_damaged: bool, is_forged: bool) -> None:
-    """O3, O11, O12: every view tells the same, shows what is lost, writes nothing, prints nothing that steers a terminal."""
+    """O3, O11, O12: check that all views agree, show what is lost, and write nothing.
+
+    `view` checks that they print nothing that steers a terminal.
+    """
     before = snapshot(run_dir)
     root = ("--root", str(run_dir.parent))
     code, text = view("attach", run_dir.name, "--plot", *root)
     json_code, document = view("attach", run_dir.name, "--json", "--quiet", *root)
     jsonl_code, _ = view("attach", run_dir.name, "--jsonl", "--quiet", *root)
     verify_code, verified = view("verify", run_dir.name, *root)
-    (told,) = json.loads(document)["runs"]
+    (run,) = json.loads(document)["runs"]
+    is_lost = state == "lost"
+    is_refuted = is_damaged or is_forged or is_lost
 
     assert code == json_code == jsonl_code
     assert (code == ExitCode.FAILED) == (state != "succeeded")
-    assert told["state"] == state
+    assert run["state"] == state
     assert any(words in text for words in DAMAGE) == is_damaged
-    assert (verify_code == ExitCode.REFUTED) == (is_damaged or is_forged or state == "lost"), (
-        verified
-    )
-    assert ("the run is lost" in verified) == (state == "lost"), verified
+    assert (verify_code == ExitCode.REFUTED) == is_refuted, verified
+    assert ("the run is lost" in verified) == is_lost, verified
     assert snapshot(run_dir) == before

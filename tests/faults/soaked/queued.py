@@ -1,4 +1,4 @@
-"""Faults: runs that wait for each other, whose order is changed, and that are killed or taken out while they wait."""
+"""Faults in the queue: runs that wait are paused, moved, cancelled and killed."""
 
 import signal
 from collections.abc import Callable
@@ -11,29 +11,28 @@ from tuilab.engine import processes
 from tuilab.record.presence import presence
 from tuilab.runs import queue
 
-TIMED = (
-    'if False: lab.claim_ratio("r", "a/b", at_least=1)'  # what times something waits for its device
-)
+# A scenario that times something waits for its device.
+TIMED = 'if False: lab.claim_ratio("r", "a/b", at_least=1)'
 Allowed = dict[Path, set[str]]  # the states that a run may end in
 
 
 def change_queue(place: Place) -> list[ExpectedRun]:
-    """Pause, move, cancel, kill and queue again, in any order; all that was not taken out comes to its end."""
-    paths = [
-        place.scenario(HOLDS, end=TIMED, name=f"in_turn_{number}")
-        for number in range(place.chance.randint(2, 3))
-    ]
+    """Pause, move, cancel and kill in any order. All runs that stay in the queue come to their end."""
+    paths = []
+    for number in range(place.chance.randint(2, 3)):
+        paths.append(place.scenario(HOLDS, end=TIMED, name=f"in_turn_{number}"))
     runs = place.begin_all(*paths, words=("--quick",))
     place.wait_at_gate(runs[0])
     until(lambda: all(look(run).state == "queued" for run in runs[1:]))
     allowed: Allowed = {run: {"succeeded"} for run in runs}
     for _ in range(place.chance.randint(1, 4)):
-        place.chance.choice([pause, move, cancel, kill])(place, allowed)
+        change = place.chance.choice([pause, move, cancel, kill])
+        change(place, allowed)
     _, text = view("queue", "again")
     view("queue", "resume")
     place.open_gate()
-    for run in queue.tickets(place.site.root):
-        allowed.setdefault(place.site.root / run.run, {"succeeded"})
+    for ticket in queue.tickets(place.site.root):
+        allowed.setdefault(place.site.root / ticket.run, {"succeeded"})
     until(lambda: all(look(run).state not in ("queued", "starting", "running") for run in allowed))
     until(lambda: not place.site.living())
     assert [ticket.run for ticket in queue.tickets(place.site.root)] == [], text
@@ -45,32 +44,35 @@ def pause(place: Place, allowed: Allowed) -> None:
 
 
 def move(place: Place, allowed: Allowed) -> None:
-    if waiting := queue.waiting(place.site.root):
-        code, text = view(
-            "queue",
-            "move",
-            place.chance.choice(waiting).run,
-            str(place.chance.randint(1, len(waiting))),
-        )
-        assert code == 0, text
+    waiting = queue.waiting(place.site.root)
+    if not waiting:
+        return
+    run = place.chance.choice(waiting).run
+    position = place.chance.randint(1, len(waiting))
+    code, text = view("queue", "move", run, str(position))
+    assert code == 0, text
 
 
 def cancel(place: Place, allowed: Allowed) -> None:
-    if waiting := queue.waiting(place.site.root):
-        run = place.chance.choice(waiting).run
-        code, text = view("queue", "cancel", run)
-        assert code == 0, text
-        allowed[place.site.root / run] = {"stopped"}
-        until(lambda: run not in [one.run for one in queue.waiting(place.site.root)])
+    waiting = queue.waiting(place.site.root)
+    if not waiting:
+        return
+    run = place.chance.choice(waiting).run
+    code, text = view("queue", "cancel", run)
+    assert code == 0, text
+    allowed[place.site.root / run] = {"stopped"}
+    until(lambda: run not in [ticket.run for ticket in queue.waiting(place.site.root)])
 
 
 def kill(place: Place, allowed: Allowed) -> None:
-    """It is lost, and can be queued again."""
-    if waiting := queue.waiting(place.site.root):
-        victim = place.chance.choice(waiting)
-        processes.send(victim.supervisor.pid, victim.supervisor.start, signal.SIGKILL)
-        until(lambda: presence(victim.supervisor) == "dead")
-        allowed[place.site.root / victim.run] = {"lost"}
+    """Kill the supervisor of a waiting run. The run is lost, and can be queued again."""
+    waiting = queue.waiting(place.site.root)
+    if not waiting:
+        return
+    victim = place.chance.choice(waiting)
+    processes.send(victim.supervisor.pid, victim.supervisor.start, signal.SIGKILL)
+    until(lambda: presence(victim.supervisor) == "dead")
+    allowed[place.site.root / victim.run] = {"lost"}
 
 
 FAULTS: tuple[Callable[[Place], list[ExpectedRun]], ...] = (change_queue,)
