@@ -1,4 +1,4 @@
-"""The processes that live through all of it: the screens of a user who looks on, and the one that drives the faults."""
+"""The two processes that live through the soak test: the screens, and the process that injects faults."""
 
 import os
 from collections import Counter
@@ -16,16 +16,17 @@ from tuilab.runs.run_name import RunName
 
 @dataclass
 class Meter:
-    """What one long-lived process holds: descriptors, memory, ended children that nobody took notice of."""
+    """Measure what a process holds: descriptors, memory, and ended children that it did not wait for."""
 
     name: str
     pid: int
-    fds: int = 0  # as it was warm
-    rss: int = 0
-    most_rss: int = 0
+    fds: int = 0  # after the first steps
+    rss: int = 0  # bytes, after the first steps
+    most_rss: int = 0  # bytes
 
     def calibrate(self) -> None:
-        self.fds, self.rss = self.count_fds(), self.read_rss()
+        self.fds = self.count_fds()
+        self.rss = self.read_rss()
 
     def count_fds(self) -> int:
         entries = Path(f"/proc/{self.pid}/fd")
@@ -44,13 +45,9 @@ class Meter:
         return sum(child.status() == psutil.STATUS_ZOMBIE for child in children)
 
     def kinds_of_fds(self) -> Counter[str]:
-        """Return what its descriptors are, to be told when there are too many."""
-        links = [
-            os.readlink(entry)
-            for entry in Path(f"/proc/{self.pid}/fd").iterdir()
-            if entry.is_symlink()
-        ]
-        return Counter(links)
+        """Return what its descriptors are, for the message when there are too many."""
+        entries = Path(f"/proc/{self.pid}/fd").iterdir()
+        return Counter(os.readlink(entry) for entry in entries if entry.is_symlink())
 
 
 @dataclass
@@ -64,19 +61,23 @@ class Screens:
         self.meter = Meter("the screens", psutil.Process(self.terminal.process.pid).pid)
 
     def look_on(self, newest: Path | None) -> None:
-        """Look at the list of runs and at the newest of them, and go back to the scenarios."""
+        """Look at the list of runs and at the newest run, and go back to the scenarios."""
         self.terminal.forget()
-        run = (
-            [("\r", f"· {RunName(newest.name).id}"), ("\x1b", "tuilab  history")] if newest else []
-        )
-        for keys, shown in [("h", "tuilab  history"), *run, ("\x1b", "tuilab  lab")]:
-            self.terminal.type(keys)
-            self.terminal.wait_for(shown)
+        self._press("h", "tuilab  history")
+        if newest is not None:
+            self._press("\r", f"· {RunName(newest.name).id}")
+            self._press("\x1b", "tuilab  history")
+        self._press("\x1b", "tuilab  lab")
+
+    def _press(self, keys: str, shown: str) -> None:
+        """Type keys, and wait until the screen shows a text."""
+        self.terminal.type(keys)
+        self.terminal.wait_for(shown)
 
     def wait_for_scipy(self) -> None:
-        """Wait until scipy is loaded: the first look at a run with several repeats loads it in the background.
+        """Wait until scipy is loaded: the first run with several repeats loads it in the background.
 
-        It needs 15 MB, and while a user goes from screen to screen without a pause, loading takes up to 15 seconds.
+        It needs 15 MB. While a user changes screens without a pause, loading takes up to 15 s.
         """
         last_library = "scipy/special/_ellip_harm_2"
         until(lambda: last_library in Path(f"/proc/{self.meter.pid}/maps").read_text())
@@ -87,7 +88,7 @@ class Screens:
 
 
 def open_screens(site: Site) -> Screens:
-    """Open them without the mark of the site: they are none of the processes that must not be left."""
+    """Open the screens without the mark of the site: they are not among the leftover processes."""
     environment = {name: value for name, value in site.environment.items() if name != "TUILAB_SITE"}
     terminal = Terminal(TUILAB, "--fps", "30", env=environment)
     terminal.wait_for("history")

@@ -1,8 +1,9 @@
-"""The place that is soaked: a folder of runs, a scenario that notes what it logged, and the moments of a run."""
+"""The place of the soak test: a folder of runs, and a scenario that notes what it has logged."""
 
 import random
 import re
 import signal
+import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from tests.faults.sites import Site
 from tests.faults.victims import child_of, supervisor_of
 from tuilab.engine import processes
 
-STEPS = 120  # a run logs so many, about a tenth of a second of them
-# It notes each record once the lab has taken it, does what the fault asks for at one of them, and waits at gates.
+STEPS = 120  # of a run; they take about 0.1 s
+# The scenario notes each step once the lab has taken its record. At one step it runs `act`.
 BODY = """
 note = os.open(os.path.join({notes!r}, os.environ["TUILAB_RUN"]), os.O_WRONLY | os.O_CREAT, 0o600)
 def wait_for(name):
@@ -35,7 +36,10 @@ HOLDS = 'wait_for("go")'
 
 @dataclass
 class ExpectedRun:
-    """A run that a fault left, the states that it may be in, and whether its record is whole; None: it may be either."""
+    """A run after a fault, and the states that it may have.
+
+    `is_whole` is whether its record is complete; None means that both are correct.
+    """
 
     run_dir: Path
     states: tuple[str, ...]
@@ -44,16 +48,17 @@ class ExpectedRun:
 
 @dataclass
 class Place:
-    """One folder of runs and the chance of the present step."""
+    """One folder of runs, and the random numbers of the present step."""
 
     site: Site
     has_own_shared_memory: bool = False
     chance: random.Random = field(default_factory=random.Random)
 
     def folder(self, name: str) -> Path:
-        found = self.site.folder / name
-        found.mkdir(exist_ok=True, mode=0o700)
-        return found
+        """Return a folder of this place, and make it if it is missing."""
+        path = self.site.folder / name
+        path.mkdir(exist_ok=True, mode=0o700)
+        return path
 
     def scenario(
         self,
@@ -64,23 +69,25 @@ class Place:
         at: int | None = None,
     ) -> Path:
         """Write a scenario that does something at one of its steps."""
-        where = self.chance.randrange(STEPS) if at is None else at
-        lines = "\n".join("        " + line for line in act.strip().splitlines())
-        made = {
-            "notes": str(self.folder("notes")),
-            "gates": str(self.folder("gates")),
-            "steps": STEPS,
-            "at": where,
-        }
-        body = BODY.format(**made, act=lines, end=end or CLAIM.format(last=STEPS - 1))
+        if at is None:
+            at = self.chance.randrange(STEPS)
+        body = BODY.format(
+            notes=str(self.folder("notes")),
+            gates=str(self.folder("gates")),
+            steps=STEPS,
+            at=at,
+            act=textwrap.indent(act.strip(), "        "),
+            end=end or CLAIM.format(last=STEPS - 1),
+        )
         return write_scenario(self.folder("mine"), body, more, name)
 
     def begin(self, path: Path, *words: str) -> Path:
-        """Start a run that has no front, from this process, and return its folder."""
+        """Start a run without a client, from this process. Return its folder."""
         (run_dir,) = self.begin_all(path, words=words)
         return run_dir
 
     def begin_all(self, *paths: Path, words: tuple[str, ...] = ()) -> list[Path]:
+        """Start several runs without a client. Return their folders."""
         code, text = view("run", *map(str, paths), "--detach", *words)
         assert code == 0, text
         ids = re.findall("^[0-9a-f]{6}$", text, re.MULTILINE)
@@ -90,13 +97,15 @@ class Place:
     def logged(self, run_dir: Path) -> int:
         """Return how many records the scenario of a run has noted."""
         note = self.site.folder / "notes" / run_dir.name
-        return int.from_bytes(note.read_bytes(), "little") if note.exists() else 0
+        if not note.exists():
+            return 0
+        return int.from_bytes(note.read_bytes(), "little")
 
     def wait_for_moment(self, run_dir: Path) -> None:
-        """Wait for a moment of a run, drawn from all of its life: when it is made, starts, logs, or is being judged."""
-        count = self.chance.choice(
-            [-1, 0, 1, self.chance.randrange(STEPS), self.chance.randrange(STEPS), STEPS]
-        )
+        """Wait for a random moment of a run: at once, or until it has started, or has logged."""
+        some_step = self.chance.randrange(STEPS)
+        another_step = self.chance.randrange(STEPS)
+        count = self.chance.choice([-1, 0, 1, some_step, another_step, STEPS])
         if count == 0:
             until(lambda: look(run_dir).summary.workers or look(run_dir).summary.is_over)
         elif count > 0:
@@ -113,13 +122,13 @@ class Place:
         processes.send(*supervisor_of(run_dir), number)
 
     def signal_children(self, run_dir: Path, module: str, number: int = signal.SIGKILL) -> None:
-        """Send a signal to the processes of a run that a module of ours is: none, when it is not there any more."""
+        """Send a signal to the processes of a run that run a module of tuilab, if there are any."""
         pid, _ = supervisor_of(run_dir)
         for child in list(child_of(pid, module)):
             processes.send(*child, number)
 
     def clean(self) -> None:
-        """Forget the notes and gates of the steps before, and the fronts, which have ended."""
+        """Remove the notes and gates of the steps before. Forget the clients, which have ended."""
         for name in ("notes", "gates", "mine"):
             for path in self.folder(name).iterdir():
                 if path.is_file():

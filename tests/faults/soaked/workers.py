@@ -1,4 +1,4 @@
-"""Faults: what the process of a scenario does to itself, to its output and to what it starts."""
+"""Faults that the process of a scenario makes itself: in its output, or in processes that it starts."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,8 @@ HARMLESS = [
     "for number in range(500): lab.log(number, **{f'name {number % 50}': 1.0})",
     "lab.artifact('large.bin', bytes(3_000_000))\nlab.text('x' * 100_000)",
     "lab.arm('a', arm)()",
-    "import multiprocessing\nheld = multiprocessing.Manager()",  # has a temporary folder, which stays when Python is killed
+    # It has a temporary folder, which stays when Python is killed.
+    "import multiprocessing\nheld = multiprocessing.Manager()",
     "try: lab.arm('b', dies)()\nexcept Exception as problem: lab.text(str(problem))",
 ]
 ARMS = "def arm(lab): lab.log(0, half=0.0)\ndef dies(lab): os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -53,37 +54,34 @@ ENDLESS = [
 
 def end_by_itself(place: Place) -> list[ExpectedRun]:
     act = place.chance.choice(list(ENDS))
-    return [ExpectedRun(place.begin(place.scenario(act)), (ENDS[act],))]
+    run_dir = place.begin(place.scenario(act))
+    return [ExpectedRun(run_dir, (ENDS[act],))]
 
 
 def behave_oddly(place: Place) -> list[ExpectedRun]:
-    return [
-        ExpectedRun(
-            place.begin(place.scenario(place.chance.choice(HARMLESS), ARMS)), ("succeeded",)
-        )
-    ]
+    act = place.chance.choice(HARMLESS)
+    run_dir = place.begin(place.scenario(act, ARMS))
+    return [ExpectedRun(run_dir, ("succeeded",))]
 
 
 def leave_processes(place: Place) -> list[ExpectedRun]:
-    """And come to its end, or die at once: what it started ends with it."""
+    """Start processes, then end or be killed: the processes end as well."""
     leaves = place.chance.choice(LEAVES)
     if place.chance.random() < 0.5:
-        return [ExpectedRun(place.begin(place.scenario(leaves)), ("succeeded",))]
-    return [
-        ExpectedRun(
-            place.begin(place.scenario(f"{leaves}\nos.kill(os.getpid(), signal.SIGKILL)")),
-            ("killed",),
-        )
-    ]
+        run_dir = place.begin(place.scenario(leaves))
+        return [ExpectedRun(run_dir, ("succeeded",))]
+    run_dir = place.begin(place.scenario(f"{leaves}\nos.kill(os.getpid(), signal.SIGKILL)"))
+    return [ExpectedRun(run_dir, ("killed",))]
 
 
 def go_on_for_ever(place: Place) -> list[ExpectedRun]:
-    run_dir = place.begin(place.scenario(f"{HOLDS}\n{place.chance.choice(ENDLESS)}"))
-    place.wait_at_gate(
-        run_dir
-    )  # its record is not to be looked at: what never ends is not read to its end
+    endless = place.chance.choice(ENDLESS)
+    run_dir = place.begin(place.scenario(f"{HOLDS}\n{endless}"))
+    # The gate tells that it has started. A reader would never reach the end of its record.
+    place.wait_at_gate(run_dir)
     place.open_gate()
-    view("stop", run_dir.name, *place.chance.choice([(), ("--now",)]))
+    options = place.chance.choice([(), ("--now",)])
+    view("stop", run_dir.name, *options)
     return [ExpectedRun(run_dir, ("stopped",))]
 
 
@@ -93,9 +91,10 @@ def time_out(place: Place) -> list[ExpectedRun]:
 
 
 def repeat(place: Place) -> list[ExpectedRun]:
-    """In several processes, of which each may fail."""
+    """Run two repeats, each of which may fail."""
     act = place.chance.choice(["pass", "if os.getpid() % 2: os._exit(1)", "os._exit(1)"])
-    return [ExpectedRun(place.begin(place.scenario(act), "--repeat", "2"), ("succeeded", "failed"))]
+    run_dir = place.begin(place.scenario(act), "--repeat", "2")
+    return [ExpectedRun(run_dir, ("succeeded", "failed"))]
 
 
 FAULTS: tuple[Callable[[Place], list[ExpectedRun]], ...] = (
