@@ -55,7 +55,12 @@ def make_raced_run(
 
     `run` are fields of its start, `more` those of `SettingRaced`.
     """
-    fields = {"scenario": scenario, "topic": "cpu", "repeats": repeats, "wall_ns": 10**18}
+    fields: dict[str, Any] = {
+        "scenario": scenario,
+        "topic": "cpu",
+        "repeats": repeats,
+        "wall_ns": 10**18,
+    }
     fields |= run or {}
     workers = [f"worker-{repeat}" for repeat in range(repeats)]
     records: list[events.Event] = [started(**fields)]
