@@ -1,4 +1,4 @@
-"""Fronts: scenarios to watch, the processes that watch them, and what a front shows and does."""
+"""Clients in tests of faults: scenarios to watch, the processes of screens, and what they show."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ while not os.path.exists(os.environ["GO"]): time.sleep(0.01)
 lab.log(1, half=0.5)
 lab.stage("the last stage")
 """
-# Prints and logs without an end in sight: 500 lines and points a second.
+# It prints and logs 500 lines and points a second, until the test lets it end.
 NOISY = """
 lab.stage("on")
 step = 0
@@ -32,45 +32,34 @@ print("the last line")
 """
 Open = Callable[..., Terminal]
 Window = Callable[..., Tmux]
-LOOKS = [
-    "l",
-    "o",
-    "t",
-    "n",
-    "z",
-    "z",
-    "\t",
-    "+",
-    "-",
-    "\x1b[C",
-    "\x1b[D",
-    "m",
-]  # keys that draw something else
+LOOKS = [*"lotnzz\t+-", "\x1b[C", "\x1b[D", "m"]  # keys that change the picture
 
 
 def fronts(site: Site) -> list[psutil.Process]:
-    """Return the processes of the screens: the front itself and its guardian."""
-    found = []
+    """Return the processes of the screens: the client itself and its guardian."""
+    processes = []
     for pid in carrying(site.environment["TUILAB_SITE"]):
         try:
             process = psutil.Process(pid)
             if process.cmdline()[1:2] == [TUILAB]:  # the interpreter comes first
-                found.append(process)
+                processes.append(process)
         except psutil.NoSuchProcess:
             continue
-    return found
+    return processes
 
 
 def front_of(site: Site) -> psutil.Process:
-    """Wait for the one front of a site and return its process: the guardian is its child."""
+    """Wait for the one client of a site, and return its process. The guardian is its child."""
 
-    def parent() -> psutil.Process | None:
-        found = fronts(site)
-        pids = {process.pid for process in found}
-        heads = [process for process in found if process.ppid() not in pids]
-        return heads[0] if len(heads) == 1 and len(found) == 2 else None
+    def find_client() -> psutil.Process | None:
+        processes = fronts(site)
+        pids = {process.pid for process in processes}
+        clients = [process for process in processes if process.ppid() not in pids]
+        if len(clients) == 1 and len(processes) == 2:
+            return clients[0]
+        return None
 
-    return until(parent)
+    return until(find_client)
 
 
 def points(run_dir: Path) -> int:
@@ -93,21 +82,21 @@ def cpu_share(process: psutil.Process, span_s: float) -> float:
 
 
 def is_gone(site: Site) -> bool:
-    """Whether neither a front nor a guardian is left."""
+    """Whether no client and no guardian is left."""
     return not fronts(site)
 
 
 def is_whole(picture: str) -> bool:
-    """Whether a picture begins with the heading of the run and ends with the keys, and has no line in between twice."""
+    """Whether a picture has the heading of the run first, the keys last, and the heading only once."""
     lines = picture.splitlines()
-    has_keys = (
-        lines[-1].lstrip().startswith(("s stop", "a rerun"))
-    )  # while the run goes on, and when it is over
-    return "probe" in lines[0] and has_keys and sum("probe ·" in line for line in lines) == 1
+    # The first key is for a running run, the second for a finished run.
+    has_keys = lines[-1].lstrip().startswith(("s stop", "a rerun"))
+    heading_count = sum("probe ·" in line for line in lines)
+    return "probe" in lines[0] and has_keys and heading_count == 1
 
 
 def check_looks(term: Terminal, keys: list[str]) -> None:
-    """Press keys that draw, and wait each time until the screens have answered."""
+    """Press keys that change the picture, and wait each time until the screens have drawn."""
     until(lambda: b"\x1b[?1049h" in term.sent and term.sent.count(b"H") > 1)
     for key in keys:
         term.type(key)
@@ -115,7 +104,7 @@ def check_looks(term: Terminal, keys: list[str]) -> None:
 
 
 def wait_for_answer(term: Terminal) -> None:
-    """Wait until the screens have drawn everything once more, and so have heard what was typed before."""
+    """Wait until the screens have drawn everything again, after all keys that were typed before."""
     frames = term.frames
     term.type("\x0c")
     until(lambda: term.frames > frames or term.process.poll() is not None)

@@ -1,4 +1,4 @@
-"""Where a fault is injected: a folder of runs with a command line, its processes, and a bystander that is to hear nothing."""
+"""The site of a fault: a folder of runs with its processes, and a bystander that must get no signal."""
 
 import contextlib
 import os
@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import TUILAB
-from tests.engine import look, newest, until
+from tests.engine import newest, until, wait_for_stage
 from tuilab.catalogue import catalog
 from tuilab.engine import launch, messages, processes
 from tuilab.record import presence
 
-# Says which signals reach it; SIGKILL shows by its end.
+# It prints which signals it gets. After a SIGKILL it has ended.
 BYSTANDER = """
 import signal, sys
 signals = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCONT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT}
@@ -52,9 +52,10 @@ class Site:
             "text": True,
         }
         environment = {**self.environment, **more.pop("env", {})}
-        front = subprocess.Popen(
-            [*(command or [TUILAB]), *words], env=environment, **{**options, **more}
-        )
+        options.update(more)
+        if command is None:
+            command = [TUILAB]
+        front = subprocess.Popen([*command, *words], env=environment, **options)
         self.started.append(front)
         return front
 
@@ -67,19 +68,20 @@ class Site:
         return subprocess.CompletedProcess(front.args, front.returncode, out, err)
 
     def detach(self, path: Path, *words: str, **more: Any) -> Path:
-        """Start a run that has no front, and return its folder."""
+        """Start a run without a client, and return its folder."""
         done = self.run("run", str(path), "--detach", *words, **more)
         assert done.returncode == 0, done.stderr
-        return next(run for run in self.root.iterdir() if run.name.endswith(done.stdout.strip()))
+        run_id = done.stdout.strip()
+        return next(run for run in self.root.iterdir() if run.name.endswith(run_id))
 
     def living(self) -> dict[int, int]:
-        """Return every process that came from this site but its fronts and the bystander, as pid -> start time."""
-        ours = {front.pid for front in self.started} | {self.bystander.pid, os.getpid()}
-        return {
-            pid: start
-            for pid, start in carrying(self.environment["TUILAB_SITE"]).items()
-            if pid not in ours
-        }
+        """Return the processes of this site except its clients and the bystander: pid -> start time."""
+        pids = carrying(self.environment["TUILAB_SITE"])
+        for front in self.started:
+            pids.pop(front.pid, None)
+        pids.pop(self.bystander.pid, None)
+        pids.pop(os.getpid(), None)
+        return pids
 
     def end(self) -> None:
         """End what a failed test may have left."""
@@ -96,7 +98,7 @@ class Site:
 
 
 def make_site(folder: Path) -> Site:
-    """Make a site whose processes can be told by a mark in their environment."""
+    """Make a site. Its processes have a mark in their environment."""
     says = folder / "bystander"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TUILAB")}
     environment |= {
@@ -114,29 +116,22 @@ def make_site(folder: Path) -> Site:
 
 
 def carrying(mark: str) -> dict[int, int]:
-    """Return the living processes with this mark of a site in their environment."""
-    found = {}
+    """Return the living processes with the mark of a site in their environment: pid -> start time."""
+    processes_of_site = {}
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            start = presence.start_time(int(entry.name))
-            with contextlib.suppress(OSError):
-                if start is not None and mark.encode() in (entry / "environ").read_bytes():
-                    found[int(entry.name)] = start
-    return found
+        if not entry.name.isdigit():
+            continue
+        pid = int(entry.name)
+        start = presence.start_time(pid)
+        with contextlib.suppress(OSError):
+            if start is not None and mark.encode() in (entry / "environ").read_bytes():
+                processes_of_site[pid] = start
+    return processes_of_site
 
 
 def reach_stage(site: Site, name: str) -> Path:
-    """Wait until the newest run has entered a stage and return its folder."""
-
-    def entered() -> Path | None:
-        run_dir = newest(site.root)
-        return (
-            run_dir
-            if run_dir and any(stage.name == name for stage in look(run_dir).summary.stages)
-            else None
-        )
-
-    return until(entered) or Path()
+    """Wait until the newest run has entered a stage, and return its folder."""
+    return wait_for_stage(site.root, name)
 
 
 def latest(site: Site) -> Path:
@@ -145,13 +140,13 @@ def latest(site: Site) -> Path:
 
 
 def order_for(site: Site, path: Path) -> bytes:
-    """Return what a front writes to a supervisor's stdin to run a scenario file."""
+    """Return what a client writes to the stdin of a supervisor to run a scenario file."""
     (scenario,) = catalog.find(catalog.load([]), str(path))
     return messages.pack(launch.order(scenario, {}, root=site.root)) + b"\n" + messages.GO
 
 
 def supervise(site: Site, order: bytes, *before: str) -> None:
-    """Run a supervisor without a front, with `before` ahead of its command line."""
+    """Run a supervisor without a client, with the words `before` in front of its command line."""
     command = [*before, sys.executable, "-P", "-m", "tuilab.engine.supervisor"]
     subprocess.run(
         command, input=order, env=site.environment, capture_output=True, timeout=60, check=False

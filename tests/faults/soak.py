@@ -38,8 +38,8 @@ from tests.faults.soaked.place import Place
 FAULTS = (*signals.FAULTS, *workers.FAULTS, *storage.FAULTS, *fronts.FAULTS, *queued.FAULTS)
 WARM = 10  # steps, after which all is loaded that is loaded once
 MIB = 1 << 20
-# What each step left for good, the 3 MiB of a page or the 100 kB of a run, would be more within ten or 300 steps; what is loaded
-# at the first need, such as a format of reports, and what allocators keep has come to half of it.
+# A leak of a page (3 MiB) or of a run (100 kB) in each step exceeds this within 10 or 300 steps.
+# Modules that are loaded on demand, and what allocators keep, have come to half of this.
 ROOM = 32 * MIB
 _OWN_MOUNTS = 0x20000  # CLONE_NEWNS
 
@@ -66,9 +66,8 @@ class Soak:
         fault = self.place.chance.choice(FAULTS)
         self.fault = fault.__name__
         before = set(self.place.site.root.glob("*Z-*"))
-        left = fault(self.place)
-        for one in left:
-            check_run(self.place, one)
+        for expected in fault(self.place):
+            check_run(self.place, expected)
         self.runs += len(set(self.place.site.root.glob("*Z-*")) - before) or 1
         self.counts[self.fault] += 1
         self.check()
@@ -81,10 +80,9 @@ class Soak:
             check_views(self.place)
         thin_out(self.place)
         self.place.clean()
-        gc.collect()  # which is not done by itself where tests are collected: tests/conftest.py
-        subprocess.run(
-            ["true"]
-        )  # Python takes notice of children that have ended when it starts the next
+        gc.collect()  # tests/conftest.py makes automatic collections rare
+        # When Python starts a process, it waits for children that have ended.
+        subprocess.run(["true"])
         for meter in self.meters:
             if self.step == WARM:
                 meter.calibrate()
@@ -92,29 +90,32 @@ class Soak:
                 self.check_meter(meter)
 
     def check_meter(self, meter: Meter) -> None:
-        """Neither descriptors nor ended children nor memory pile up."""
+        """Check that descriptors, ended children and memory do not accumulate."""
         try:
             until(lambda: meter.count_fds() <= meter.fds and not meter.zombies(), patience_s=10)
         except AssertionError:
+            now = f"{meter.kinds_of_fds()}, {meter.zombies()} zombies"
             raise AssertionError(
-                f"{meter.name}: {meter.fds} descriptors before, now {meter.kinds_of_fds()}, {meter.zombies()} zombies"
+                f"{meter.name}: {meter.fds} descriptors before, now {now}"
             ) from None
         grown = meter.read_rss() - meter.rss
         assert grown < ROOM, f"{meter.name} has grown by {grown / MIB:.1f} MiB since step {WARM}"
 
-    def told(self) -> str:
-        """Return a line on where it stands."""
-        meters = ", ".join(
-            f"{one.name}: {one.read_rss() / MIB:.1f} MiB (was {one.rss / MIB:.1f}), {one.count_fds()} fds"
-            for one in self.meters
-        )
-        return f"step {self.step}, {self.runs} runs; {meters}; " + ", ".join(
-            f"{name} {count}" for name, count in sorted(self.counts.items())
-        )
+    def describe(self) -> str:
+        """Return a line about the progress."""
+        meters = []
+        for meter in self.meters:
+            rss_mib = meter.read_rss() / MIB
+            first_mib = meter.rss / MIB
+            fds = meter.count_fds()
+            meters.append(f"{meter.name}: {rss_mib:.1f} MiB (was {first_mib:.1f}), {fds} fds")
+        faults = [f"{name} {count}" for name, count in sorted(self.counts.items())]
+        progress = f"step {self.step}, {self.runs} runs"
+        return f"{progress}; {', '.join(meters)}; {', '.join(faults)}"
 
 
 def soak(folder: Path, minutes: float, seed: int, has_own_shared_memory: bool) -> bool:
-    """Go on for so many minutes; return whether all held."""
+    """Inject faults for so many minutes. Return whether all checks held."""
     os.environ |= {
         "TMPDIR": str(folder / "tmp"),
         "PYTHONPATH": LIGHT,
@@ -122,25 +123,26 @@ def soak(folder: Path, minutes: float, seed: int, has_own_shared_memory: bool) -
     }
     (folder / "tmp").mkdir()
     site = make_site(folder)
-    os.environ |= site.environment  # for what is started from this process
+    os.environ |= site.environment  # for processes that are started from this one
     os.chdir(folder)
     print(f"seed {seed}, in {folder}", flush=True)
     screens = open_screens(site)
-    it = Soak(seed, Place(site, has_own_shared_memory), screens)
-    began = told = time.monotonic()
+    run = Soak(seed, Place(site, has_own_shared_memory), screens)
+    began_s = time.monotonic()
+    reported_s = began_s
     try:
-        while time.monotonic() - began < minutes * 60:
-            it.go_on()
-            if time.monotonic() - told >= 60:
-                told += 60
-                print(f"minute {(told - began) / 60:.0f}: {it.told()}", flush=True)
-        print(f"all held: seed {seed}, {it.told()}", flush=True)
+        while time.monotonic() - began_s < minutes * 60:
+            run.go_on()
+            if time.monotonic() - reported_s >= 60:
+                reported_s += 60
+                minute = (reported_s - began_s) / 60
+                print(f"minute {minute:.0f}: {run.describe()}", flush=True)
+        print(f"all held: seed {seed}, {run.describe()}", flush=True)
         return True
     except Exception:
-        print(
-            f"{traceback.format_exc()}\nFAILED: seed {seed}, step {it.step}, {it.fault}; {it.told()}\nkept: {folder}",
-            flush=True,
-        )
+        print(traceback.format_exc())
+        where = f"seed {seed}, step {run.step}, {run.fault}"
+        print(f"FAILED: {where}; {run.describe()}\nkept: {folder}", flush=True)
         return False
     finally:
         screens.close()
@@ -148,7 +150,7 @@ def soak(folder: Path, minutes: float, seed: int, has_own_shared_memory: bool) -
 
 
 def take_own_mounts() -> bool:
-    """Keep disks that are mounted to this process and what it starts, with a /dev/shm of its own; return whether that may be."""
+    """Mount disks for this process and its children only, and a /dev/shm. Return whether that works."""
     if os.getuid() != 0 or ctypes.CDLL(None).unshare(_OWN_MOUNTS):
         return False
     commands = (
@@ -158,8 +160,11 @@ def take_own_mounts() -> bool:
     return all(subprocess.run(command).returncode == 0 for command in commands)
 
 
-def _let_others_hear() -> None:
-    """Have what is started here hear a Ctrl-C and the end of its terminal, also where nohup or a shell's `&` keeps them from us."""
+def _hear_signals() -> None:
+    """Handle SIGHUP and SIGINT if nohup or a shell's `&` has set them to be ignored.
+
+    Children would inherit that, but start with the default if there is a handler.
+    """
     for number in (signal.SIGHUP, signal.SIGINT):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
@@ -170,7 +175,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--seed", type=int, required=True)
     asked = parser.parse_args()
-    _let_others_hear()
+    _hear_signals()
     has_own_shared_memory = take_own_mounts()
     folder = Path(tempfile.mkdtemp(prefix="tuilab-soak-"))
     has_held = soak(folder, asked.minutes, asked.seed, has_own_shared_memory)

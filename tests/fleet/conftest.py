@@ -1,4 +1,7 @@
-"""Three real nodes of Ray on this box, each with a loopback address of its own; `ray stop` would end every Ray of the box."""
+"""Three real nodes of Ray on this machine, each with a loopback address of its own.
+
+No test uses `ray stop`, which would end every Ray of the machine.
+"""
 
 import contextlib
 import os
@@ -23,14 +26,14 @@ NAMES = ("one", "two", "three")
 _PORTS = range(26_000, 29_000)  # none of them among those that Ray gives its workers
 
 
-class Box(NamedTuple):
+class RayNode(NamedTuple):
     """A node of the cluster."""
 
     name: str
     process: "subprocess.Popen[bytes]"
 
     def kill(self) -> None:
-        """End it as a loss of power does: all of its processes at once."""
+        """End all processes of the node at once, as a loss of power does."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -38,7 +41,7 @@ class Box(NamedTuple):
 
 class Cluster(NamedTuple):
     address: str
-    boxes: list[Box]
+    boxes: list[RayNode]
 
 
 LACKS_RAY = pytest.mark.skipif(
@@ -54,16 +57,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @contextlib.contextmanager
 def cluster_of(names: tuple[str, ...] = NAMES, paths: str | None = None) -> Iterator[Cluster]:
-    """Start a cluster; the first node is its head, and the head ends last. What it runs finds its modules along `paths`."""
+    """Start a cluster. The first node is its head, and ends last. Its runs load modules from `paths`."""
     port = _free_port()
-    boxes: list[Box] = []
-    folder = Path(
-        tempfile.mkdtemp(prefix="ray-")
-    )  # its sockets have names of 107 characters at most
+    boxes: list[RayNode] = []
+    # A short path: the name of a socket has 107 characters at most.
+    folder = Path(tempfile.mkdtemp(prefix="ray-"))
     try:
-        for at, name in enumerate(names):
-            boxes.append(_start(folder, name, f"127.0.0.{at + 2}", port, paths, is_head=not at))
-            _wait_for(boxes[-1], f"127.0.0.2:{port}", len(boxes))
+        for number, name in enumerate(names):
+            is_head = number == 0
+            box = _start(folder, name, f"127.0.0.{number + 2}", port, paths, is_head=is_head)
+            boxes.append(box)
+            _wait_for(box, f"127.0.0.2:{port}", len(boxes))
         yield Cluster(f"127.0.0.2:{port}", boxes)
     finally:
         for box in reversed(boxes):
@@ -73,47 +77,43 @@ def cluster_of(names: tuple[str, ...] = NAMES, paths: str | None = None) -> Iter
 
 def _start(
     folder: Path, name: str, address: str, port: int, paths: str | None, *, is_head: bool
-) -> Box:
-    where = (
-        ["--head", f"--port={port}", "--include-dashboard=false"]
-        if is_head
-        else [f"--address=127.0.0.2:{port}"]
-    )
+) -> RayNode:
+    """Start a node with two cores and one GPU, which does not exist."""
+    command = [
+        RAY,
+        "start",
+        "--block",
+        f"--node-name={name}",
+        f"--node-ip-address={address}",
+        "--disable-usage-stats",
+        "--num-cpus=2",
+        "--num-gpus=1",
+        "--object-store-memory=80000000",
+    ]
+    if is_head:
+        command += ["--head", f"--port={port}", "--include-dashboard=false"]
+        command.append(f"--temp-dir={folder}/ray")
+    else:
+        command.append(f"--address=127.0.0.2:{port}")
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "0"}
+    if paths is not None:
+        environment["PYTHONPATH"] = paths
     with open(folder / f"{name}.log", "wb") as log:
         process = subprocess.Popen(
-            [
-                *(
-                    RAY,
-                    "start",
-                    "--block",
-                    f"--node-name={name}",
-                    f"--node-ip-address={address}",
-                    "--disable-usage-stats",
-                ),
-                *("--num-cpus=2", "--num-gpus=1", "--object-store-memory=80000000", *where),
-                *([f"--temp-dir={folder}/ray"] if is_head else []),
-            ],
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            env={  # with a GPU that is made up
-                **os.environ,
-                "CUDA_VISIBLE_DEVICES": "0",
-                "PYTHONPATH": os.environ["PYTHONPATH"] if paths is None else paths,
-            },
+            command, stdout=log, stderr=log, start_new_session=True, env=environment
         )
-    return Box(name, process)
+    return RayNode(name, process)
 
 
-def _wait_for(box: Box, address: str, count: int) -> None:
-    """Wait until so many nodes are alive, asking as Ray's own tools do."""
+def _wait_for(box: RayNode, address: str, count: int) -> None:
+    """Wait until so many nodes are alive. Ask in the same way as Ray's own tools."""
     code = (
         "import logging, ray, sys\n"
         f"ray.init(address={address!r}, log_to_driver=False, logging_level=logging.ERROR)\n"
         "print(sum(node['Alive'] for node in ray.nodes()))"
     )
-    until = time.monotonic() + 120
-    while time.monotonic() < until and box.process.poll() is None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and box.process.poll() is None:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         if done.stdout.strip().endswith(str(count)):
             return
@@ -121,13 +121,12 @@ def _wait_for(box: Box, address: str, count: int) -> None:
 
 
 def _free_port() -> int:
-    first = os.getpid() % len(
-        _PORTS
-    )  # what looks for one at the same time, as pytest's other worker, does not find the same
-    for at in range(len(_PORTS)):
-        port = _PORTS[(first + at) % len(_PORTS)]
-        with contextlib.suppress(OSError), socket.socket() as one:
-            one.bind(("127.0.0.2", port))
+    """Return a free port. Workers of pytest that search at the same time begin at different ports."""
+    first = os.getpid() % len(_PORTS)
+    for index in range(len(_PORTS)):
+        port = _PORTS[(first + index) % len(_PORTS)]
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.2", port))
             return port
     raise AssertionError("no port is free")
 
@@ -159,7 +158,11 @@ def afar(cluster: Cluster, root: Path) -> Afar:
     def run(*words: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [TUILAB, *words, "--engine", "ray", "--address", cluster.address],
-            capture_output=True, text=True, timeout=180, env={**os.environ, "TUILAB_ROOT": str(root)}, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=180,
+            env={**os.environ, "TUILAB_ROOT": str(root)},
+            stdin=subprocess.DEVNULL,
+        )
 
     return run

@@ -1,4 +1,4 @@
-"""One page of what was seen on a GPU: tests note their numbers, and the last one writes them down."""
+"""One page of results on a GPU: tests note their numbers, and the last test writes the page."""
 
 from collections.abc import Mapping
 
@@ -10,18 +10,21 @@ class Page:
         self._sections: dict[str, dict[str, str]] = {}
 
     def note(self, section: str, name: str, value: object) -> None:
-        self._sections.setdefault(section, {})[name] = (
-            f"{value:.4g}" if isinstance(value, float) else str(value)
-        )
+        """Note a value."""
+        text = f"{value:.4g}" if isinstance(value, float) else str(value)
+        self._sections.setdefault(section, {})[name] = text
 
     def text(self, title: str) -> str:
         """Return the page as Markdown."""
-        parts = [f"# {title}", *(_section(name, rows) for name, rows in self._sections.items())]
+        parts = [f"# {title}"]
+        for name, rows in self._sections.items():
+            parts.append(_section(name, rows))
         return "\n\n".join(parts) + "\n"
 
 
 def _section(name: str, rows: Mapping[str, str]) -> str:
     width = max(map(len, rows), default=0)
-    return "\n".join(
-        [f"## {name}", "", *(f"    {row.ljust(width)}  {value}" for row, value in rows.items())]
-    )
+    lines = [f"## {name}", ""]
+    for row, value in rows.items():
+        lines.append(f"    {row.ljust(width)}  {value}")
+    return "\n".join(lines)

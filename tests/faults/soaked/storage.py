@@ -50,9 +50,8 @@ def seal_disk(place: Place) -> list[ExpectedRun]:
     """The file system turns read-only in the middle, where that can be: no traceback, and what was written is there."""
     with small_disk(place) as disk:
         run_dir = begin_there(place, disk)
-        subprocess.run(
-            ["mount", "-o", "remount,ro", disk], capture_output=True
-        )  # refused while files are open to be written
+        # The kernel refuses this while a file is open for writing.
+        subprocess.run(["mount", "-o", "remount,ro", disk], capture_output=True)
         place.open_gate()
         until(lambda: not place.site.living())
         subprocess.run(["mount", "-o", "remount,rw", disk], capture_output=True)
@@ -96,22 +95,21 @@ def garble_journal(place: Place) -> list[ExpectedRun]:
     until(lambda: not place.site.living())
     stream = place.chance.choice(sorted((run_dir / "journal").iterdir()))
     garble(place, stream)
-    for words in (
-        ("attach", run_dir.name, "--quiet"),
-        ("runs",),
-        ("report", run_dir.name, "-o", "-", "--as", "md"),
-    ):
-        view(*words)
+    view("attach", run_dir.name, "--quiet")
+    view("runs")
+    view("report", run_dir.name, "-o", "-", "--as", "md")
     code, text = view("verify", run_dir.name)
     assert code != 0, (stream, text)
-    until(
-        lambda: is_deleted(run_dir)
-    )  # without a first record it is taken for one that begins, for some seconds
+    # For some seconds, a run without a first record counts as a run that begins.
+    until(lambda: is_deleted(run_dir))
     return []
 
 
 def is_deleted(run_dir: Path) -> bool:
-    """Delete a run, if it may be; one of which it is not known whether it goes on is only deleted by hand."""
+    """Delete a run. Return whether it is gone.
+
+    If tuilab does not know whether the run is still running, the user has to remove the folder.
+    """
     code, text = view("rm", run_dir.name, "--yes")
     if "is not known" in text:
         shutil.rmtree(run_dir)
@@ -139,7 +137,8 @@ def garble_small_files(place: Place) -> list[ExpectedRun]:
     until(lambda: not place.site.living())
     view("runs")
     for name in SMALL_FILES:
-        if (path := place.site.root / name).is_file():
+        path = place.site.root / name
+        if path.is_file():
             damage(path, place.chance.choice([*GARBAGE, "cut"]))
     return [ExpectedRun(run_dir, ("succeeded",))]
 
@@ -173,4 +172,6 @@ def fill_shared_memory(place: Place) -> list[ExpectedRun]:
 _ANYWHERE: tuple[Callable[[Place], list[ExpectedRun]], ...] = (
     limit_files, remove_folder, garble_journal, garble_small_files, delete_others, fill_shared_memory,
 )  # fmt: skip
-FAULTS = (*_ANYWHERE, *((fill_disk, seal_disk) if os.getuid() == 0 else ()))  # mounting takes root
+FAULTS = _ANYWHERE
+if os.getuid() == 0:  # only root may mount a disk
+    FAULTS += (fill_disk, seal_disk)
