@@ -1,4 +1,4 @@
-"""Pictures of the screens as a terminal of any kind would show them, and the ones that are kept to compare with."""
+"""Take pictures of the screens as any kind of terminal shows them, and compare them with goldens."""
 
 import os
 import shutil
@@ -31,25 +31,26 @@ def recorded(name: str, root: Path) -> Path:
 
 
 def picture(app: App[Any], *, colours: str = "truecolour", is_utf8: bool = True) -> pyte.Screen:
-    """Return what a terminal shows of the app as it is now, by way of the bytes that it would be sent."""
+    """Return what a terminal shows of the app now, from the bytes that it would get."""
+    frames = Frames(COLOURS[colours], is_utf8=is_utf8)
     terminal = pyte.Screen(app.size.width, app.size.height)
-    pyte.Stream(terminal).feed(
-        Frames(COLOURS[colours], is_utf8=is_utf8).difference(rendered(app.screen))
-    )
+    pyte.Stream(terminal).feed(frames.difference(rendered(app.screen)))
     return terminal
 
 
 def text_of(terminal: pyte.Screen) -> str:
+    """Return the text on a terminal."""
     return "\n".join(line.rstrip() for line in terminal.display) + "\n"
 
 
 def compare(name: str, text: str) -> None:
-    """Compare with the kept picture; TUILAB_GOLDENS=write keeps this one instead, to be looked at before it is committed."""
-    kept = GOLDENS / f"{name}.txt"
+    """Compare a picture with its golden. TUILAB_GOLDENS=write stores it as the golden instead."""
+    path = GOLDENS / f"{name}.txt"
     if os.environ.get("TUILAB_GOLDENS") == "write":
         GOLDENS.mkdir(exist_ok=True)
-        kept.write_text(text)
-    before = kept.read_text()
-    assert text == before, "\n".join(
-        unified_diff(before.splitlines(), text.splitlines(), "kept", "shown", n=0, lineterm="")
+        path.write_text(text)
+    golden = path.read_text()
+    difference = unified_diff(
+        golden.splitlines(), text.splitlines(), "kept", "shown", n=0, lineterm=""
     )
+    assert text == golden, "\n".join(difference)

@@ -25,10 +25,8 @@ from tuilab.tui.terminal.textual_parts import rendered
 UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]")
 PATIENCE_S = 120.0  # on a machine with many busy processes a page takes seconds
 _SOON_S = 0.002  # between two looks at a screen that is busy
-_PATIENT = (
-    "question",
-    "live",
-)  # workers that wait for the user, or for as long as a screen is open
+# Groups of workers that wait for the user, or for as long as a screen is open.
+_PATIENT = ("question", "live")
 
 
 class NotingDesk(Session):
@@ -43,9 +41,8 @@ class NotingDesk(Session):
 class ShownApp(TuilabApp):
     """The app, which keeps what it says at the edge of the screen."""
 
-    CSS_PATH = str(
-        Path(inspect.getfile(TuilabApp)).with_name("tuilab.tcss")
-    )  # else it is looked for beside this file
+    # Textual would look for it next to this file.
+    CSS_PATH = str(Path(inspect.getfile(TuilabApp)).with_name("tuilab.tcss"))
 
     def __init__(
         self, desk: Session, show: Path | None = None, orders: Sequence[RunOrder] = ()
@@ -93,13 +90,11 @@ def app_on(
     folders: Sequence[str] = (),
     is_read_only: bool = False,
 ) -> ShownApp:
-    """Return the app on a folder of runs, by somebody who has seen the hint; no settings are kept."""
+    """Return the app on a folder of runs, without the hint for new users. It stores no settings."""
     root.mkdir(exist_ok=True, parents=True)
-    return ShownApp(
-        NotingDesk(
-            root, folders, settings or Settings(has_seen_hint=True), is_read_only=is_read_only
-        )
-    )
+    if settings is None:
+        settings = Settings(has_seen_hint=True)
+    return ShownApp(NotingDesk(root, folders, settings, is_read_only=is_read_only))
 
 
 @asynccontextmanager
@@ -110,11 +105,10 @@ async def opened(
     theme: str = "tuilab-dark",
 ) -> AsyncIterator["Pilot[int]"]:
     """Open an app, or one on a folder of runs; press keys, and wait after each until everything is read."""
-    app = (
-        where
-        if isinstance(where, ShownApp)
-        else ShownApp(NotingDesk(where, (), Settings(theme=theme)))
-    )
+    if isinstance(where, ShownApp):
+        app = where
+    else:
+        app = ShownApp(NotingDesk(where, (), Settings(theme=theme)))
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
         await press(pilot, *keys)
@@ -130,9 +124,9 @@ def drive(
     settings: Settings | None = None,
 ) -> NotingApp:
     """Open the Lab screen on the scenario `fast` of a folder, and do what `body` does; nothing is run."""
-    app = NotingApp(
-        NotingDesk(root, [str(folder)], settings or Settings(scenario="fast", has_seen_hint=True))
-    )
+    if settings is None:
+        settings = Settings(scenario="fast", has_seen_hint=True)
+    app = NotingApp(NotingDesk(root, [str(folder)], settings))
 
     async def main() -> None:
         async with opened(app, size=size) as pilot:
@@ -199,8 +193,11 @@ async def _over(worker: Worker[object]) -> None:
 
 def text(pilot: "Pilot[int]") -> str:
     """Return what the screen shows."""
-    lines = ["".join(segment.text for segment in line) for line in rendered(pilot.app.screen)]
-    return "\n".join(line.rstrip() for line in lines)
+    lines = []
+    for segments in rendered(pilot.app.screen):
+        line = "".join(segment.text for segment in segments)
+        lines.append(line.rstrip())
+    return "\n".join(lines)
 
 
 def said(pilot: "Pilot[int]") -> list[str]:
@@ -227,7 +224,9 @@ async def eventually(
 async def shown(pilot: "Pilot[int]", words: str, patience_s: float = PATIENCE_S) -> str:
     """Wait until the screen shows these words, and return what it shows."""
     deadline = time.monotonic() + patience_s
-    while words not in (seen := text(pilot)):
-        assert time.monotonic() < deadline, f"{words!r} is not on the screen:\n{seen}"
+    picture = text(pilot)
+    while words not in picture:
+        assert time.monotonic() < deadline, f"{words!r} is not on the screen:\n{picture}"
         await pilot.pause(0.05)
-    return seen
+        picture = text(pilot)
+    return picture

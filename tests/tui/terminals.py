@@ -1,6 +1,6 @@
-"""A real terminal for tests: a pty with `tuilab` in it, and an emulator that shows what a user would see.
+"""A real terminal for tests: a pty with `tuilab` in it, and an emulator of what a user would see.
 
-It answers the questions that a good terminal answers, keeps every byte that was sent, and can stop reading.
+It answers the questions of programs, keeps every byte that was sent, and can stop reading.
 """
 
 import contextlib
@@ -26,31 +26,27 @@ from tests.conftest import TUILAB
 from tuilab.tui.terminal.guardian import RESTORE
 
 PATIENCE_S = 60.0
-_LEFT_OUT = (
-    "TMUX",
-    "NO_COLOR",
-    "COLUMNS",
-    "LINES",
-)  # of the environment: workers of pytest have a size there
-_DRAWS_S = 5.0  # for a frame that was asked for, by screens that are to fail
+# Variables that the command does not inherit. Workers of pytest have a size there.
+_LEFT_OUT = ("TMUX", "NO_COLOR", "COLUMNS", "LINES")
+_DRAWS_S = 5.0  # the longest wait for a frame of screens that have failed
 _QUESTION = b"\x1b[5n"
 _UNKNOWN_TO_PYTE = re.compile(rb"\x1b\[[<>?=][0-9;]*[a-zA-Z]")  # modes, which draw nothing
-_BEGUN = re.compile(rb"\x1b(\[[0-9;<>?=]*)?$")  # a sequence whose end has not come yet
-# What the screens may send: pointer shape, what calls the user (title, notification, bell), colours, cursor moves, modes, the
-# keyboard protocol, the question after a frame.
+_BEGUN = re.compile(rb"\x1b(\[[0-9;<>?=]*)?$")  # a sequence without its end
+# The screens may send: pointer shape, title, notification, bell, colours, cursor moves, modes, the
+# keyboard protocol, and the question after a frame.
 ALLOWED = re.compile(
     rb"(\x1b\]22;[a-z]*\x07|\x1b\][29];tuilab: [^\x00-\x1f\x7f]*\x07|\x07|\x1b\[2[23];2t|"
     rb"\x1b\[[0-9;]*m|\x1b\[[0-9]+(;[0-9]+H|C)|\x1b\[\?[0-9]+[hl]|\x1b\[[<>][0-9]*u|\x1b\[5n|[\r\n]|[^\x00-\x1f\x7f])*"
 )
-# What the guardian sends, after whatever the end of the screens has cut short.
+# The guardian sends this, after a sequence that the end of the screens may have cut short.
 _GIVEN_BACK = re.compile(rb"(\x1b(\](2(2(;[a-z]*)?)?)?|\[[<>?]?[0-9;]*)?)?" + re.escape(RESTORE))
 _UNSAFE = re.compile("[\x80-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 
 
 class _Screen(pyte.Screen):
-    """One that shows a blank for the half of a wide character whose other half was written over, where pyte stumbles.
+    """Show a blank in place of half a wide character, where pyte fails.
 
-    That is how a frame stands of which only a part has come.
+    If only a part of a frame has come, it can have overwritten the other half.
     """
 
     @property
@@ -62,7 +58,7 @@ class _Screen(pyte.Screen):
         return shown
 
     def _fill_halves(self, line: Any) -> None:
-        """Go through the cells as pyte does, which passes over the one behind a wide character, whatever that is."""
+        """Fill the cells that pyte reads. It skips the cell after a wide character."""
         is_behind = False
         for x in range(self.columns):
             if is_behind:
@@ -87,33 +83,32 @@ class Terminal:
         kind: dict[str, str] | None = None,
         stderr: int | None = None,
     ) -> None:
-        """Open one; `kind` says in variables of its own what terminal it is."""
+        """Start the command. `kind` has the environment variables that name the terminal."""
         self.ours, theirs = os.openpty()
         self.screen = _Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self._answers = answers
-        self._limit = limit  # bytes a second that the link takes; 0: all
-        self._link: deque[tuple[float, bytes]] = (
-            deque()
-        )  # what is on its way: when it left, and what
+        self._limit = limit  # of the link, in bytes per second; 0 means no limit
+        # The bytes on their way through the link, each with the time of its start.
+        self._link: deque[tuple[float, bytes]] = deque()
         self._lock = threading.Lock()
         self._is_reading = True
         self._is_closed = False
         self._trouble = ""
         self._begun = b""
-        self.delay_s = 0.0  # the longest that anything was on its way over a slow link
+        self.delay_s = 0.0  # the longest time that bytes needed for the link
         self.sent = bytearray()
         self._set_size(columns, rows)
         self.before = termios.tcgetattr(theirs)
-        usual = {
-            "TERM": "xterm-256color",
-            "LANG": "C.UTF-8",
-            "LC_ALL": "C.UTF-8",
-            "COLORTERM": "truecolor",
-        }
-        environment = {name: value for name, value in env.items() if name not in _LEFT_OUT} | (
-            usual if kind is None else kind
-        )
+        if kind is None:
+            kind = {
+                "TERM": "xterm-256color",
+                "LANG": "C.UTF-8",
+                "LC_ALL": "C.UTF-8",
+                "COLORTERM": "truecolor",
+            }
+        environment = {name: value for name, value in env.items() if name not in _LEFT_OUT}
+        environment |= kind
         self.process = subprocess.Popen(
             ["setsid", "--ctty", *command],
             stdin=theirs,
@@ -155,25 +150,27 @@ class Terminal:
         return f"exit {self.process.poll()}, {len(self.sent)} bytes came{reader}{self._trouble}"
 
     def _drawn_again(self) -> str:
-        """Return what a whole new frame shows: what was only not sent is in it; screens that hang draw none."""
-        frames, deadline = self.frames, time.monotonic() + _DRAWS_S
+        """Ask for a whole new frame, and return what it shows.
+
+        So an error names output that was only not sent. Screens that hang draw no frame.
+        """
+        frames = self.frames
+        deadline = time.monotonic() + _DRAWS_S
         with contextlib.suppress(OSError):
             self.type("\x0c")
         while self.frames == frames and self.process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
-        return (
-            f"drawn again, it shows:\n{self.text}"
-            if self.frames > frames
-            else "asked to draw again, it sent no frame"
-        )
+        if self.frames == frames:
+            return "asked to draw again, it sent no frame"
+        return f"drawn again, it shows:\n{self.text}"
 
     def _last_words(self) -> str:
-        """Return where a command that hangs is, which Python tells when it is aborted."""
-        came = len(self.sent)
+        """Abort the command, and return the stack that Python prints then."""
+        sent_before = len(self.sent)
         self.process.send_signal(signal.SIGABRT)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.wait(5)
-        return self.sent[came:].decode(errors="replace")
+        return self.sent[sent_before:].decode(errors="replace")
 
     def type(self, keys: str | bytes) -> None:
         """Type these characters."""
@@ -187,7 +184,7 @@ class Terminal:
 
     @property
     def frames(self) -> int:
-        """How many frames were sent: each ends with a question, and so does what is sent at the start."""
+        """How many frames were sent, and 1 for the start: each of them ends with a question."""
         with self._lock:
             return self.sent.count(_QUESTION)
 
@@ -197,22 +194,23 @@ class Terminal:
             self.screen.reset()
 
     def forget(self) -> None:
-        """Forget what was sent so far, where it would be too much to keep."""
+        """Forget what was sent so far, if it would be too much to keep."""
         with self._lock:
             self.sent.clear()
 
     def stop_reading(self) -> None:
-        """Take nothing any more, as a link that hangs."""
+        """Read nothing more, like a link that hangs."""
         self._is_reading = False
 
     def read_again(self) -> None:
-        """Take what was sent meanwhile, and go on."""
+        """Read what was sent meanwhile, and everything from here on."""
         self._is_reading = True
 
     def hang_up(self) -> None:
         """Close the terminal as its window does."""
         self._is_closed = True
-        self._thread.join()  # or they would use whatever gets the number of our descriptor next
+        # Without this, the threads would use the next file that gets the number of this descriptor.
+        self._thread.join()
         self._carrier.join()
         os.close(self.ours)
 
@@ -223,11 +221,14 @@ class Terminal:
         return code
 
     def age_s(self) -> float:
-        """Return for how long the oldest bytes on a slow link have been on their way."""
-        return time.monotonic() - self._link[0][0] if self._link else 0.0
+        """Return for how long the oldest bytes have been on their way; 0 if there are none."""
+        if not self._link:
+            return 0.0
+        started_s, _ = self._link[0]
+        return time.monotonic() - started_s
 
     def is_restored(self) -> bool:
-        """Say whether the modes are as before and everything that was switched on is off again."""
+        """Whether the modes are as before and everything that was switched on is off again."""
         seen = bytes(self.sent)
         for mode in (1000, 1003, 1006, 2004, 1004, 1049):
             if seen.rfind(b"\x1b[?%dh" % mode) > seen.rfind(b"\x1b[?%dl" % mode):
@@ -236,16 +237,23 @@ class Terminal:
         return is_cursor_back and termios.tcgetattr(self.ours) == self.before
 
     def strange(self) -> list[bytes]:
-        """Return what was sent that the screens may not send: sequences with what is around them, and characters that steer."""
+        """Return what the screens may not send.
+
+        These are sequences, each with the bytes around it, and characters that steer a terminal.
+        """
         sent = _GIVEN_BACK.sub(b"", bytes(self.sent), count=1)
-        sequences, at = [], 0
-        while (allowed := ALLOWED.match(sent, at)) and (at := allowed.end()) < len(sent):
+        strange = []
+        at = 0
+        while allowed := ALLOWED.match(sent, at):
+            at = allowed.end()
+            if at >= len(sent):
+                break
             if not sent[at : at + 1].isspace():
-                sequences.append(sent[max(at - 40, 0) : at + 40])
+                strange.append(sent[max(at - 40, 0) : at + 40])
             at += 1
-        return sequences + [
-            char.encode() for char in _UNSAFE.findall(self.sent.decode(errors="replace"))
-        ]
+        text = self.sent.decode(errors="replace")
+        strange += [character.encode() for character in _UNSAFE.findall(text)]
+        return strange
 
     def close(self) -> None:
         """End everything."""
@@ -260,9 +268,8 @@ class Terminal:
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def _read(self) -> None:
-        news = (
-            select.poll()
-        )  # select takes no descriptor above 1023, and a long session of tests may have as many
+        # Not `select`: it takes no descriptor above 1023, and a long session of tests may have that.
+        news = select.poll()
         news.register(self.ours, select.POLLIN)
         try:
             while not self._is_closed:
@@ -274,10 +281,10 @@ class Terminal:
             self._trouble = f", the reader failed: {problem!r}"
 
     def _read_once(self) -> bool:
-        """Take what has come; return whether more may come."""
+        """Read what has come. Return whether more may come."""
         try:
             data = os.read(self.ours, 65536)
-        except OSError:  # nobody has the other end open: at the end, or for a moment
+        except OSError:  # no process has the other end open: at the end, or for a moment
             if self.process.poll() is not None:
                 return False
             time.sleep(0.01)
@@ -289,24 +296,26 @@ class Terminal:
         return bool(data)
 
     def _carry(self) -> None:
-        """Be a slow link: it takes everything at once, as the buffers of ssh do, and delivers so many bytes a second."""
+        """Be a slow link: it takes everything at once, like ssh, and delivers it at a limited rate."""
         while self._limit and not self._is_closed:
             if not self._link:
                 time.sleep(0.005)
                 continue
-            left, data = self._link[0]
+            started_s, data = self._link[0]
             time.sleep(len(data) / self._limit)
             self._arrive(data)
-            self.delay_s = max(self.delay_s, time.monotonic() - left)
+            self.delay_s = max(self.delay_s, time.monotonic() - started_s)
             self._link.popleft()
 
     def _arrive(self, data: bytes) -> None:
+        """Show bytes in the emulator, except for the begin of a sequence, and answer questions."""
         with self._lock:
             self.sent += data
             data = self._begun + data
             begun = _BEGUN.search(data)
-            self._begun = data[begun.start() :] if begun else b""
-            data = data[: len(data) - len(self._begun)]
+            end = begun.start() if begun else len(data)
+            self._begun = data[end:]
+            data = data[:end]
             self._stream.feed(_UNKNOWN_TO_PYTE.sub(b"", data))
         if self._answers:
             with contextlib.suppress(OSError):

@@ -10,30 +10,25 @@ import pytest
 
 
 class Tmux:
-    """Runs a command in a window; what the window shows is asked of tmux."""
+    """Run a command in a window of tmux."""
 
     def __init__(
         self, folder: Path, env: dict[str, str], *command: str, columns: int = 120, rows: int = 40
     ) -> None:
         if shutil.which("tmux") is None:
             pytest.skip("tmux is not installed")
-        without = ("TMUX", "NO_COLOR", "COLORTERM")
-        self.env = {name: value for name, value in os.environ.items() if name not in without}
+        self.env = dict(os.environ)
+        for name in ("TMUX", "NO_COLOR", "COLORTERM"):
+            self.env.pop(name, None)
         self.env |= {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
         self.command = ["tmux", "-S", str(folder / "tmux"), "-f", "/dev/null"]
-        exports = [
-            "env",
-            *(f"{name}={value}" for name, value in env.items() if os.environ.get(name) != value),
-        ]
-        self.ask(
-            "new-session",
-            "-d",
-            "-x",
-            str(columns),
-            "-y",
-            str(rows),
-            shlex.join([*exports, *command]),
-        )
+        window = ["env"]
+        for name, value in env.items():
+            if os.environ.get(name) != value:
+                window.append(f"{name}={value}")
+        window += command
+        size = ("-x", str(columns), "-y", str(rows))
+        self.ask("new-session", "-d", *size, shlex.join(window))
         self.ask("set", "-g", "remain-on-exit", "on")
 
     def ask(self, *words: str, check: bool = True) -> str:
@@ -57,6 +52,7 @@ class Tmux:
         return self.ask("capture-pane", "-p", *options)
 
     def shows(self, *words: str) -> bool:
+        """Whether the window shows all these words."""
         text = self.picture()
         return all(word in text for word in words)
 
