@@ -14,17 +14,19 @@ class Gpu:
         self.uuid = f"GPU-{number:08d}-0000-0000-0000-000000000000"
         self.streams: list[Stream] = []
         self.current: Stream
-        self.allocated = self.allocated_peak = self.reserved = self.reserved_peak = self.asked = (
-            self.asked_peak
-        ) = 0
-        self.room = 80 << 30  # bytes for those who allocate
-        self.is_touched = False  # somebody in this process has a context there
-        self.refuses = (
-            ""  # what the driver says to the first that is told to it; it is counted all the same
-        )
+        # All of these are in bytes.
+        self.allocated = 0
+        self.allocated_peak = 0
+        self.reserved = 0
+        self.reserved_peak = 0
+        self.asked = 0
+        self.asked_peak = 0
+        self.room = 80 << 30  # for all allocations
+        self.is_touched = False  # whether this process has a context there
+        self.refuses = ""  # the error of the first use of the GPU, which counts all the same
 
     def allocate(self, size: int, asked: int | None = None) -> None:
-        """Give out so many bytes, or take them back; `asked` is for how many the program has asked."""
+        """Give out so many bytes, or take them back. The program has asked for `asked` of them."""
         self.allocated += size
         self.asked += size if asked is None else asked
         self.asked_peak = max(self.asked_peak, self.asked)

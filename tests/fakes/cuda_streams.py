@@ -1,4 +1,4 @@
-"""The streams and events of `tests/fakes/cuda.py`: what is told in one order, and when it is done."""
+"""The streams and events of `tests/fakes/cuda.py`: kernels in one order, and when each is done."""
 
 import math
 from collections import deque
@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeCuda
 
-LAUNCH, RECORD, CREATE, WAIT, QUERY, LOOK, STATS = (
-    4_000,
-    1_500,
-    800,
-    5_000,
-    500,
-    40,
-    30_000,
-)  # nanoseconds of the host
-QUEUE = 1024  # that a stream holds; the host waits for a place in it
+# How long calls take on the host, in nanoseconds.
+LAUNCH = 4_000
+RECORD = 1_500
+CREATE = 800
+WAIT = 5_000
+QUERY = 500
+LOOK = 40
+STATS = 30_000
+QUEUE = 1024  # kernels in the queue of a stream; if it is full, the host waits
 
 
 class Stream:

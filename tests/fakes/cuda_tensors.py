@@ -1,8 +1,9 @@
-"""Tensors on the GPUs of `tests/fakes/cuda.py`: they hold no numbers, and what is done with them takes as long as SPEEDS say.
+"""Tensors on the GPUs of `tests/fakes/cuda.py`: they hold no numbers, and take time and memory.
 
-An operator is one kernel, of which the memory sets the pace; a product of matrices has the pace of its precision; a copy
-between the host and a GPU that of pinned memory, or of memory that is not, which the host waits for. They take memory of the
-GPU while they are there. Not modelled: caches, kernels that are too small to fill a GPU, copies beside kernels.
+SPEEDS has how long operators take. Each operator is one kernel and is limited by the memory of the
+GPU; a product of matrices is limited by its precision. A copy between host and GPU has the speed of
+pinned or of pageable memory; the host waits for pageable memory. Not modelled: caches, kernels that
+are too small for a GPU, copies during kernels.
 """
 
 import weakref
@@ -36,7 +37,8 @@ class OnGpu(torch.Tensor):
         )
 
     def __init__(self, like: torch.Tensor, index: int) -> None:
-        gpu, size = self.model.gpus[index], like.numel() * like.element_size()
+        gpu = self.model.gpus[index]
+        size = like.numel() * like.element_size()  # bytes
         if gpu.allocated + size > gpu.room:
             raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {size} bytes.")
         gpu.allocate(size)
@@ -44,7 +46,7 @@ class OnGpu(torch.Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Take copies before torch does, which looks for the driver first; and what needs no kernel."""
+        """Handle copies before torch looks for the driver, and functions that need no kernel."""
         if func is torch.Tensor.copy_:
             return cls._copy(*args, **(kwargs or {}))
         if func is torch.empty_like:
@@ -59,39 +61,46 @@ class OnGpu(torch.Tensor):
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
-        (index, *_) = {one.device.index for one in tensors if isinstance(one, OnGpu)}
+        leaves = tree_leaves((args, kwargs))
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        (index, *_) = {tensor.device.index for tensor in tensors if isinstance(tensor, OnGpu)}
         name = func.__name__.partition(".")[0]
         with cls.model.on(index):
             cls.model.work(1e9 * cls._seconds(name, tensors))
         if name.endswith("_"):
             return args[0]
-        return kwargs["out"]  # what makes a tensor of its own is not modelled
+        return kwargs["out"]  # operators that make a tensor are not modelled
 
     @staticmethod
     def _seconds(name: str, tensors: list[torch.Tensor]) -> float:
+        """Return how long an operator takes."""
         if name == "mm":
-            (rows, inner), columns = tensors[0].shape, tensors[1].shape[1]
-            is_cut = tensors[0].dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32
-            how = "ieee" if tensors[0].dtype == torch.float32 else str(tensors[0].dtype)
-            return 2 * rows * inner * columns / SPEEDS["tf32" if is_cut else how]
-        return sum(one.numel() * one.element_size() for one in tensors) / SPEEDS["memory"]
+            left, right = tensors[:2]
+            rows, inner = left.shape
+            columns = right.shape[1]
+            return 2 * rows * inner * columns / SPEEDS[_precision(left.dtype)]
+        size_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        return size_bytes / SPEEDS["memory"]
 
     @classmethod
     def _copy(
         cls, target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False
     ) -> torch.Tensor:
-        (index, *_) = {one.device.index for one in (target, source) if isinstance(one, OnGpu)}
-        (*ours,) = (one for one in (target, source) if not isinstance(one, OnGpu))
-        with cls.model.on(index):
-            if not ours:
+        on_gpu = target if isinstance(target, OnGpu) else source
+        on_host = None
+        if not isinstance(target, OnGpu):
+            on_host = target
+        elif not isinstance(source, OnGpu):
+            on_host = source
+        with cls.model.on(on_gpu.device.index):
+            if on_host is None:
                 cls.model.work(1e9 * cls._seconds("copy_", [target, source]))
                 return target
-            is_pinned = ours[0].data_ptr() in cls.pinned
-            rate = SPEEDS[
-                f"{'pinned' if is_pinned else 'pageable'} {'back' if ours[0] is target else 'to'}"
-            ]
-            cls.model.work(1e9 * source.numel() * source.element_size() / rate)
+            is_pinned = on_host.data_ptr() in cls.pinned
+            memory = "pinned" if is_pinned else "pageable"
+            direction = "back" if on_host is target else "to"
+            bytes_per_s = SPEEDS[f"{memory} {direction}"]
+            cls.model.work(1e9 * source.numel() * source.element_size() / bytes_per_s)
             if not (non_blocking and is_pinned):
                 cls.model.current_stream().synchronize()
         return target
@@ -99,23 +108,33 @@ class OnGpu(torch.Tensor):
 
 def give_tensors(patch: pytest.MonkeyPatch, cuda: "FakeCuda") -> None:
     """Let torch make tensors on the GPUs of a model."""
-    OnGpu.model, OnGpu.pinned = cuda, set()
+    OnGpu.model = cuda
+    OnGpu.pinned = set()
     for name in ("empty", "ones", "zeros"):
         patch.setattr(torch, name, _maker(cuda, getattr(torch, name)))
 
 
+def _precision(dtype: torch.dtype) -> str:
+    """Return the key in SPEEDS of a product of matrices."""
+    if dtype != torch.float32:
+        return str(dtype)
+    return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "ieee"
+
+
 def _maker(cuda: "FakeCuda", make: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    def made(
+    """Return a function of torch that makes tensors on the GPUs of a model as well."""
+
+    def make_anywhere(
         *size: Any, device: Any = "cpu", pin_memory: bool = False, **more: Any
     ) -> torch.Tensor:
-        where = torch.device(device)
-        if where.type == "cuda":
+        place = torch.device(device)
+        if place.type == "cuda":
             cuda.touch("a tensor")
-            return OnGpu(make(*size, device="meta", **more), cuda.index_of(where))
-        found = make(*size, device=where, **more)
+            return OnGpu(make(*size, device="meta", **more), cuda.index_of(place))
+        tensor = make(*size, device=place, **more)
         if pin_memory:
-            OnGpu.pinned.add(found.data_ptr())
-            weakref.finalize(found, OnGpu.pinned.discard, found.data_ptr())
-        return found
+            OnGpu.pinned.add(tensor.data_ptr())
+            weakref.finalize(tensor, OnGpu.pinned.discard, tensor.data_ptr())
+        return tensor
 
-    return made
+    return make_anywhere

@@ -1,9 +1,9 @@
-"""GPUs whose kernels finish later, beneath tuilab/lab/device/: tensors, streams, events and copies to the host that go on.
+"""GPUs whose kernels finish later, below tuilab/lab/device/: tensors, streams, events and copies.
 
-A tensor of one is computed when its stream gets that far, and until then holds what lay in fresh memory. A stream gets on only
-when the scenario waits for it, or by `pace` kernels each time that an event is asked for: a GPU of pace 0 hangs. After `fail`
-each call raises, as after a sticky error, and nothing more is computed. What is not modelled: memory that is used again and
-what is held of it, the null stream, gradients of these tensors.
+A tensor gets its value when its stream reaches the kernel; until then it has the content of fresh
+memory. A stream advances only when the scenario waits for it, or by `pace` kernels for each query of
+an event: a GPU of pace 0 hangs. After `fail` each call raises, as after a sticky error. Not modelled:
+memory that is used again, the amount of memory, the null stream, gradients.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ class LateStream:
         self.kernels.append(kernel)
 
     def get_on(self, count: int) -> None:
-        """Compute the next kernels, of which no mode of the host sees anything."""
+        """Compute the next kernels. A torch mode of the host does not see their operators."""
         with torch._C._DisableTorchDispatch():
             for _ in range(min(count, len(self.kernels))):
                 self.kernels.popleft()()
@@ -60,9 +60,14 @@ class LateEvent:
         self._mark: list[bool] = [True]
 
     def record(self, stream: LateStream) -> None:
-        self.stream, mark = stream, [False]
+        mark = [False]
+
+        def set_mark() -> None:
+            mark[0] = True
+
+        self.stream = stream
         self._mark = mark
-        stream.add(lambda: mark.__setitem__(0, True))
+        stream.add(set_mark)
 
     def query(self) -> bool:
         gpu = self.stream.gpu
@@ -105,7 +110,7 @@ class LateGpu:
 
 
 class LateTensor(torch.Tensor):
-    """A tensor on a GPU: what it holds is a list of the host with the tensor in it, or a view of another one's."""
+    """A tensor on a GPU. `read` returns its present value as a tensor on the host."""
 
     gpus: list[LateGpu] = []
 
@@ -125,8 +130,9 @@ class LateTensor(torch.Tensor):
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        (index, *_) = {one.device.index for one in args if isinstance(one, LateTensor)}
-        stream, name = cls.gpus[index].current, func.__name__.partition(".")[0]
+        (index, *_) = {arg.device.index for arg in args if isinstance(arg, LateTensor)}
+        stream = cls.gpus[index].current
+        name = func.__name__.partition(".")[0]
         if name == "_local_scalar_dense":
             stream.synchronize()
             return args[0].read().item()
@@ -135,30 +141,34 @@ class LateTensor(torch.Tensor):
             stream.add(lambda: args[0].copy_(args[1].read()))
             return args[0]
 
-        def run(*_: object) -> Any:
+        def compute() -> Any:
             return func(*tree_map(_read, args), **(kwargs or {}))
 
         if name.endswith("_"):
-            stream.add(run)
+            stream.add(compute)
             return args[0]
         like = func(*tree_map(_meta, args), **(kwargs or {}))
         if name in _VIEWS:  # no kernel
-            return LateTensor(like, index, run)
-        box = [torch.full(like.shape, FRESH, device="cpu").to(like.dtype)]
-        stream.add(lambda: box.__setitem__(0, run()))
-        return LateTensor(like, index, lambda: box[0])
+            return LateTensor(like, index, compute)
+        value = [torch.full(like.shape, FRESH, device="cpu").to(like.dtype)]
+
+        def run_kernel() -> None:
+            value[0] = compute()
+
+        stream.add(run_kernel)
+        return LateTensor(like, index, lambda: value[0])
 
 
 class LateCuda:
-    """What torch.cuda is in a test."""
+    """The stand-in for torch.cuda in a test."""
 
     def __init__(self, count: int) -> None:
         self.gpus = LateTensor.gpus = [LateGpu() for _ in range(count)]
 
     def tensor(self, value: Any, index: int = 0, dtype: torch.dtype = torch.float32) -> LateTensor:
-        """Return a tensor that is on a GPU already."""
-        held = torch.tensor(value, dtype=dtype, device="cpu")
-        return LateTensor(held, index, lambda: held)
+        """Return a tensor that has its value on a GPU already."""
+        on_host = torch.tensor(value, dtype=dtype, device="cpu")
+        return LateTensor(on_host, index, lambda: on_host)
 
 
 def install(patch: pytest.MonkeyPatch, count: int = 2) -> LateCuda:
@@ -169,7 +179,10 @@ def install(patch: pytest.MonkeyPatch, count: int = 2) -> LateCuda:
     make = torch.empty
 
     def empty(*size: Any, pin_memory: bool = False, **more: Any) -> torch.Tensor:
-        return make(*size, **more).fill_(FRESH) if pin_memory else make(*size, **more)
+        tensor = make(*size, **more)
+        if pin_memory:
+            tensor.fill_(FRESH)
+        return tensor
 
     selected = [0]
 
@@ -200,18 +213,18 @@ def install(patch: pytest.MonkeyPatch, count: int = 2) -> LateCuda:
 
 @pytest.fixture
 def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[LateCuda]:
-    """Two GPUs, at work."""
+    """Put two GPUs in the place of torch.cuda."""
     yield install(monkeypatch)
     devices.gpu.cache_clear()
 
 
 def _read(value: Any) -> Any:
+    """Return the present value of a tensor of a GPU, and any other value as it is."""
     return value.read() if isinstance(value, LateTensor) else value
 
 
 def _meta(value: Any) -> Any:
-    return (
-        torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
-        if isinstance(value, LateTensor)
-        else value
-    )
+    """Return a tensor of a GPU without its numbers, and any other value as it is."""
+    if not isinstance(value, LateTensor):
+        return value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")

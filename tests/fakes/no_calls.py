@@ -1,6 +1,6 @@
-"""Runs a command for which the kernel lacks or forbids some calls: python no_calls.py ENOSYS NAME,NAME COMMAND...
+"""Run a command without some system calls: python no_calls.py ENOSYS NAME,NAME COMMAND...
 
-ENOSYS is what an old kernel and some sandboxes say, EPERM what the profile of a container says.
+Old kernels and some sandboxes answer ENOSYS, the profile of a container answers EPERM.
 """
 
 import ctypes
@@ -25,10 +25,11 @@ ARM = {
     "copy_file_range": 285,
     "statx": 291,
 }
-NUMBERS = EVERYWHERE | (X86 if platform.machine() == "x86_64" else ARM)
+NUMBERS = {**EVERYWHERE, **X86} if platform.machine() == "x86_64" else {**EVERYWHERE, **ARM}
 PIDFDS = "pidfd_open,pidfd_send_signal"
-LOAD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06  # of a classic BPF program
-ALLOW, DENY = 0x7FFF0000, 0x00050000  # and the error
+LOAD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06  # instructions of a classic BPF program
+ALLOW, DENY = 0x7FFF0000, 0x00050000  # the number of the error is added to DENY
+NO_NEW_PRIVILEGES, SET_SECCOMP, MODE_FILTER = 38, 22, 2  # of prctl
 
 
 class Program(ctypes.Structure):
@@ -36,14 +37,19 @@ class Program(ctypes.Structure):
 
 
 def forbid(names: list[str], error: int) -> None:
-    """Have the kernel answer some calls with an error, to this process and all below it."""
+    """Make the kernel answer some calls with an error, for this process and all its descendants."""
     steps = [(LOAD, 0, 0, 0)]  # the number of the call
-    steps += [(JUMP_IF_EQUAL, len(names) - at, 0, NUMBERS[name]) for at, name in enumerate(names)]
-    steps += [(RETURN, 0, 0, ALLOW), (RETURN, 0, 0, DENY | error)]
+    for index, name in enumerate(names):
+        steps_to_deny = len(names) - index
+        steps.append((JUMP_IF_EQUAL, steps_to_deny, 0, NUMBERS[name]))
+    steps.append((RETURN, 0, 0, ALLOW))
+    steps.append((RETURN, 0, 0, DENY | error))
     code = b"".join(struct.pack("HBBI", *step) for step in steps)
     libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(38, 1, 0, 0, 0)  # no new privileges: who has none may filter only then
-    if libc.prctl(22, 2, ctypes.byref(Program(len(steps), code)), 0, 0):
+    # Without this, only a privileged process may set a filter.
+    libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    program = Program(len(steps), code)
+    if libc.prctl(SET_SECCOMP, MODE_FILTER, ctypes.byref(program), 0, 0):
         raise OSError(ctypes.get_errno(), "seccomp filters cannot be set here")
 
 

@@ -1,10 +1,12 @@
-"""A file that holds on to whoever uses it, as a driver that hangs does: no signal ends who waits in the kernel for an answer.
+"""Serve a file that holds its users, as a driver that hangs does: no signal ends a waiting process.
 
     python stuck_file.py FILE opened|closed
 
-It serves FILE through /dev/fuse, in namespaces of its own, which takes no privilege. An answer to its opening (or to its
-closing, which is what the kernel does last for a process that ends) is never given. Prints the path under which all
-processes of this user find the file, and a line for each that is held. When stdin ends so does this, and lets all go.
+FILE is served through /dev/fuse in namespaces of this process, which needs no privilege. The kernel
+never gets an answer when a process opens the file, or closes it. (Closing files is the last thing
+that the kernel does for a process that ends.) This prints the path under which all processes of the
+user find the file, and a line for each process that is held. When stdin ends, this ends and releases
+all processes.
 """
 
 import ctypes
@@ -20,66 +22,55 @@ ANSWERS = {  # as <linux/fuse.h> has them
     INIT: struct.pack("<IIIIHHI40x", 7, 31, 0, 0, 0, 0, 1 << 16),
     GETATTR: struct.pack(
         "<QI4x6Q10I",
-        1,
-        0,
-        1,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0o100600,
-        1,
-        os.getuid(),
-        os.getgid(),
-        0,
-        4096,
-        0,
+        *(1, 0),  # valid for 1 s
+        *(1, 0, 0, 0, 0, 0, 0, 0, 0),  # inode 1; size, blocks and times are 0
+        *(0o100600, 1, os.getuid(), os.getgid()),  # mode, links, owner
+        *(0, 4096, 0),  # device, size of a block, flags
     ),
     OPEN: struct.pack("<QII", 1, 0, 0),
 }
 
 
 def main() -> None:
-    path, held = sys.argv[1], {"opened": OPEN, "closed": FLUSH}[sys.argv[2]]
+    path = sys.argv[1]
+    held_operation = {"opened": OPEN, "closed": FLUSH}[sys.argv[2]]
     device = mount(path)
     print(f"/proc/{os.getpid()}/root{path}", flush=True)
-    while 0 not in (ready := select.select([0, device], [], [])[0]):
-        assert ready == [device]
+    while True:
+        ready, _, _ = select.select([0, device], [], [])
+        if 0 in ready:  # stdin has ended
+            return
         request = os.read(device, 1 << 17)
         _, operation, number = struct.unpack_from("<IIQ", request)
-        if operation == held:
+        if operation == held_operation:
             print("held", flush=True)
-        else:
-            answer = ANSWERS.get(operation, b"")
-            os.write(
-                device,
-                struct.pack("<IiQ", 16 + len(answer), 0 if answer else NOT_IMPLEMENTED, number)
-                + answer,
-            )
+            continue
+        answer = ANSWERS.get(operation, b"")
+        error = 0 if answer else NOT_IMPLEMENTED
+        head = struct.pack("<IiQ", 16 + len(answer), error, number)
+        os.write(device, head + answer)
 
 
 def mount(path: str) -> int:
-    """Put the file in its place, for the namespaces of this process alone; return what its requests are read from."""
+    """Mount the file, in the namespaces of this process only. Return the descriptor of its requests."""
     user, group = os.getuid(), os.getgid()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(NEW_USER | NEW_MOUNTS):
         sys.exit(f"no namespaces: {os.strerror(ctypes.get_errno())}")
-    for name, text in (
-        ("setgroups", "deny"),
-        ("uid_map", f"{user} {user} 1"),
-        ("gid_map", f"{group} {group} 1"),
-    ):
-        with open(f"/proc/self/{name}", "w") as file:
-            file.write(text)
+    write_own("setgroups", "deny")
+    write_own("uid_map", f"{user} {user} 1")
+    write_own("gid_map", f"{group} {group} 1")
     device = os.open("/dev/fuse", os.O_RDWR)
     options = f"fd={device},rootmode=100000,user_id={user},group_id={group}"
     if libc.mount(b"stuck", os.fsencode(path), b"fuse", 0, options.encode()):
         sys.exit(f"no mount: {os.strerror(ctypes.get_errno())}")
     return device
+
+
+def write_own(name: str, text: str) -> None:
+    """Write a setting of this process."""
+    with open(f"/proc/self/{name}", "w") as file:
+        file.write(text)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Processes that cannot be killed, for as long as a test wants: they use a file that `stuck_file.py` serves."""
+"""Make processes that cannot be killed until a test lets them go: they use a stuck file."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ SERVER = Path(__file__).with_name("stuck_file.py")
 
 
 class StuckFile:
-    """A file that holds who opens it (or who closes it, as a process that ends does) until it lets go."""
+    """A file that holds the processes that open it, or that close it, until the test lets them go."""
 
     def __init__(self, place: Path, when: str) -> None:
         place.touch()
@@ -24,7 +24,7 @@ class StuckFile:
         self.path = self._say()
 
     def wait_until_held(self) -> None:
-        """Return as soon as somebody is held."""
+        """Wait until a process is held."""
         assert self._say() == "held"
 
     def let_go(self) -> None:
@@ -37,17 +37,19 @@ class StuckFile:
 
 @pytest.fixture
 def stuck(tmp_path: Path) -> Iterator[Callable[[str], StuckFile]]:
-    """Serve a file that holds whoever has `opened` it, or `closed` it; all are let go at the end."""
-    served: list[StuckFile] = []
+    """Return a function that serves a file, which holds a process when it is `opened` or `closed`.
+
+    All processes are let go after the test.
+    """
+    files: list[StuckFile] = []
 
     def serve(when: str) -> StuckFile:
-        served.append(StuckFile(tmp_path / f"held-when-{when}", when))
-        if not served[-1].path:
-            pytest.skip(
-                "no process that cannot be killed: that takes /dev/fuse and user namespaces"
-            )
-        return served[-1]
+        file = StuckFile(tmp_path / f"held-when-{when}", when)
+        files.append(file)
+        if not file.path:
+            pytest.skip("a process that cannot be killed needs /dev/fuse and user namespaces")
+        return file
 
     yield serve
-    for one in served:
-        one.let_go()
+    for file in files:
+        file.let_go()
