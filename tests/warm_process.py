@@ -1,9 +1,10 @@
-"""A `tuilab` that waits for tests: one process loads all of it and forks for each call, as loading is most of what it takes.
+"""A `tuilab` that waits for tests: one process loads everything, and forks for each call.
 
-The fork is a front like any other, with the arguments, the environment, the folder, the cores and the pipes of its call. What
-it starts for a run are forks again. A worker is one unless its environment says something that is heeded when a process starts.
-What a process loads, and when, is not to be seen in a fork: `tests.engine.start` and the tests in `tests/faults/` start fronts
-afresh, and the workers of these are interpreters of their own.
+Loading takes most of the time of a call. A fork is a client like any other, with the arguments, the
+environment, the folder, the cores and the pipes of its call. The processes that it starts for a run
+are forks as well; a worker is one unless its environment has a variable that Python reads only at its
+start. A fork does not show what a process loads, and when. So `tests.engine.start` and the tests in
+`tests/faults/` start new clients, and their workers are interpreters of their own.
 """
 
 import gc
@@ -30,26 +31,19 @@ PARTS = (
     "tuilab.engine.judge",
 )
 WORKERS = ("tuilab.lab.worker", "tuilab.commands.worker")
-MARK_ROOM = {
-    "TUILAB_RUN": "spare".ljust(120, ".")
-}  # others see the mark of a fork where the first process has it
+# Other processes see the mark of a fork in the memory where the first process has this variable.
+MARK_ROOM = {"TUILAB_RUN": "spare".ljust(120, ".")}
 ORDER_BYTES = 1 << 20
-TOLD_AT_START = (
-    "PYTHON",
-    "LANG",
-    "LC_",
-    "LD_",
-    "TZ",
-    "CUDA_INJECTION",
-    "NSYS_",
-)  # heeded when a process starts, and not later
+# Variables with these prefixes are read only when a process starts.
+TOLD_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "TZ", "CUDA_INJECTION", "NSYS_")
 
 
 class WarmTuilab:
-    """Starts the process that waits with the first call; it ends with the one that started it.
+    """Start the waiting process at the first call, and send it the calls. It ends with this process.
 
-    What it has loaded and does is what a module says with its `load` and `main`, in the surroundings of the first call. This
-    one is a front, in the surroundings that it was made in: those of the first call may be of one test alone.
+    The waiting process calls `load` and, in each fork, `main` of a module, with the environment of
+    the first call. Without a module it is a client, with the environment in which this object was
+    made: the environment of the first call may be that of one test only.
     """
 
     def __init__(self, program: str, module: str = "") -> None:
@@ -59,25 +53,29 @@ class WarmTuilab:
         self.line: socket.socket | None = None
 
     def takes(self, environment: Mapping[str, str]) -> bool:
-        """Say whether a front with this environment would have started as the one that waits did."""
+        """Whether a client with this environment would have started like the waiting process."""
         return heeded_at_start(environment) == self.started_with
 
     def run(
         self, words: tuple[str, ...], environment: Mapping[str, str], folder: Path, timeout: float
     ) -> "subprocess.CompletedProcess[str]":
         """Do what `subprocess.run` does with captured texts and no input."""
-        line = self.line = self.line or self._start()
+        if self.line is None:
+            self.line = self._start()
+        line = self.line
+        command = [self.program, *words]
         with open(os.devnull, "rb") as nothing, ThreadPoolExecutor(2) as pool:
-            (out, theirs_out), (err, theirs_err) = os.pipe(), os.pipe()
+            stdout, stdout_of_fork = os.pipe()
+            stderr, stderr_of_fork = os.pipe()
             cores = [*os.sched_getaffinity(0)]
-            order = json.dumps(
-                [self.program, [*words], dict(environment), str(folder), cores]
-            ).encode()
-            socket.send_fds(line, [order], [nothing.fileno(), theirs_out, theirs_err])
-            os.close(theirs_out)
-            os.close(theirs_err)
+            order = [self.program, [*words], dict(environment), str(folder), cores]
+            streams = [nothing.fileno(), stdout_of_fork, stderr_of_fork]
+            socket.send_fds(line, [json.dumps(order).encode()], streams)
+            os.close(stdout_of_fork)
+            os.close(stderr_of_fork)
             pid = int(line.recv(64))
-            texts = [pool.submit(read_all, fd) for fd in (out, err)]
+            printed = pool.submit(read_all, stdout)
+            messages = pool.submit(read_all, stderr)
             line.settimeout(timeout)
             try:
                 status = int(line.recv(64))
@@ -85,9 +83,9 @@ class WarmTuilab:
                 os.kill(pid, signal.SIGKILL)
                 line.settimeout(None)
                 line.recv(64)
-                raise subprocess.TimeoutExpired([self.program, *words], timeout) from None
+                raise subprocess.TimeoutExpired(command, timeout) from None
             return subprocess.CompletedProcess(
-                [self.program, *words], status, *(text.result(timeout) for text in texts)
+                command, status, printed.result(timeout), messages.result(timeout)
             )
 
     def _start(self) -> socket.socket:
@@ -106,11 +104,13 @@ class WarmTuilab:
         return ours
 
     def _surroundings(self) -> dict[str, str]:
+        """Return the environment of the waiting process."""
+        environment = dict(os.environ)
         if self.module:
-            return dict(os.environ)
-        return {
-            name: value for name, value in os.environ.items() if not name.startswith(TOLD_AT_START)
-        } | self.started_with
+            return environment
+        for name in heeded_at_start(environment):
+            del environment[name]
+        return {**environment, **self.started_with}
 
     def end(self) -> None:
         if self.line is not None:
@@ -119,6 +119,7 @@ class WarmTuilab:
 
 
 def heeded_at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that are read only when a process starts."""
     return {name: value for name, value in environment.items() if name.startswith(TOLD_AT_START)}
 
 
@@ -137,13 +138,16 @@ def serve(line: socket.socket, load: Callable[[], object], main: Callable[[], ob
         order, fds, _, _ = socket.recv_fds(line, ORDER_BYTES, 3)
         if not order:
             return
-        if not (pid := os.fork()):
+        pid = os.fork()
+        if pid == 0:
             line.close()
             become(main, fds, *json.loads(order))
         for fd in fds:
             os.close(fd)
         line.send(str(pid).encode())
-        line.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
+        _, status = os.waitpid(pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        line.send(str(code).encode())
 
 
 def load() -> None:
@@ -160,18 +164,17 @@ def load() -> None:
     started_with = heeded_at_start(os.environ)
 
     class Popen(subprocess.Popen[Any]):
-        """Starts the parts of a run as forks, with the streams, the session and the rest of what they are started with."""
+        """Start the parts of a run as forks, with all options of the call."""
 
         def __init__(self, command: list[str], **more: Any) -> None:
             environment = {**(more.get("env") or os.environ)}
             module = command[3] if command[1:3] == ["-P", "-m"] else ""
-            if module in PARTS or (
-                module in WORKERS and heeded_at_start(environment) == started_with
-            ):
+            can_fork_worker = heeded_at_start(environment) == started_with
+            if module in PARTS or (module in WORKERS and can_fork_worker):
                 first = more.get("preexec_fn")
-                handed_on = [*more.get("pass_fds", ())]
+                inherited_fds = [*more.get("pass_fds", ())]
                 more["preexec_fn"] = partial(
-                    become_part, first, command[3:], environment, take_mark, handed_on
+                    become_part, first, command[3:], environment, take_mark, inherited_fds
                 )
             super().__init__(command, **more)
 
@@ -201,7 +204,7 @@ def become(
     sys.argv = [program, *words]
     try:
         main()
-    except BaseException:  # as it ends in an interpreter of its own
+    except BaseException:  # a new interpreter would end in the same way
         sys.excepthook(*sys.exc_info())
     sys.stdout.flush()
     os._exit(1)
@@ -212,13 +215,13 @@ def become_part(
     words: list[str],
     environment: dict[str, str],
     take_mark: Callable[[str], None],
-    handed_on: list[int],
+    inherited_fds: list[int],
 ) -> NoReturn:
-    """Go on as the module of that name with these arguments, where exec would start an interpreter of its own."""
+    """Become the module `words[0]` with these arguments, in place of `exec` of a new interpreter."""
     if first:
         first()
     for fd in map(int, os.listdir("/proc/self/fd")):
-        if fd > 2 and fd not in handed_on:
+        if fd > 2 and fd not in inherited_fds:
             with suppress(OSError):
                 os.close(fd)
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
@@ -230,7 +233,8 @@ def become_part(
         signal.signal(number, signal.SIG_IGN)
     os.environ.clear()
     os.environ.update(environment)
-    if run := environment.get(*MARK_ROOM):
+    run = environment.get("TUILAB_RUN")
+    if run:
         take_mark(run)
     sys.argv = words
     streams = {
@@ -258,9 +262,13 @@ def become_part(
 
 
 if __name__ == "__main__":
-    sys.path[0] = str(
-        Path(__file__).parents[1] if sys.argv[2] else Path(sys.executable).parent
-    )  # as it is for the program
-    told = import_module(sys.argv[2]) if sys.argv[2] else sys.modules[__name__]
-    with socket.socket(fileno=int(sys.argv[1])) as waiting:
-        serve(waiting, told.load, told.main)
+    descriptor, module_name = int(sys.argv[1]), sys.argv[2]
+    # The first folder of the path is the same as for the program.
+    if module_name:
+        sys.path[0] = str(Path(__file__).parents[1])
+        module = import_module(module_name)
+    else:
+        sys.path[0] = str(Path(sys.executable).parent)
+        module = sys.modules[__name__]
+    with socket.socket(fileno=descriptor) as waiting:
+        serve(waiting, module.load, module.main)
