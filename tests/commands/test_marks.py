@@ -25,7 +25,7 @@ def fill_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def let_roll_again(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the disk give room again, and have a ring ask for it at once."""
     monkeypatch.undo()
-    monkeypatch.setattr(ring, "_again", 0.0)
+    monkeypatch.setattr(ring, "_retry_at_s", 0.0)
 
 
 def test_programs_that_follow_each_other_under_one_pid_lose_no_mark(tmp_path: Path) -> None:
