@@ -19,7 +19,7 @@ _LIGHTNING = (("lightning.pytorch", "lightning"), ("pytorch_lightning", "lightni
 
 
 class LoggerNesting(threading.local):
-    """Whether this thread is in a logger whose values are marked, and in a logger that is timed."""
+    """Says if this thread is in a logger whose values are marked, and in a logger that is timed."""
 
     is_in_marked = False
     is_in_timed = False
