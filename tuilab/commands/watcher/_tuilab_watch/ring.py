@@ -114,9 +114,16 @@ class Ring:
         """
         if self._is_rolling or time.monotonic() < self._retry_at_s:
             return False
+        # A signal handler may log at any point from here on. It must not begin yet another file:
+        # tuilab would remove this file, because a later file exists. So its mark is counted lost.
         self._is_rolling = True
         try:
             new_file = self._map_next()
+            free_slot = self._put_late_texts(new_file)
+            view = memoryview(new_file)
+            slots = itertools.count(free_slot * WORDS, WORDS)
+            self._map = new_file
+            self._current[0] = (view.cast("q"), view.cast("d"), slots)
         except OSError as problem:
             self._retry_at_s = time.monotonic() + _RETRY_S
             if self._map is None:
@@ -125,14 +132,6 @@ class Ring:
         finally:
             self._is_rolling = False
         HEAD.pack_into(new_file, 0, MAGIC, self._lost, self._first_number)
-        free_slot = self._put_late_texts(new_file)
-        view = memoryview(new_file)
-        slots = itertools.count(free_slot * WORDS, WORDS)
-        current = (view.cast("q"), view.cast("d"), slots)
-        # No call may come between the next two lines. A signal handler that logs there would begin
-        # another file, and then the two attributes would belong to different files.
-        self._map = new_file
-        self._current[0] = current
         return True
 
     def _put_late_texts(self, new_file: Any) -> int:
