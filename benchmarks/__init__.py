@@ -1,1 +1,1 @@
-"""What tuilab costs, beside its peers."""
+"""Measure what tuilab costs, next to comparable programs (peers)."""

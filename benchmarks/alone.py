@@ -1,4 +1,4 @@
-"""Takes one step in an interpreter of its own, and tells what that took: its processor time, and the most memory of all.
+"""Call a function in a fresh interpreter, and print its processor time and the peak memory.
 
 python -m benchmarks.alone MODULE FUNCTION PATH...
 """
@@ -10,34 +10,36 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.processes import PYTHON, output
+from benchmarks.processes import PYTHON, run_command
 
 
 def main() -> None:
-    module, function, *paths = sys.argv[1:]
-    step = getattr(import_module(module), function)
+    module, name, *arguments = sys.argv[1:]
+    function = getattr(import_module(module), name)
+    paths = [Path(argument) for argument in arguments]
     before = resource.getrusage(resource.RUSAGE_SELF)
-    step(*map(Path, paths))
+    function(*paths)
     after = resource.getrusage(resource.RUSAGE_SELF)
     spent_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(json.dumps({"processor s": spent_s, "MiB at most": _most_memory() / 1024}))
+    print(json.dumps({"processor s": spent_s, "MiB at most": _peak_memory_kib() / 1024}))
 
 
-def _most_memory() -> int:
-    """Return the most KiB that this process had; what `getrusage` says counts who started it, before it was this program."""
-    (line,) = [
-        line
-        for line in Path("/proc/self/status").read_text().splitlines()
-        if line.startswith("VmHWM:")
-    ]
+def _peak_memory_kib() -> int:
+    """Return the largest memory that this process had.
+
+    `getrusage` would also count the memory of the parent, from before this program was loaded.
+    """
+    status = Path("/proc/self/status").read_text()
+    (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
     return int(line.split()[1])
 
 
-def alone(step: Callable[..., object], place: Path, *paths: Path) -> dict[str, float]:
-    """Return what a function of a module takes with some paths."""
-    words = [PYTHON, "-m", "benchmarks.alone", step.__module__, step.__name__, *map(str, paths)]
-    found: dict[str, float] = json.loads(output(words, place))
-    return found
+def call_alone(function: Callable[..., object], place: Path, *paths: Path) -> dict[str, float]:
+    """Return the cost of a function of a module that is called with some paths."""
+    command = [PYTHON, "-m", "benchmarks.alone", function.__module__, function.__name__]
+    command.extend(str(path) for path in paths)
+    cost: dict[str, float] = json.loads(run_command(command, place))
+    return cost
 
 
 if __name__ == "__main__":

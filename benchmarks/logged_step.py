@@ -1,8 +1,9 @@
-"""One way to log a scalar in this process, which is killed behind the last call; `scalars.py` starts it.
+"""Log scalars with one logger in this process, which `scalars.py` starts.
 
-python -m benchmarks.logged_step WAY FOLDER CALLS STEPS
+    python -m benchmarks.logged_step LOGGER FOLDER CALLS STEPS
 
-It prints, as JSON, what a call takes in a tight loop and in a step, and how many points were logged.
+Print, as JSON, what a call takes in a tight loop and in a step, and how many points were logged.
+Then the process kills itself.
 """
 
 import csv
@@ -21,63 +22,76 @@ from typing import Any
 
 Log = Callable[[int, float], object]
 STEP_US = 730
-FAST = 0.1  # of the steps, and of blocks of calls: those that nobody disturbed
-BLOCK = 20  # calls
-_LAYOUT = struct.Struct("<qqd")  # a step, a time, a value
+FAST_SHARE = 0.1  # of the steps, and of blocks of calls: so many were not disturbed
+CALLS_OF_BLOCK = 20
+_POINT = struct.Struct("<qqd")  # a step, a time in nanoseconds, a value
 
 
 def main() -> None:
     name, folder, calls, steps = sys.argv[1:]
-    log = WAYS[name]().begin(Path(folder))
-    found = in_steps(log, int(steps))
-    found["tight_us"] = tight(log, int(found["points"]), int(calls))
-    found["points"] += int(calls)
-    print("\n" + json.dumps(found), flush=True)
+    log = LOGGERS[name]().begin(Path(folder))
+    result = measure_in_steps(log, int(steps))
+    result["tight_us"] = measure_tight(log, int(result["points"]), int(calls))
+    result["points"] += int(calls)
+    print("\n" + json.dumps(result), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def in_steps(log: Log, steps: int) -> dict[str, float]:
-    """Return the microseconds of a step that logs and of one that does not; it logs two points a turn."""
-    step, numbers = work(), itertools.count()
-    taken: dict[bool, list[float]] = {False: [], True: []}
+def measure_in_steps(log: Log, steps: int) -> dict[str, float]:
+    """Return the microseconds of a step with and without logging, and the number of points.
+
+    The two kinds of steps take turns, in an order that is drawn. Each logging turn logs two points.
+    """
+    step = make_step()
+    numbers = itertools.count()
+    times_us: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(steps):
-        for logs in random.sample([False, True], 2):
-            for _ in range(2):  # the first after a change finds other things in the caches
+        for is_logging in random.sample([False, True], 2):
+            for _ in range(2):  # only the second counts: the first one finds cold caches
                 began = time.perf_counter()
                 step()
-                if logs:
+                if is_logging:
                     log(next(numbers), 0.5)
                 last_us = (time.perf_counter() - began) * 1e6
-            taken[logs].append(last_us)
-    bare_us, logged_us = (sorted(taken[logs])[int(FAST * steps)] for logs in (False, True))
-    return {"bare_us": bare_us, "logged_us": logged_us, "points": next(numbers)}
+            times_us[is_logging].append(last_us)
+    return {
+        "bare_us": fast_time(times_us[False]),
+        "logged_us": fast_time(times_us[True]),
+        "points": next(numbers),
+    }
 
 
-def tight(log: Log, first: int, calls: int) -> float:
-    """Return the microseconds of a call of so many without anything between them."""
-    taken = []
-    for start in range(first, first + calls, BLOCK):
+def measure_tight(log: Log, first: int, calls: int) -> float:
+    """Return the microseconds of a call in a loop that does nothing else."""
+    times_us = []
+    for start in range(first, first + calls, CALLS_OF_BLOCK):
         began = time.perf_counter()
-        for number in range(start, start + BLOCK):
+        for number in range(start, start + CALLS_OF_BLOCK):
             log(number, number / 2)
-        taken.append((time.perf_counter() - began) / BLOCK * 1e6)
-    return sorted(taken)[int(FAST * len(taken))]
+        times_us.append((time.perf_counter() - began) / CALLS_OF_BLOCK * 1e6)
+    return fast_time(times_us)
 
 
-def work() -> Callable[[], None]:
-    """Return a step of about so long: products of matrices, on one thread."""
+def fast_time(times_us: list[float]) -> float:
+    """Return the slowest of the fast times: a busy machine only ever adds time."""
+    return sorted(times_us)[int(FAST_SHARE * len(times_us))]
+
+
+def make_step() -> Callable[[], None]:
+    """Return a step of about STEP_US: products of matrices, on one thread."""
     import torch
 
     torch.set_num_threads(1)
     matrix = torch.randn(64, 64)
 
-    def products(count: int) -> float:
+    def product_us(count: int) -> float:
         began = time.perf_counter()
         for _ in range(count):
             matrix @ matrix
         return (time.perf_counter() - began) / count * 1e6
 
-    count = max(round(STEP_US / min(products(20) for _ in range(50))), 1)
+    fastest_us = min(product_us(20) for _ in range(50))
+    count = max(round(STEP_US / fastest_us), 1)
 
     def step() -> None:
         for _ in range(count):
@@ -86,9 +100,14 @@ def work() -> Callable[[], None]:
     return step
 
 
-class Lab:
+# ---- the loggers: `begin` returns the function that logs, `count` the points that were kept
+
+
+class LabLogger:
+    """Logs with `lab.log`."""
+
     def begin(self, place: Path) -> Log:
-        from tuilab import Lab as RealLab
+        from tuilab import Lab
         from tuilab.engine import messages
         from tuilab.engine.spawn import socket_pair
         from tuilab.record.journal.writer import Writer
@@ -96,7 +115,8 @@ class Lab:
         (place / "journal").mkdir()
         order = messages.WorkerOrder(run_dir=str(place), writer="worker-0", source_dir=str(place))
         line = messages.WorkerLine(socket_pair()[0])
-        lab = RealLab(Writer(place / "journal" / "worker-0.jsonl"), place, line, order)
+        writer = Writer(place / "journal" / "worker-0.jsonl")
+        lab = Lab(writer, place, line, order)
         return lambda step, value: lab.log(step, loss=value)
 
     def count(self, place: Path) -> int:
@@ -105,22 +125,26 @@ class Lab:
         return sum(series.count for series in read_run(place).series.values())
 
 
-class Write:
+class WriteLogger:
+    """Logs with one `write` to a file."""
+
     def begin(self, place: Path) -> Log:
         file = os.open(place / "points", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        return lambda step, value: os.write(file, _LAYOUT.pack(step, time.time_ns(), value))
+        return lambda step, value: os.write(file, _POINT.pack(step, time.time_ns(), value))
 
     def count(self, place: Path) -> int:
-        return (place / "points").stat().st_size // _LAYOUT.size
+        return (place / "points").stat().st_size // _POINT.size
 
 
-class Csv:
+class CsvLogger:
+    """Logs with the module csv, and flushes each row."""
+
     def begin(self, place: Path) -> Log:
         file = (place / "points.csv").open("w", newline="")
-        row = csv.writer(file).writerow
+        write_row = csv.writer(file).writerow
 
         def log(step: int, value: float) -> None:
-            row((step, time.time_ns(), value))
+            write_row((step, time.time_ns(), value))
             file.flush()
 
         return log
@@ -129,7 +153,9 @@ class Csv:
         return len((place / "points.csv").read_text().splitlines())
 
 
-class Trackio:
+class TrackioLogger:
+    """Logs with trackio, which keeps the points in SQLite."""
+
     def begin(self, place: Path) -> Log:
         import trackio
 
@@ -137,16 +163,20 @@ class Trackio:
         return lambda step, value: trackio.log({"loss": value}, step=step)
 
     def count(self, place: Path) -> int:
-        found = 0
+        points = 0
         for file in place.rglob("*.db"):
-            kept = sqlite3.connect(file)
-            if kept.execute("select 1 from sqlite_master where name = 'metrics'").fetchone():
-                found += kept.execute("select count(*) from metrics").fetchone()[0]
-            kept.close()
-        return found
+            database = sqlite3.connect(file)
+            tables = database.execute("select 1 from sqlite_master where name = 'metrics'")
+            if tables.fetchone():
+                (rows,) = database.execute("select count(*) from metrics").fetchone()
+                points += rows
+            database.close()
+        return points
 
 
-class TensorBoard:
+class TensorBoardLogger:
+    """Logs with the SummaryWriter of torch."""
+
     def begin(self, place: Path) -> Log:
         from torch.utils.tensorboard.writer import SummaryWriter
 
@@ -156,13 +186,17 @@ class TensorBoard:
     def count(self, place: Path) -> int:
         from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
-        events = itertools.chain.from_iterable(
-            EventFileLoader(str(file)).Load() for file in place.glob("events.*")
-        )
-        return sum(bool(event.summary.value) for event in events)
+        points = 0
+        for file in place.glob("events.*"):
+            for event in EventFileLoader(str(file)).Load():
+                if event.summary.value:
+                    points += 1
+        return points
 
 
-class Wandb:
+class WandbLogger:
+    """Logs with wandb, offline."""
+
     def begin(self, place: Path) -> Log:
         import wandb
 
@@ -172,35 +206,54 @@ class Wandb:
     def count(self, place: Path) -> int:
         from wandb.proto.wandb_internal_pb2 import Record
 
-        found = 0
+        points = 0
         for file in place.glob("wandb/offline-run-*/*.wandb"):
             for data in leveldb_records(file.read_bytes()):
                 record = Record()
                 record.ParseFromString(data)
-                found += record.HasField("history")
-        return found
+                if record.HasField("history"):
+                    points += 1
+        return points
 
 
 def leveldb_records(data: bytes) -> Iterator[bytes]:
-    """Return the records of a log as LevelDB keeps it, which wandb has no reader for: in blocks, 7 bytes ahead of the first."""
-    at, record = 7, b""
-    while at + 7 <= len(data):
-        if 32768 - at % 32768 < 7:
-            at += 32768 - at % 32768
+    """Yield the records of a log in the format of LevelDB, for which wandb has no reader.
+
+    The log has a head of 7 bytes, and then blocks of 32 KiB. A record is divided into pieces, none
+    of which crosses the end of a block. Each piece has a head of 7 bytes: a checksum, the size, and
+    the kind.
+    """
+    block_bytes = 32768
+    head_bytes = 7
+    whole, last = 1, 4  # kinds of pieces that end a record
+    offset = 7
+    record = b""
+    while offset + head_bytes <= len(data):
+        rest_of_block = block_bytes - offset % block_bytes
+        if rest_of_block < head_bytes:
+            offset += rest_of_block
             continue
-        _, size, kind = struct.unpack_from("<IHB", data, at)
-        if not kind or at + 7 + size > len(data):
+        _, size, kind = struct.unpack_from("<IHB", data, offset)
+        start = offset + head_bytes
+        end = start + size
+        if not kind or end > len(data):
             return  # nothing more was written
-        record += data[at + 7 : at + 7 + size]
-        at += 7 + size
-        if kind in (1, 4):  # whole, or the last part
+        record += data[start:end]
+        offset = end
+        if kind in (whole, last):
             yield record
             record = b""
 
 
-WAYS: dict[str, type[Lab | Write | Csv | Trackio | TensorBoard | Wandb]] = {
-    "os.write": Write, "lab.log": Lab, "csv": Csv, "trackio": Trackio, "tensorboard": TensorBoard, "wandb": Wandb,
-}  # fmt: skip
+PointLogger = LabLogger | WriteLogger | CsvLogger | TrackioLogger | TensorBoardLogger | WandbLogger
+LOGGERS: dict[str, type[PointLogger]] = {
+    "os.write": WriteLogger,
+    "lab.log": LabLogger,
+    "csv": CsvLogger,
+    "trackio": TrackioLogger,
+    "tensorboard": TensorBoardLogger,
+    "wandb": WandbLogger,
+}
 
 if __name__ == "__main__":
     main()

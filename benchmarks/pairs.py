@@ -1,4 +1,7 @@
-"""Ways to do a thing take turns in rounds; what is compared is two of one round, so that a busy box slows both."""
+"""Measure several ways to do a thing, in rounds.
+
+A ratio compares two values of the same round, so that a busy machine slows both of them.
+"""
 
 import math
 import os
@@ -10,114 +13,148 @@ from importlib.metadata import version
 from statistics import median, median_low
 from typing import Any
 
-Way = Callable[[], dict[str, float]]  # measures once: a value for each unit
+Measurement = Callable[[], dict[str, float]]  # measures once: returns a value for each unit
+Goals = Mapping[tuple[str, str], str]  # by the name of a measurement and a unit
 
 
 class Missing(Exception):
-    """What would be measured is not here; says why, and how to get it."""
+    """The subject of a measurement is not installed here.
+
+    The message says why, and how to install it.
+    """
 
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of one thing, a value for each round, and of what it stands beside."""
+    """The values of one subject, one for each round, and those of its reference."""
 
     what: str
     unit: str = ""
     values: list[float] = field(default_factory=list)
-    beside: str = ""
+    beside: str = ""  # the name of the reference
     beside_values: list[float] = field(default_factory=list)
     goal: str = ""
-    missing: str = ""
+    missing: str = ""  # why there are no values
 
     @property
     def ratios(self) -> list[float]:
-        return (
-            [value / other for value, other in zip(self.values, self.beside_values, strict=True)]
-            if self.beside
-            else []
-        )
+        """Return the ratio to the reference in each round; no ratios without a reference."""
+        if not self.beside:
+            return []
+        rounds = zip(self.values, self.beside_values, strict=True)
+        return [value / reference for value, reference in rounds]
 
 
 def in_rounds(
-    ways: Mapping[str, Way],
+    measurements: Mapping[str, Measurement],
     rounds: int,
-    goals: Mapping[tuple[str, str], str] | None = None,
+    goals: Goals | None = None,
     *,
     beside: str = "",
     is_warmed: bool = True,
 ) -> Iterator[Row]:
-    """Measure all ways in turns, in an order that the next round mirrors; a first round that fills caches does not count.
+    """Take all measurements in turns, and yield the rows of each.
 
-    `goals` are of a way and a unit. A way that is missing has a row that says why.
+    Each round has the reverse order of the round before. If `is_warmed`, and if there are several
+    rounds, one more round comes first: it fills caches and does not count. `beside` names the
+    measurement that the others are compared with. If a measurement is missing, its row says why.
     """
-    taken: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
+    results: dict[str, list[dict[str, float]]] = {name: [] for name in measurements}
     missing: dict[str, str] = {}
-    ignored = int(is_warmed and rounds > 1)
-    for number in range(rounds + ignored):
-        for name in list(ways)[:: -1 if number % 2 else 1]:
-            if name not in missing:
-                try:
-                    taken[name].append(ways[name]())
-                except Missing as why:
-                    missing[name] = str(why)
-    for name, found in taken.items():
+    ignored_rounds = 1 if is_warmed and rounds > 1 else 0
+    for round_number in range(rounds + ignored_rounds):
+        names = list(measurements)
+        if round_number % 2 == 1:
+            names.reverse()
+        for name in names:
+            if name in missing:
+                continue
+            try:
+                result = measurements[name]()
+            except Missing as reason:
+                missing[name] = str(reason)
+            else:
+                results[name].append(result)
+    references = results.get(beside, [])[ignored_rounds:]
+    for name, all_results in results.items():
         if name in missing:
             yield Row(name, missing=missing[name])
         else:
-            yield from _rows(
-                name, found[ignored:], beside, taken.get(beside, [])[ignored:], goals or {}
-            )
+            yield from _rows(name, all_results[ignored_rounds:], beside, references, goals or {})
 
 
 def _rows(
     name: str,
-    found: list[dict[str, float]],
+    results: list[dict[str, float]],
     beside: str,
-    others: list[dict[str, float]],
-    goals: Mapping[tuple[str, str], str],
+    references: list[dict[str, float]],
+    goals: Goals,
 ) -> Iterator[Row]:
-    for unit in found[0]:
+    """Yield a row for each unit.
+
+    A row has no reference if the reference lacks the unit, or was 0 in a round.
+    """
+    for unit in results[0]:
+        values = [result[unit] for result in results]
         goal = goals.get((name, unit), "")
-        values = [one[unit] for one in found]
-        if name != beside and others and all(other.get(unit) for other in others):
-            yield Row(name, unit, values, beside, [other[unit] for other in others], goal)
+        has_reference = name != beside and bool(references)
+        if has_reference and all(reference.get(unit) for reference in references):
+            reference_values = [reference[unit] for reference in references]
+            yield Row(name, unit, values, beside, reference_values, goal)
         else:
             yield Row(name, unit, values, goal=goal)
 
 
 def line(row: Row) -> str:
-    """Return a row of the table."""
+    """Return a row of the printed table."""
     if row.missing:
         return f"{row.what:40} n/a: {row.missing}"
-    ratio = f"{_spread(row.ratios)} × {row.beside}" if row.beside else ""
-    goal = f"goal {row.goal}" if row.goal else ""
-    return f"{row.what:40} {_spread(row.values) + ' ' + row.unit:42} {ratio:44} {goal}".rstrip()
+    values = f"{_describe_spread(row.values)} {row.unit}"
+    ratio = ""
+    if row.beside:
+        ratio = f"{_describe_spread(row.ratios)} × {row.beside}"
+    goal = ""
+    if row.goal:
+        goal = f"goal {row.goal}"
+    return f"{row.what:40} {values:42} {ratio:44} {goal}".rstrip()
 
 
-def _spread(values: Sequence[float]) -> str:
-    """Return the median, and the least and the most where there are several."""
-    ends = f" [{number(min(values))}, {number(max(values))}]" if len(values) > 1 else ""
-    middle = median_low if all(isinstance(value, int) for value in values) else median
-    return number(middle(values)) + ends
+def _describe_spread(values: Sequence[float]) -> str:
+    """Return the median and, if there are several values, the least and the greatest one."""
+    if all(isinstance(value, int) for value in values):
+        middle = median_low(values)
+    else:
+        middle = median(values)
+    if len(values) == 1:
+        return number(middle)
+    return f"{number(middle)} [{number(min(values))}, {number(max(values))}]"
 
 
 def number(value: float) -> str:
-    """Return a number in three digits, or all of one that has more; counts are whole."""
+    """Return a number with three digits, or with all digits before the point if it has more.
+
+    A count is printed whole.
+    """
     if isinstance(value, int):
         return f"{value:,}"
     if not value or not math.isfinite(value):
         return f"{value:g}"
-    return f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{decimals}f}"
 
 
 def document(
-    found: Mapping[str, list[Row]],
+    results: Mapping[str, list[Row]],
     sizes: Mapping[str, Mapping[str, float]],
     began: Mapping[str, Any],
     *,
     is_tiny: bool,
 ) -> dict[str, Any]:
-    """Return all that was measured, as JSON has it."""
+    """Return all results in the form of the JSON file."""
+    benchmarks = {}
+    for name, rows in results.items():
+        records = [_record(row) for row in rows]
+        benchmarks[name] = {"sizes": sizes[name], "rows": records}
     return {
         "tuilab.benchmarks": 2,
         "is_tiny": is_tiny,
@@ -126,28 +163,30 @@ def document(
         "cores": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
         "torch": version("torch"),
-        "benchmarks": {
-            name: {"sizes": sizes[name], "rows": [_record(row) for row in rows]}
-            for name, rows in found.items()
-        },
+        "benchmarks": benchmarks,
     }
 
 
 def moment() -> dict[str, Any]:
-    """Return the time, and the load of the box in the last minute."""
+    """Return the time, and the load of the machine in the last minute."""
     return {"at": time.strftime("%Y-%m-%d %H:%M:%S %z"), "load": round(os.getloadavg()[0], 1)}
 
 
 def _record(row: Row) -> dict[str, Any]:
+    """Return a row in the form of the JSON file."""
     if row.missing:
         return {"what": row.what, "n/a": row.missing}
-    found: dict[str, Any] = {
+    record: dict[str, Any] = {
         "what": row.what,
         "unit": row.unit,
         "values": row.values,
         "median": median(row.values),
     }
     if row.beside:
-        found |= {"beside": row.beside, "beside_values": row.beside_values}
-        found |= {"ratios": row.ratios, "ratio": median(row.ratios)}
-    return found | ({"goal": row.goal} if row.goal else {})
+        record["beside"] = row.beside
+        record["beside_values"] = row.beside_values
+        record["ratios"] = row.ratios
+        record["ratio"] = median(row.ratios)
+    if row.goal:
+        record["goal"] = row.goal
+    return record

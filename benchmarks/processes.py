@@ -1,4 +1,8 @@
-"""Starts what is measured, in a session and with folders of its own, and tells what it took with all that it left behind."""
+"""Start the programs that are measured, and measure them.
+
+Each program gets a session and folders of its own. Its cost includes the processes that it leaves
+behind.
+"""
 
 import contextlib
 import ctypes
@@ -17,110 +21,129 @@ PYTHON = sys.executable
 CHECKOUT = Path(__file__).resolve().parent.parent
 INSTALL = "pip install -c constraints.txt -e '.[test,bench]'"
 STUCK_S = 600.0
-_OURS = (
-    "PYTHON",
-    "XDG_",
-    "TUILAB_",
-    "WANDB_",
-    "TRACKIO_",
-)  # variables of the user's that would change what is measured
-_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+# A variable of the user would change the results if its name begins with one of these.
+_REMOVED_PREFIXES = ("PYTHON", "XDG_", "TUILAB_", "WANDB_", "TRACKIO_")
+_PR_SET_CHILD_SUBREAPER = 36
 
 
-def environment(place: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return an environment whose folders are all below one."""
-    usual = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-    own = {
-        "HOME": str(place),
-        "TUILAB_ROOT": str(place / "runs"),
-        "TERM": "xterm-256color",
-        "LANG": "C.UTF-8",
-    }
-    quiet = {
-        "WANDB_MODE": "offline",
-        "WANDB_SILENT": "true",
-        "HF_HUB_OFFLINE": "1",
-        "TRACKIO_DIR": str(place / "trackio"),
-    }
-    return {**usual, **own, **quiet, **(more or {})}
+def environment(place: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return an environment whose folders are all inside one folder."""
+    variables = {}
+    for name, value in os.environ.items():
+        if not name.startswith(_REMOVED_PREFIXES):
+            variables[name] = value
+    variables.update(
+        {
+            "HOME": str(place),
+            "TUILAB_ROOT": str(place / "runs"),
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            "WANDB_MODE": "offline",
+            "WANDB_SILENT": "true",
+            "HF_HUB_OFFLINE": "1",
+            "TRACKIO_DIR": str(place / "trackio"),
+        }
+    )
+    variables.update(extra or {})
+    return variables
 
 
-def command(name: str) -> str:
-    """Return the path of a program, of this environment first."""
-    found = which(name, path=f"{Path(PYTHON).parent}:{os.environ['PATH']}")
-    if found is None:
+def find_program(name: str) -> str:
+    """Return the path of a program; programs of this Python environment come first."""
+    folders = f"{Path(PYTHON).parent}:{os.environ['PATH']}"
+    path = which(name, path=folders)
+    if path is None:
         raise Missing(f"no command {name}; {INSTALL}")
-    return found
+    return path
 
 
 def keep_children() -> None:
-    """What a supervisor or a peer leaves behind becomes our child: it is waited for, and counted, too."""
-    ctypes.CDLL(None).prctl(_SUBREAPER, 1)
+    """Adopt the processes that a supervisor or a peer leaves behind.
+
+    This process can then wait for them, and their processor time is counted.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def cost(
-    words: list[str],
+def time_command(
+    command: list[str],
     place: Path,
-    more: Mapping[str, str] | None = None,
+    extra: Mapping[str, str] | None = None,
     *,
     ends_with: tuple[int, ...] = (0,),
 ) -> dict[str, float]:
-    """Return the milliseconds of a command, and those of processors of all that it started."""
-    with counted() as taken:
-        output(words, place, more, ends_with=ends_with)
-    return {"ms": 1e3 * taken["s"], "processor ms": 1e3 * taken["processor s"]}
+    """Return the milliseconds of a command, and the processor time of all that it started."""
+    with timed() as times:
+        run_command(command, place, extra, ends_with=ends_with)
+    return {"ms": 1e3 * times["s"], "processor ms": 1e3 * times["processor s"]}
 
 
-def output(
-    words: list[str],
+def run_command(
+    command: list[str],
     place: Path,
-    more: Mapping[str, str] | None = None,
+    extra: Mapping[str, str] | None = None,
     *,
     ends_with: tuple[int, ...] = (0,),
 ) -> str:
-    """Return what a command prints; one that does not end as it should is told with its last words."""
+    """Return what a command prints on stdout.
+
+    If its exit code is not in `ends_with`, the error shows the last words of the command.
+    """
     done = subprocess.run(
-        words, cwd=place, env=environment(place, more), stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        errors="replace", timeout=STUCK_S, start_new_session=True,
-    )  # fmt: skip
+        command,
+        cwd=place,
+        env=environment(place, extra),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=STUCK_S,
+        start_new_session=True,
+    )
     if done.returncode not in ends_with:
-        raise RuntimeError(
-            f"{' '.join(words)} ended with {done.returncode}: {(done.stderr or done.stdout)[-500:].strip()}"
-        )
+        printed = done.stderr or done.stdout
+        last_words = printed[-500:].strip()
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {last_words}")
     return done.stdout
 
 
-def of_peer(way: Callable[[], dict[str, float]]) -> Callable[[], dict[str, float]]:
-    """Return a way to measure a peer: one that fails is missing, and ends nothing."""
+def as_peer(measure: Callable[[], dict[str, float]]) -> Callable[[], dict[str, float]]:
+    """Return a measurement of a peer: if it fails, it is missing, and the others continue."""
 
-    def measured() -> dict[str, float]:
+    def measure_peer() -> dict[str, float]:
         try:
-            return way()
+            return measure()
         except Missing:
             raise
         except Exception as problem:
-            raise Missing(f"it failed: {' '.join(str(problem).split())[-300:]}") from problem
+            words = " ".join(str(problem).split())
+            raise Missing(f"it failed: {words[-300:]}") from problem
 
-    return measured
+    return measure_peer
 
 
 @contextlib.contextmanager
-def counted() -> Iterator[dict[str, float]]:
-    """Fill in the seconds of what is done here, and those of processors of the children that it had."""
-    taken: dict[str, float] = {}
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    yield taken
-    taken["s"] = time.perf_counter() - began
+def timed() -> Iterator[dict[str, float]]:
+    """Time the body, and the processor time of the children that it had.
+
+    The dict that is yielded gets the keys "s" and "processor s" when the body has ended.
+    """
+    times: dict[str, float] = {}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
+    yield times
+    times["s"] = time.perf_counter() - began
     reap()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    taken["processor s"] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    times["processor s"] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def reap() -> None:
-    """Wait for all that is left of what was started."""
+    """Wait until all children have ended."""
     deadline = time.monotonic() + STUCK_S
     with contextlib.suppress(ChildProcessError):
         while time.monotonic() < deadline:
-            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+            ended_pid, _ = os.waitpid(-1, os.WNOHANG)
+            if ended_pid == 0:
                 time.sleep(0.01)
         raise RuntimeError(f"something that was started has not ended for {STUCK_S:g} s")

@@ -1,21 +1,26 @@
-"""The screens at 120x40, the first picture, idle, from enter to the first point, on a slow link; beside a bare Textual app."""
+"""Measure the screens at 120x40, next to a bare Textual app.
+
+The rows are the first picture, the idle screens, the time from enter to the first point, and a slow
+link.
+"""
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from benchmarks.pairs import Row, Way, in_rounds
-from benchmarks.processes import PYTHON, command
+from benchmarks.pairs import Measurement, Row, in_rounds
+from benchmarks.processes import PYTHON, find_program
 from benchmarks.terminals import (
     children_s,
+    measure_span,
+    open_terminal,
+    open_tuilab,
     processor_s,
-    spent,
-    stop,
-    terminal,
-    tuilab,
-    until_quiet,
-    until_rest,
-    until_shown,
+    stop_run,
+    wait_until_quiet,
+    wait_until_rest,
+    wait_until_shown,
 )
 
 FULL = {"rounds": 7, "starts": 3, "span_s": 10.0, "reading_s": 8.0, "slow_s": 90.0}
@@ -28,8 +33,8 @@ class A(App):
     def compose(self): yield Static("softmax")
 A().run()
 """
-# It imports torch as lessons do: a worker that has loaded it meanwhile is given to no other.
-GROWING = '''"""Lines that grow once a second."""
+# The scenario imports torch as lessons do, because only they get a worker that has loaded torch.
+GROWING = '''"""Curves that grow once a second."""
 import math
 import time
 
@@ -40,7 +45,11 @@ from tuilab import Lab
 
 def run(lab: Lab, seconds: int = 300, lines: int = 4) -> None:
     for step in range(seconds):
-        lab.log(step, **{f"loss{n}": math.exp(-step / (20 + 9 * n)) + 0.05 * math.sin(step * (n + 1)) for n in range(lines)})
+        losses = {}
+        for n in range(lines):
+            falling = math.exp(-step / (20 + 9 * n))
+            losses[f"loss{n}"] = falling + 0.05 * math.sin(step * (n + 1))
+        lab.log(step, **losses)
         time.sleep(1)
 '''
 
@@ -48,48 +57,55 @@ def run(lab: Lab, seconds: int = 300, lines: int = 4) -> None:
 def rows(
     place: Path, *, rounds: int, starts: int, span_s: float, reading_s: float, slow_s: float
 ) -> Iterator[Row]:
-    bare, ours = [PYTHON, "-c", BARE_APP], [command("tuilab")]
-    mine = place / "mine" / "try"
-    mine.mkdir(parents=True)
-    (mine / "aaa.py").write_text(GROWING)
-    lab, idle_bare, idle_lab = "the Lab, first picture", f"{BARE}, idle", "the Lab, idle"
-    ways: dict[str, Way] = {
-        BARE: lambda: first_picture(place, bare),
-        lab: lambda: first_picture(place, ours),
-    }
-    yield from in_rounds(
-        ways,
-        rounds,
-        {(lab, "s to the first text"): "1.15 times", (lab, "bytes"): "17,000"},
-        beside=BARE,
-    )
+    """Yield the rows of the screens, and those of the bare app where it can be compared."""
+    bare_app = [PYTHON, "-c", BARE_APP]
+    tuilab = [find_program("tuilab")]
+    topic = place / "mine" / "try"
+    topic.mkdir(parents=True)
+    (topic / "aaa.py").write_text(GROWING)
 
-    ways = {
-        idle_bare: lambda: idle(place, bare, span_s),
-        idle_lab: lambda: idle(place, ours, span_s),
+    first = "the Lab, first picture"
+    measurements: dict[str, Measurement] = {
+        BARE: partial(measure_first_picture, place, bare_app),
+        first: partial(measure_first_picture, place, tuilab),
+    }
+    goals = {(first, "s to the first text"): "1.15 times", (first, "bytes"): "17,000"}
+    yield from in_rounds(measurements, rounds, goals, beside=BARE)
+
+    bare_idle = f"{BARE}, idle"
+    idle = "the Lab, idle"
+    measurements = {
+        bare_idle: partial(measure_idle, place, bare_app, span_s),
+        idle: partial(measure_idle, place, tuilab, span_s),
     }
     goals = {
-        (idle_lab, "B/s"): "0",
-        (idle_lab, "% of a core"): "under 1 %",
-        (idle_lab, "MiB"): "under 115",
+        (idle, "B/s"): "0",
+        (idle, "% of a core"): "under 1 %",
+        (idle, "MiB"): "under 115",
     }
-    yield from in_rounds(ways, starts, goals, beside=idle_bare, is_warmed=False)
+    yield from in_rounds(measurements, starts, goals, beside=bare_idle, is_warmed=False)
 
-    cold, warm = "enter to the first point, cold", "enter to the first point, warm"
-    ways = {cold: lambda: first_point(place, 0), warm: lambda: first_point(place, reading_s)}
-    yield from in_rounds(ways, starts, {(warm, "s"): "0.2 s"}, beside=cold, is_warmed=False)
+    cold = "enter to the first point, cold"
+    warm = "enter to the first point, warm"
+    measurements = {
+        cold: partial(time_first_point, place, 0),
+        warm: partial(time_first_point, place, reading_s),
+    }
+    goals = {(warm, "s"): "0.2 s"}
+    yield from in_rounds(measurements, starts, goals, beside=cold, is_warmed=False)
 
     link = "a link of 10 KB/s"
+    measurements = {link: partial(measure_slow_link, place, slow_s)}
     goals = {(link, "s old at most"): "3 s", (link, "s to a key"): "1 s"}
-    yield from in_rounds({link: lambda: slow_link(place, slow_s)}, 1, goals)
+    yield from in_rounds(measurements, 1, goals)
 
 
-def first_picture(place: Path, words: list[str]) -> dict[str, float]:
-    """Return what it takes until the first text, and the bytes of the first picture when it is whole."""
-    with terminal(place, *words) as term:
-        shown_s = until_shown(term, "softmax")
+def measure_first_picture(place: Path, command: list[str]) -> dict[str, float]:
+    """Return the cost of an app until its first text, and the bytes of its first picture."""
+    with open_terminal(place, *command) as term:
+        shown_s = wait_until_shown(term, "softmax")
         spent_s = processor_s(term)
-        until_quiet(term)
+        wait_until_quiet(term)
         return {
             "s to the first text": shown_s,
             "processor s to it": spent_s,
@@ -97,43 +113,49 @@ def first_picture(place: Path, words: list[str]) -> dict[str, float]:
         }
 
 
-def idle(place: Path, words: list[str], span_s: float) -> dict[str, float]:
-    """Return what is spent when nobody does anything."""
-    with terminal(place, *words) as term:
+def measure_idle(place: Path, command: list[str], span_s: float) -> dict[str, float]:
+    """Return the cost of an app while nobody uses it."""
+    with open_terminal(place, *command) as term:
         term.wait_for("softmax")
         time.sleep(span_s / 2)
-        return spent(term, span_s)
+        return measure_span(term, span_s)
 
 
-def first_point(place: Path, reading_s: float) -> dict[str, float]:
-    """Return the seconds from the key on the Lab screen to the first point on a chart, at once or after some reading."""
-    with tuilab(place, "--scenarios", str(place / "mine")) as term:
+def time_first_point(place: Path, reading_s: float) -> dict[str, float]:
+    """Return the seconds from the key that starts a scenario to the first point on a chart.
+
+    The user reads for `reading_s` before that. If it is 0, the worker is not ready yet.
+    """
+    keys_to_scenario = (("/", "words to filter by"), ("aaa", " 1 of "), ("\r", "try/aaa"))
+    with open_tuilab(place, "--scenarios", str(place / "mine")) as term:
         term.wait_for("softmax")
         if reading_s:
             time.sleep(reading_s)
-            until_rest(lambda: children_s(term))
-        for keys, answer in (("/", "words to filter by"), ("aaa", " 1 of "), ("\r", "try/aaa")):
+            wait_until_rest(partial(children_s, term))
+        for keys, answer in keys_to_scenario:
             term.type(keys)
             term.wait_for(answer)
         term.type("\r")
-        taken_s = until_shown(term, "loss0")
-        stop(term)
-        return {"s": taken_s}
+        elapsed_s = wait_until_shown(term, "loss0")
+        stop_run(term)
+        return {"s": elapsed_s}
 
 
-def slow_link(place: Path, after_s: float) -> dict[str, float]:
-    """Return how old is what a slow link shows after a while, and how long a key takes."""
-    with tuilab(place, "run", str(place / "mine" / "try" / "aaa.py"), limit=10_000) as term:
+def measure_slow_link(place: Path, after_s: float) -> dict[str, float]:
+    """Return how old the text on a slow link is after a while, and how long a key takes."""
+    scenario = str(place / "mine" / "try" / "aaa.py")
+    with open_tuilab(place, "run", scenario, limit=10_000) as term:
         term.wait_for("loss0")
         time.sleep(after_s)
-        ages = []
+        ages_s = []
         for _ in range(10):
             time.sleep(min(0.5, after_s / 10))
-            ages.append(term.age_s())
-        began, before = time.perf_counter(), term.text
+            ages_s.append(term.age_s())
+        began = time.perf_counter()
+        text_before = term.text
         term.type("z")
-        while term.text == before:
+        while term.text == text_before:
             time.sleep(0.01)
         key_s = time.perf_counter() - began
-        stop(term)
-        return {"s old at most": max(ages), "s to a key": key_s}
+        stop_run(term)
+        return {"s old at most": max(ages_s), "s to a key": key_s}

@@ -1,12 +1,14 @@
-"""How often verdicts about time are false on simulated machines, where the true ratio is known.
+"""Count how often verdicts about time are wrong on simulated machines with a known true ratio.
 
     python -m benchmarks.simulated_verdicts [COUNT]
 
-The machines disturb a race in a known way. They follow docs/method.md and nothing else, so that
-they are independent of the rule, and of the simulation in the tests. A fair machine treats both
-arms alike in the long run, a one-sided machine does not. The blocks of COUNT runs (200) a machine
-and question become records, which are judged as those of a real run are. Each question has a line:
-the mean of the machines, and the worst machine.
+The machines disturb a comparison in a known way. They follow docs/method.md and nothing else, so
+that they are independent of the rule, and of the simulation in the tests. A fair machine treats
+both arms alike in the long run, a one-sided machine does not.
+
+For each machine and question, COUNT runs (default 200) become records. They are judged as the
+records of a real run are. The lines of a question are the mean of the fair machines, the worst fair
+machine, and each one-sided machine.
 """
 
 import sys
@@ -36,14 +38,14 @@ Numbers = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
-OVER = 0  # the arm above the line of the ratio
-UNDER = 1
+OVER = 0  # the numerator of the ratio
+UNDER = 1  # the denominator
 AGAIN = 2  # the A/A control
 DELAYED = 3  # the injected 5 % delay
 ENTRANTS = 4
 
 CYCLES = 8  # of two rounds each
-BLOCKS_OF_CYCLE = 1 + 2 * ENTRANTS  # the first one is not timed
+BLOCKS_OF_CYCLE = 1 + 2 * ENTRANTS  # the first block is not timed
 LOOPS = 1000  # calls of the upper arm in a block
 BLOCK_S = 0.010  # the length of a block on a CPU
 MARKED_SHARE = 0.1  # of a block off its core: from here on the sensors mark it
@@ -64,23 +66,24 @@ class Timeline:
 
     @property
     def arms(self) -> Indices:
-        """Return whose function each block calls: controls call that of the base."""
+        """Return the arm whose function each block calls: controls call that of the base."""
         return np.where(self.entrants >= AGAIN, self.base, self.entrants)
 
     @property
     def rounds(self) -> Indices:
-        """Return the round of each block; the untimed block counts for the round behind it."""
+        """Return the round of each block; the untimed block counts for the round after it."""
         _, blocks = self.shape
         cycle, place = np.divmod(np.arange(blocks), BLOCKS_OF_CYCLE)
         return 2 * cycle + (place > ENTRANTS)
 
     @property
     def is_timed(self) -> Flags:
+        """Return whether each block is timed."""
         _, blocks = self.shape
         return np.arange(blocks) % BLOCKS_OF_CYCLE > 0
 
     def per_process(self) -> Numbers:
-        """Return a normal value for each process, alike in all of its blocks."""
+        """Return a normal value for each process, the same in all of its blocks."""
         return self.random.standard_normal((self.shape[0], 1))
 
     def per_entrant(self, values: Numbers) -> Numbers:
@@ -100,23 +103,25 @@ class Timeline:
 
 @dataclass
 class Disturbance:
-    """What happens to each block."""
+    """The changes of the time of each block."""
 
     slowdown: Numbers  # natural logarithm; CPU time and wall time grow alike
     away: Numbers  # time off the core, in blocks: only wall time grows
     tick: float = 0.0  # of the clock, in blocks
     arms_wait: bool = False  # for a lock or a disk, now and then: then CPU time is no measure
-    effect: float = 0.0  # by which the true logarithm of over/under differs from that of the work
+    effect: float = 0.0  # what this adds to the true logarithm of the ratio over/under
 
 
 @dataclass(frozen=True)
 class Machine:
+    """A machine, and how it disturbs the blocks that it runs."""
+
     name: str
     disturb: Callable[[Timeline], Disturbance]
 
 
 def draw_timeline(random: np.random.Generator, processes: int, base: int) -> Timeline:
-    """Draw the orders of the rounds: each second round mirrors the one before it."""
+    """Draw the orders of the rounds: each second round mirrors the round before it."""
     slots = np.broadcast_to(np.arange(ENTRANTS), (processes, CYCLES, ENTRANTS))
     orders = random.permuted(slots, axis=2)
     untimed = orders[:, :, :1]
@@ -140,20 +145,21 @@ def quiet(line: Timeline) -> Disturbance:
 
 
 def autocorrelated(line: Timeline) -> Disturbance:
-    """Let the speed wander: 8 %, and 0.9 of it is left one block later."""
+    """Let the speed wander by 8 %, with a correlation of 0.9 from one block to the next."""
     disturbance = quiet(line)
-    _, blocks = line.shape
-    kept = 0.9
-    state = 0.08 * line.random.standard_normal(line.shape[0])
+    processes, blocks = line.shape
+    correlation = 0.9
+    innovation_sd = 0.08 * np.sqrt(1 - correlation**2)
+    state = 0.08 * line.random.standard_normal(processes)
     for block in range(blocks):
         disturbance.slowdown[:, block] += state
-        innovation = line.random.standard_normal(line.shape[0])
-        state = kept * state + 0.08 * np.sqrt(1 - kept**2) * innovation
+        innovation = line.random.standard_normal(processes)
+        state = correlation * state + innovation_sd * innovation
     return disturbance
 
 
 def two_states(line: Timeline, leave: float) -> Flags:
-    """Return a state of two for each block, which changes with this probability."""
+    """Return for each block one of two states, which changes with the probability `leave`."""
     processes, _ = line.shape
     first = line.random.random((processes, 1)) < 0.5
     changes = line.random.random(line.shape) < leave
@@ -190,7 +196,7 @@ def stalls(line: Timeline, share: float, arms_wait: bool = False) -> Disturbance
 
 
 def position(line: Timeline) -> Disturbance:
-    """Take 5 % longer in the first place of each round, 2 % in the second."""
+    """Take 5 % longer in the first place of each round, and 2 % longer in the second place."""
     disturbance = quiet(line)
     _, blocks = line.shape
     place = (np.arange(blocks) % BLOCKS_OF_CYCLE - 1) % ENTRANTS
@@ -200,7 +206,7 @@ def position(line: Timeline) -> Disturbance:
 
 
 def process_variation(line: Timeline, culprit: int) -> Disturbance:
-    """Let one arm vary by 5 % from process to process, the other one by 1 %."""
+    """Let one arm vary by 5 % from process to process, and the other arm by 1 %."""
     disturbance = quiet(line)
     sds = np.full(2, 0.01)
     sds[culprit] = 0.05
@@ -220,7 +226,7 @@ def memory_placement(line: Timeline) -> Disturbance:
 
 
 def block_noise(line: Timeline, culprit: int) -> Disturbance:
-    """Let the blocks of one arm vary by 20 %, those of the other one by 1 %."""
+    """Let the blocks of one arm vary by 20 %, and those of the other arm by 1 %."""
     disturbance = quiet(line)
     sds = np.where(line.arms == culprit, 0.20, 0.01)
     disturbance.slowdown += sds * line.random.standard_normal(line.shape)
@@ -228,7 +234,7 @@ def block_noise(line: Timeline, culprit: int) -> Disturbance:
 
 
 def correlated_arms(line: Timeline) -> Disturbance:
-    """Let each process vary by 15 %, and each round by 15 %, alike for both arms."""
+    """Let each process vary by 15 %, and each round by 15 %, the same for both arms."""
     disturbance = quiet(line)
     rounds = line.rounds
     of_rounds = 0.15 * line.random.standard_normal((line.shape[0], 2 * CYCLES))
@@ -237,7 +243,7 @@ def correlated_arms(line: Timeline) -> Disturbance:
 
 
 def slow_process(line: Timeline) -> Disturbance:
-    """Make one process of six slower by half, alike for both arms, and noisier."""
+    """Make one process of six 50 % slower and noisier, the same for both arms."""
     disturbance = quiet(line)
     is_slow = line.random.random((line.shape[0], 1)) < 1 / 6
     noise = np.log(1.5) + 0.05 * line.random.standard_normal(line.shape)
@@ -264,7 +270,7 @@ def thermal_ramp(line: Timeline) -> Disturbance:
 def hypervisor_steal(line: Timeline, is_reported: bool) -> Disturbance:
     """Let the hypervisor take 20 to 60 % of the time in bursts of four blocks.
 
-    If the hypervisor reports what it takes, the kernel leaves that out of CPU time. Otherwise no
+    If the hypervisor reports the stolen time, the kernel leaves it out of CPU time. Otherwise no
     sensor can see it.
     """
     disturbance = quiet(line)
@@ -309,16 +315,16 @@ def sign(culprit: int) -> int:
 
 
 def after_effect(line: Timeline, culprit: int) -> Disturbance:
-    """Slow down by 4 % whoever runs behind one arm."""
+    """Slow down by 4 % each block that runs directly after a block of one arm."""
     disturbance = quiet(line)
-    is_behind = np.zeros(line.shape, bool)
-    is_behind[:, 1:] = line.arms[:, :-1] == culprit
-    disturbance.slowdown += np.log(1.04) * is_behind
+    is_after = np.zeros(line.shape, bool)
+    is_after[:, 1:] = line.arms[:, :-1] == culprit
+    disturbance.slowdown += np.log(1.04) * is_after
     return disturbance
 
 
 def warm_up(line: Timeline, culprit: int) -> Disturbance:
-    """Begin one arm 30 % slower in half of the processes; that is gone after some 6 rounds."""
+    """Begin one arm 30 % slower in half of the processes; that fades within about 6 rounds."""
     disturbance = quiet(line)
     has_warm_up = line.random.random((line.shape[0], 1)) < 0.5
     extra = np.log1p(0.30 * np.exp(-line.rounds / 6))
@@ -328,7 +334,7 @@ def warm_up(line: Timeline, culprit: int) -> Disturbance:
 
 
 def cold_caches(line: Timeline, culprit: int, share: float) -> Disturbance:
-    """Preempt this share of the blocks; one arm pays 8 % of CPU time for each of these."""
+    """Preempt this share of the blocks; those of one arm then take 8 % more CPU time."""
     disturbance = quiet(line)
     is_preempted = line.random.random(line.shape) < share
     length = line.random.uniform(0.15, 1.0, line.shape)
@@ -339,7 +345,10 @@ def cold_caches(line: Timeline, culprit: int, share: float) -> Disturbance:
 
 
 def slow_blocks(line: Timeline, culprit: int) -> Disturbance:
-    """Double a fifth of the blocks of one arm, which is true of it; preempt 15 % of all blocks."""
+    """Double the time of a fifth of the blocks of one arm, and preempt 15 % of all blocks.
+
+    The slow blocks belong to the arm, so they change its true time.
+    """
     disturbance = quiet(line)
     is_slow = (line.random.random(line.shape) < 0.2) & (line.arms == culprit)
     disturbance.slowdown += np.where(is_slow, np.log(2), 0)
@@ -351,7 +360,10 @@ def slow_blocks(line: Timeline, culprit: int) -> Disturbance:
 
 
 def seldom_slow_process(line: Timeline, culprit: int) -> Disturbance:
-    """Make one arm 30 % slower in one process of twelve, which is true of it."""
+    """Make one arm 30 % slower in one process of twelve.
+
+    The slow processes belong to the arm, so they change its true time.
+    """
     disturbance = quiet(line)
     is_slow = line.random.random((line.shape[0], 1)) < 1 / 12
     is_hit = is_slow & (line.arms == culprit)
@@ -360,7 +372,7 @@ def seldom_slow_process(line: Timeline, culprit: int) -> Disturbance:
     return disturbance
 
 
-# ---- all of them
+# ---- all machines
 
 
 def fair_machines() -> list[Machine]:
@@ -405,7 +417,7 @@ def one_sided_machines() -> list[Machine]:
     return machines
 
 
-# ---- what is asked
+# ---- the questions
 
 
 @dataclass(frozen=True)
@@ -413,23 +425,23 @@ class Plan:
     """How a run is carried out."""
 
     name: str
-    looks: tuple[int, ...]  # numbers of processes after which the run is judged
+    analyses: tuple[int, ...]  # numbers of processes after which the run is judged
     process_sd: float | None = None  # as `tuilab calibrate` measured it; None: never calibrated
 
     @property
     def processes(self) -> int:
-        return self.looks[-1]
+        return self.analyses[-1]
 
 
 @dataclass(frozen=True)
 class Question:
-    """A claim, and the true ratio that it is asked of."""
+    """A claim, and the true ratio of its arms."""
 
     plan: Plan
     operator: events.Operator
     bound: float
     true_ratio: float
-    wrong: frozenset[Verdict]
+    wrong: frozenset[Verdict]  # the verdicts that are false for this ratio
 
     @property
     def name(self) -> str:
@@ -438,7 +450,7 @@ class Question:
 
     @property
     def base(self) -> int:
-        """Return the arm that the controls repeat: the first one within 1.4 times the fastest."""
+        """Return the arm that the controls repeat: the first arm within 1.4 times the fastest."""
         return OVER if self.true_ratio <= ABOUT_AS_FAST else UNDER
 
 
@@ -455,10 +467,11 @@ CLAIMS: list[tuple[events.Operator, float]] = [
 
 
 def list_questions() -> list[Question]:
+    """Return the claims of each plan: at the bound, on its right side, and for equal arms."""
     questions = []
     for plan in (SIX, QUICK, CALIBRATED, BUDGET):
         for operator, bound in CLAIMS:
-            # At its bound a ratio is on neither side, so that every decision is wrong.
+            # A ratio that equals the bound is on neither side, so every decision is wrong.
             questions.append(Question(plan, operator, bound, bound, DECISIONS))
         for operator, bound in CLAIMS:
             for factor in (1.05, 2.0):
@@ -487,7 +500,7 @@ class Times:
 
 
 def measure(machine: Machine, line: Timeline, true_ratio: float) -> Times:
-    """Return what a race on this machine measures."""
+    """Return the times that a comparison on this machine measures."""
     disturbance = machine.disturb(line)
     work_ratio = true_ratio / np.exp(disturbance.effect)
     loops = [LOOPS, round(LOOPS * work_ratio)]
@@ -517,12 +530,13 @@ def measure(machine: Machine, line: Timeline, true_ratio: float) -> Times:
 
 
 def read_clock(line: Timeline, lengths: Numbers, tick: float) -> Numbers:
-    """Return lengths as a coarse clock shows them, which begin at any moment between two ticks."""
+    """Return lengths as a coarse clock shows them; each begins at a random moment of a tick."""
     begin = line.random.uniform(0, tick, lengths.shape)
     return tick * np.floor((begin + lengths) / tick)
 
 
 def to_ns(blocks: Numbers) -> Indices:
+    """Return lengths in nanoseconds, from lengths in blocks."""
     return np.rint(blocks * BLOCK_S * 1e9).astype(np.int64)
 
 
@@ -531,11 +545,21 @@ def start_run(question: Question) -> RunSummary:
     identity = events.Identity(host="", boot="", pid=1, start=1)
     plan = question.plan
     started = events.RunStarted(
-        format=1, run="", scenario="", topic="", title="", source_sha256="", params={}, wall_ns=0,
-        supervisor=identity, tuilab="", repeats=plan.processes, luck=plan.process_sd,
-    )  # fmt: skip
-    if len(plan.looks) > 1:
-        started.looks = list(plan.looks)
+        format=1,
+        run="",
+        scenario="",
+        topic="",
+        title="",
+        source_sha256="",
+        params={},
+        wall_ns=0,
+        supervisor=identity,
+        tuilab="",
+        repeats=plan.processes,
+        luck=plan.process_sd,
+    )
+    if len(plan.analyses) > 1:
+        started.looks = list(plan.analyses)
     declared = events.ClaimDeclared(
         text="claim", over="over", under="under", op=question.operator, bound=question.bound
     )
@@ -566,12 +590,18 @@ def add_process(summary: RunSummary, times: Times, process: int, repeat: int, ba
         times.is_disturbed[process].tolist(),
         strict=True,
     )
-    for entrant, turn, wall_ns, thread_ns, is_disturbed in measured:
+    for entrant, round_number, wall_ns, thread_ns, is_disturbed in measured:
         calls = times.loops[entrant]
         block = Block(
-            round=turn, step_s=wall_ns / calls / 1e9, is_disturbed=is_disturbed, wall_ns=wall_ns,
-            loops=calls, cpu_ns=thread_ns, thread_ns=thread_ns, waits=times.waits,
-        )  # fmt: skip
+            round=round_number,
+            step_s=wall_ns / calls / 1e9,
+            is_disturbed=is_disturbed,
+            wall_ns=wall_ns,
+            loops=calls,
+            cpu_ns=thread_ns,
+            thread_ns=thread_ns,
+            waits=times.waits,
+        )
         blocks[entrant].append(block)
     summary.blocks[writer, "over"] = blocks[OVER]
     summary.blocks[writer, "under"] = blocks[UNDER]
@@ -584,28 +614,30 @@ def add_process(summary: RunSummary, times: Times, process: int, repeat: int, ba
 
 
 def count_verdicts(machine: Machine, question: Question, runs: int) -> Counter[str]:
-    """Return how many of so many runs on a machine end with each verdict."""
-    random = np.random.default_rng(zlib.crc32(f"{machine.name}, {question.name}".encode()))
+    """Return how many runs on a machine end with each verdict."""
+    subject = f"{machine.name}, {question.name}"
+    random = np.random.default_rng(zlib.crc32(subject.encode()))
     processes = question.plan.processes
     line = draw_timeline(random, runs * processes, question.base)
     times = measure(machine, line, question.true_ratio)
     verdicts: Counter[str] = Counter()
     for run in range(runs):
-        verdicts[run_verdict(question, times, first_process=run * processes)] += 1
+        verdict = run_verdict(question, times, first_process=run * processes)
+        verdicts[verdict] += 1
     return verdicts
 
 
 def run_verdict(question: Question, times: Times, first_process: int) -> str:
-    """Return the verdict of a run that is stopped by whoever watches it, at the first decision."""
+    """Return the verdict of a run whose user stops it at the first decision."""
     summary = start_run(question)
     verdict = ""
     measured = 0
-    for look in question.plan.looks:
-        for repeat in range(measured, look):
+    for processes in question.plan.analyses:
+        for repeat in range(measured, processes):
             add_process(summary, times, first_process + repeat, repeat, question.base)
-        measured = look
-        (reached,) = judge(summary)
-        verdict = reached.verdict
+        measured = processes
+        (judgement,) = judge(summary)
+        verdict = judgement.verdict
         if verdict in DECISIONS:
             break
     return verdict
@@ -621,6 +653,7 @@ def share_of(verdicts: Counter[str], words: frozenset[Verdict]) -> float:
 
 
 def rows(place: Path, *, runs: int) -> Iterator[Row]:
+    """Yield the rows of each question."""
     for question in list_questions():
         counts = {}
         for machine in fair_machines():
@@ -633,8 +666,8 @@ def rows(place: Path, *, runs: int) -> Iterator[Row]:
 
 
 def summarise(question: Question, counts: dict[str, Counter[str]]) -> Iterator[Row]:
-    """Return what the fair machines come to: the mean, and the worst of them by name."""
-    wrong = {}
+    """Yield the rows of the fair machines: the mean, and the worst machine with its name."""
+    wrong = {}  # shares in percent, by the name of the machine
     decided = {}
     runs = 0
     for name, verdicts in counts.items():

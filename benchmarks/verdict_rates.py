@@ -1,9 +1,12 @@
-"""How often the lab is wrong here, and how often it decides: real arms that differ by a known share of their work.
+"""Count how often verdicts about time are wrong here, and how often they decide.
 
-Pairs of arms race in fresh processes, beside so many that keep the cores busy, each pair for so long (2 s is as long as a race
-takes that does not say). Groups of processes are judged as a run of as many repeats is, each claim alone: that the second arm
-takes at least as long as the first, which is true of all. torch.utils.benchmark measures the same pairs in every process; they
-are different where its quartiles lie apart.
+The arms are real, and differ by a known share of their work. Pairs of arms are compared in fresh
+processes, while other processes keep cores busy. Each comparison takes some seconds; 2 s is the
+default of `lab.race`. Groups of processes are judged as the repeats of a run are, each claim alone.
+Each claim is that the second arm takes at least as long as the first, which is true for all pairs.
+
+torch.utils.benchmark measures the same pairs in every process. Two arms are different for it if
+their quartiles do not overlap.
 """
 
 import contextlib
@@ -13,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.pairs import Row
-from benchmarks.processes import PYTHON, command, output
+from benchmarks.processes import PYTHON, find_program, run_command
 from tuilab.judging.evidence import gather_evidence
 from tuilab.judging.ratio import judge_ratio
 from tuilab.record.events import ClaimDeclared
@@ -23,12 +26,25 @@ from tuilab.record.verdicts import DECISIONS, Verdict
 
 FULL = {"processes": 36, "busy": 0, "seconds": 2.0, "pairs": 13, "group": 6}
 TINY = {"processes": 2, "busy": 0, "seconds": 0.02, "pairs": 1, "group": 2}
-ENDS_WITH = (0, 1)  # what came of it is judged here
-Pair = tuple[str, float]
+ENDS_WITH = (0, 1)  # the verdicts of the run itself do not matter
+Pair = tuple[str, float]  # the kind of work, and the extra work of the second arm as a share
 PAIRS: list[Pair] = [
-    *((kind, extra) for kind in ("py", "mem", "own") for extra in (0.0, 0.02, 0.05, 0.2)),
+    ("py", 0.0),
+    ("py", 0.02),
+    ("py", 0.05),
+    ("py", 0.2),
+    ("mem", 0.0),
+    ("mem", 0.02),
+    ("mem", 0.05),
+    ("mem", 0.2),
+    ("own", 0.0),
+    ("own", 0.02),
+    ("own", 0.05),
+    ("own", 0.2),
     ("alloc", 0.0),
 ]
+MARGIN = 0.03  # a larger difference counts, so that "no difference" is wrong
+OVERLAP = "no telling"  # the quartiles of two arms overlap
 SCENARIO = '''"""Pairs of arms that differ by a known share of their work."""
 import statistics
 import torch
@@ -64,9 +80,10 @@ def run(lab: Lab) -> None:
         name = f"{{kind}} {{extra}}"
         arms = {{f"a {{name}}": lambda: make(kind, 0.0), f"b {{name}}": lambda: make(kind, extra)}}
         lab.race(seconds={seconds!r}, factories=True, **arms)
-        for arm, one in arms.items():
-            times = Timer("work()", globals={{"work": one()}}).blocked_autorange(min_run_time=0.2).times
-            if len(times) > 1:  # a box that is busy enough leaves it one
+        for arm, factory in arms.items():
+            timer = Timer("work()", globals={{"work": factory()}})
+            times = timer.blocked_autorange(min_run_time=0.2).times
+            if len(times) > 1:  # on a very busy machine there may be one
                 low, middle, high = statistics.quantiles(times, n=4)
                 lab.log(lab.repeat, arm=arm, low=low, middle=middle, high=high)
 '''
@@ -75,112 +92,132 @@ def run(lab: Lab) -> None:
 def rows(
     place: Path, *, processes: int, busy: int, seconds: float, pairs: int, group: int
 ) -> Iterator[Row]:
-    raced = PAIRS[:pairs]
+    """Yield the shares of decided and of wrong results, and then the results of each pair."""
+    compared_pairs = PAIRS[:pairs]
     with busy_cores(busy):
-        summary = measured(place, processes, seconds, raced)
-    ours, theirs = verdicts(summary, raced, group), quartiles(summary, raced)
-    yield from shares("tuilab", ours, is_decided, is_wrong)
-    yield from shares("quartiles of torch.utils.benchmark", theirs, is_apart, is_apart_and_wrong)
-    for name, counts in ours.items():
+        summary = run_pairs(place, processes, seconds, compared_pairs)
+    verdicts = count_verdicts(summary, compared_pairs, group)
+    orders = count_orders(summary, compared_pairs)
+    yield from rows_of_shares("tuilab", verdicts, is_decided, is_wrong)
+    torch_name = "quartiles of torch.utils.benchmark"
+    yield from rows_of_shares(torch_name, orders, is_apart, is_apart_and_wrong)
+    for name, counts in verdicts.items():
         for word, count in counts.items():
             yield Row(f"{name}: {word}", f"of {counts.total()} groups of {group}", [count])
-    for name, counts in theirs.items():
+    for name, counts in orders.items():
         for word, count in counts.items():
             yield Row(f"{name}: quartiles say {word}", f"of {counts.total()} processes", [count])
 
 
 @contextlib.contextmanager
 def busy_cores(count: int) -> Iterator[None]:
-    """Keep as many cores busy meanwhile."""
-    others = [
-        subprocess.Popen([PYTHON, "-c", "while True: sum(range(100_000))"]) for _ in range(count)
-    ]
+    """Keep so many cores busy."""
+    command = [PYTHON, "-c", "while True: sum(range(100_000))"]
+    children = [subprocess.Popen(command) for _ in range(count)]
     try:
         yield
     finally:
-        for other in others:
-            other.kill()
-            other.wait()
+        for child in children:
+            child.kill()
+            child.wait()
 
 
-def measured(place: Path, processes: int, seconds: float, pairs: Sequence[Pair]) -> RunSummary:
-    """Run the pairs in fresh processes and return the record."""
+def run_pairs(place: Path, processes: int, seconds: float, pairs: Sequence[Pair]) -> RunSummary:
+    """Compare the pairs in fresh processes, and return the record of the run."""
     scenario = place / "pairs.py"
     scenario.write_text(SCENARIO.format(pairs=pairs, seconds=seconds))
-    words = [
-        command("tuilab"),
-        "run",
-        str(scenario),
-        "--headless",
-        "--quiet",
-        "--repeat",
-        str(processes),
-    ]
-    output(words, place, ends_with=ENDS_WITH)
+    flags = ["--headless", "--quiet", "--repeat", str(processes)]
+    command = [find_program("tuilab"), "run", str(scenario), *flags]
+    run_command(command, place, ends_with=ENDS_WITH)
     (run_dir,) = (place / "runs").glob("*-pairs-*")
     return read_run(run_dir)
 
 
-def verdicts(summary: RunSummary, pairs: Sequence[Pair], size: int) -> dict[str, Counter[str]]:
-    """Return how often each verdict was reached, by pair."""
-    found: dict[str, Counter[str]] = {}
-    for kind, extra in pairs:
-        name = f"{kind} {extra}"
+def name_of(pair: Pair) -> str:
+    """Return the name of a pair; those of its arms are the same after `a` or `b`."""
+    kind, extra = pair
+    return f"{kind} {extra}"
+
+
+def extra_of(name: str) -> float:
+    """Return the extra work of the second arm, from the name of a pair."""
+    return float(name.split()[1])
+
+
+def count_verdicts(
+    summary: RunSummary, pairs: Sequence[Pair], size: int
+) -> dict[str, Counter[str]]:
+    """Return how often each verdict was reached, by the name of the pair."""
+    verdicts: dict[str, Counter[str]] = {}
+    for pair in pairs:
+        name = name_of(pair)
         claim = ClaimDeclared(
             text=name, over=f"b {name}", under=f"a {name}", op="at_least", bound=1.0
         )
-        counts = found.setdefault(name, Counter())
-        for group in groups(summary, size):
-            if evidence := gather_evidence(claim, summary, group):
+        counts: Counter[str] = Counter()
+        for workers in group_workers(summary, size):
+            evidence = gather_evidence(claim, summary, workers)
+            if evidence:
                 counts[judge_ratio(claim, evidence).verdict] += 1
-    return found
+        verdicts[name] = counts
+    return verdicts
 
 
-def groups(summary: RunSummary, size: int) -> list[list[str]]:
-    workers = sorted(
-        name
-        for name, worker in summary.workers.items()
-        if worker.started and not worker.started.arm
-    )
-    return [workers[start : start + size] for start in range(0, len(workers) - size + 1, size)]
+def group_workers(summary: RunSummary, size: int) -> list[list[str]]:
+    """Return the workers in groups of one size; a last, smaller group is left out."""
+    workers = []
+    for name, worker in summary.workers.items():
+        if worker.started and not worker.started.arm:
+            workers.append(name)
+    workers.sort()
+    last_start = len(workers) - size
+    return [workers[start : start + size] for start in range(0, last_start + 1, size)]
 
 
-def quartiles(summary: RunSummary, pairs: Sequence[Pair]) -> dict[str, Counter[str]]:
-    """Return in how many processes the quartiles of the two arms lie apart, by pair."""
-    found: dict[str, Counter[str]] = {}
-    for kind, extra in pairs:
-        name = f"{kind} {extra}"
+def count_orders(summary: RunSummary, pairs: Sequence[Pair]) -> dict[str, Counter[str]]:
+    """Return in how many processes the second arm is faster or slower, by the name of the pair.
+
+    A pair without any quartiles is left out.
+    """
+    orders: dict[str, Counter[str]] = {}
+    for pair in pairs:
+        name = name_of(pair)
         for worker in summary.workers:
-            ends = [
-                [summary.series.get((end, f"{arm} {name}", worker)) for end in ("low", "high")]
-                for arm in "ab"
-            ]
-            (low_a, high_a), (low_b, high_b) = ends
-            if low_a and high_a and low_b and high_b:
-                word = (
-                    "faster"
-                    if high_b.last < low_a.last
-                    else "slower"
-                    if low_b.last > high_a.last
-                    else "no telling"
-                )
-                found.setdefault(name, Counter())[word] += 1
-    return found
+            low_a = summary.series.get(("low", f"a {name}", worker))
+            high_a = summary.series.get(("high", f"a {name}", worker))
+            low_b = summary.series.get(("low", f"b {name}", worker))
+            high_b = summary.series.get(("high", f"b {name}", worker))
+            if not (low_a and high_a and low_b and high_b):
+                continue
+            word = OVERLAP
+            if high_b.last < low_a.last:
+                word = "faster"
+            elif low_b.last > high_a.last:
+                word = "slower"
+            counts = orders.setdefault(name, Counter())
+            counts[word] += 1
+    return orders
 
 
-def shares(
-    who: str,
-    found: dict[str, Counter[str]],
+def rows_of_shares(
+    subject: str,
+    results: dict[str, Counter[str]],
     decides: Callable[[str], bool],
     errs: Callable[[str, str], bool],
 ) -> Iterator[Row]:
-    """Return how much of it was decided, and how much of all wrong."""
-    every = [(name, word) for name, counts in found.items() for word in counts.elements()]
-    for what, holding in (
-        ("decided", [decides(word) for _, word in every]),
-        ("wrong", [errs(name, word) for name, word in every]),
-    ):
-        yield Row(f"{who}, {what}", f"% of {len(every)}", [100 * sum(holding) / len(every)])
+    """Yield the share of all results that decide, and the share of all results that are wrong."""
+    total = 0
+    decided = 0
+    wrong = 0
+    for name, counts in results.items():
+        for word, count in counts.items():
+            total += count
+            if decides(word):
+                decided += count
+            if errs(name, word):
+                wrong += count
+    yield Row(f"{subject}, decided", f"% of {total}", [100 * decided / total])
+    yield Row(f"{subject}, wrong", f"% of {total}", [100 * wrong / total])
 
 
 def is_decided(word: str) -> bool:
@@ -188,18 +225,21 @@ def is_decided(word: str) -> bool:
 
 
 def is_wrong(name: str, word: str) -> bool:
-    """Say whether a verdict is wrong: REFUTED always is, "no difference" beyond the margin."""
-    return word == Verdict.REFUTED or (word == Verdict.NO_DIFFERENCE and extra_of(name) > 0.03)
+    """Return whether a verdict is wrong: REFUTED always is, "no difference" beyond the margin."""
+    if word == Verdict.REFUTED:
+        return True
+    return word == Verdict.NO_DIFFERENCE and extra_of(name) > MARGIN
 
 
 def is_apart(word: str) -> bool:
-    return word != "no telling"
+    return word != OVERLAP
 
 
 def is_apart_and_wrong(name: str, word: str) -> bool:
-    """Say whether quartiles are: equal arms that lie apart, or one with more work as the faster."""
-    return is_apart(word) if extra_of(name) == 0 else word == "faster"
+    """Return whether quartiles are wrong.
 
-
-def extra_of(name: str) -> float:
-    return float(name.split()[1])
+    For equal arms they must overlap. For others, the arm with more work must not be the faster one.
+    """
+    if extra_of(name) == 0:
+        return is_apart(word)
+    return word == "faster"

@@ -25,7 +25,7 @@ def fill_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def let_roll_again(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the disk give room again, and have a ring ask for it at once."""
     monkeypatch.undo()
-    monkeypatch.setattr(ring, "_again", 0.0)
+    monkeypatch.setattr(ring, "_retry_at_s", 0.0)
 
 
 def test_programs_that_follow_each_other_under_one_pid_lose_no_mark(tmp_path: Path) -> None:
@@ -95,6 +95,29 @@ def test_names_that_fill_a_file_go_on_in_the_next(
         news += some
     (process,) = marks.processes.values()
     assert (len(news), len(process.names), process.lost) == (9000, 150, 0)
+
+
+class InterruptedRing(Ring):
+    """A ring that a signal handler interrupts each time that it begins a file. The handler logs."""
+
+    def _put_late_texts(self, new_file: object) -> int:
+        self.mark(layout.LOGGED, 1, 1, 0.5)
+        return super()._put_late_texts(new_file)
+
+
+def test_logging_while_a_file_begins_loses_no_other_mark(tmp_path: Path) -> None:
+    ring = InterruptedRing(str(tmp_path))
+    marks = MarksFolder(tmp_path)
+    values = []
+    for step in range(20_000):  # three files
+        ring.mark(layout.WAITED, step, step, value=step)
+        if step % 1000 == 0:
+            values += read_values(marks)
+    values += read_values(marks, is_last=True)
+
+    (process,) = marks.processes.values()
+    assert values == list(range(20_000))
+    assert process.lost == 3
 
 
 def test_trouble_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -191,8 +191,8 @@ def test_readings_end_if_an_accelerator_is_used(what: str) -> None:
     marked = Marked()
     marked.torch = SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: what == "cuda"))
     times = core_time.CoreTimeReader(marked)
-    times.see([SimpleNamespace(is_cpu=True), SimpleNamespace(is_cpu=what == "cuda")])
-    times.look()
+    times.check_parameters([SimpleNamespace(is_cpu=True), SimpleNamespace(is_cpu=what == "cuda")])
+    times.check_accelerators()
     times.mark(0, STEPPED)
 
     assert marked.put_marks == []

@@ -109,7 +109,7 @@ def test_what_was_suspended_for_long_tells_no_other_mark(watch: Watch) -> None:
         import _tuilab_watch
         o = sgd()
         for at in range(4):
-            _tuilab_watch._the_watcher("").spent_ns = 2**40 * (at % 2)
+            _tuilab_watch._get_watcher("").spent_ns = 2**40 * (at % 2)
             loss().backward(); o.step()
         """,
     )

@@ -82,10 +82,10 @@ def marks(cuda: Cuda) -> list[Mark]:
     for step in range(STEPS):
         for place, (kind, took_ms) in enumerate(((layout.WENT_BACK, 3), (layout.STEPPED, 1))):
             cuda.at_ms += 1
-            event, ended = gpu.event(), (100 * step + 10 * place + 1) * MS
+            event, ended = gpu.record_event(), (100 * step + 10 * place + 1) * MS
             cuda.at_ms += took_ms
-            mark(kind, ended - MS, ended, flags=layout.TIMED if gpu.times(event, ended) else 0)
-        gpu.land()
+            mark(kind, ended - MS, ended, flags=layout.TIMED if gpu.time_since(event, ended) else 0)
+        gpu.mark_landed()
     return found
 
 
@@ -116,6 +116,6 @@ def test_of_a_gpu_that_has_allocated_nothing_nothing_is_held(
     watcher: Any = SimpleNamespace(
         mark=lambda *given: found.append(given), name=lambda words: 1, fail=pytest.fail
     )
-    watched.GpuMarks(watcher, 0).land()
+    watched.GpuMarks(watcher, 0).mark_landed()
 
     assert found == [(layout.HELD, 0, 0, 0.0, 0, 1)]

@@ -21,9 +21,11 @@ def begin() -> None:
     if not folder:
         return
     try:
-        _the_watcher(folder).begin(sys.modules["torch"], is_all=os.environ.get(HOW) != "steps")
+        watcher = _get_watcher(folder)
+        is_all = os.environ.get(HOW) != "steps"
+        watcher.begin(sys.modules["torch"], is_all=is_all)
     except Exception as problem:
-        tell_trouble(folder, problem)
+        write_trouble(folder, problem)
 
 
 def log(step: float, values: dict[str, Any]) -> None:
@@ -32,12 +34,13 @@ def log(step: float, values: dict[str, Any]) -> None:
     if not folder:
         return
     try:
-        _the_watcher(folder).log(step, values)
+        _get_watcher(folder).log(step, values)
     except Exception as problem:
-        tell_trouble(folder, problem)
+        write_trouble(folder, problem)
 
 
-def _the_watcher(folder: str) -> Any:
+def _get_watcher(folder: str) -> Any:
+    """Return the watcher of this process; the first call creates it."""
     global _watcher
     if _watcher is None:
         from .importlib_bootstrap import hide_frames
@@ -48,15 +51,17 @@ def _the_watcher(folder: str) -> Any:
     return _watcher
 
 
-def tell_trouble(folder: str, problem: BaseException) -> None:
+def write_trouble(folder: str, problem: BaseException) -> None:
     """Write to a file why this process is not watched, or not completely.
 
     If the file cannot be written either, tuilab finds no reason for this process.
     """
     try:
+        path = os.path.join(folder, f"{os.getpid()}.trouble")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
-        fd = os.open(os.path.join(folder, f"{os.getpid()}.trouble"), flags, 0o600)
+        fd = os.open(path, flags, 0o600)
         with open(fd, "w", encoding="utf-8", errors="replace") as file:
-            file.write(f"{type(problem).__name__}: {problem}"[:1000])
+            message = f"{type(problem).__name__}: {problem}"
+            file.write(message[:1000])
     except OSError:
         return

@@ -11,19 +11,18 @@ from typing import Any
 def aside_of(torch: Any) -> Callable[[], AbstractContextManager[Any]]:
     """Return the function that makes the context in which tensors are read.
 
-    It costs next to nothing if the script has no modes.
+    If the script has no modes, the function costs next to nothing.
     """
-    functions, dispatch = modes_of(torch)
-    guards = [
-        getattr(torch._C, name, None) for name in ("DisableTorchFunction", "_DisableTorchDispatch")
-    ]
-    nothing = nullcontext()
+    count_function_modes, count_dispatch_modes = modes_of(torch)
+    function_guard = getattr(torch._C, "DisableTorchFunction", None)
+    dispatch_guard = getattr(torch._C, "_DisableTorchDispatch", None)
+    no_guards = nullcontext()
 
     def aside() -> AbstractContextManager[Any]:
-        if not (functions() or dispatch()):
-            return nothing
+        if not (count_function_modes() or count_dispatch_modes()):
+            return no_guards
         stack = ExitStack()
-        for guard in guards:
+        for guard in (function_guard, dispatch_guard):
             if guard is not None:
                 stack.enter_context(guard())
         return stack
@@ -33,9 +32,10 @@ def aside_of(torch: Any) -> Callable[[], AbstractContextManager[Any]]:
 
 def modes_of(torch: Any) -> tuple[Callable[[], int], Callable[[], int]]:
     """Return the functions that count the script's modes: torch-function and dispatch modes."""
-    return getattr(torch._C, "_len_torch_function_stack", int), getattr(
-        torch._C, "_len_torch_dispatch_stack", int
-    )
+    # Versions of torch without such a function have no such modes: int() is 0.
+    count_function_modes = getattr(torch._C, "_len_torch_function_stack", int)
+    count_dispatch_modes = getattr(torch._C, "_len_torch_dispatch_stack", int)
+    return count_function_modes, count_dispatch_modes
 
 
 class Unscaled:
@@ -49,10 +49,14 @@ class Unscaled:
         self.kept: dict[int, tuple[Any, Any]] = {}
 
     def keep(self, scaled: Any, plain: Any) -> None:
+        """Keep the plain tensor for as long as its scaled tensor exists."""
         key = id(scaled)
-        self.kept[key] = weakref.ref(scaled, lambda _: self.kept.pop(key, None)), plain
+        reference = weakref.ref(scaled, lambda _: self.kept.pop(key, None))
+        self.kept[key] = reference, plain
 
     def of(self, scaled: Any) -> Any:
         """Return the plain tensor of a scaled one, or the tensor itself if it was not scaled."""
-        alive, plain = self.kept.get(id(scaled), (None, None))
-        return plain if alive is not None and alive() is scaled else scaled
+        reference, plain = self.kept.get(id(scaled), (None, None))
+        if reference is not None and reference() is scaled:
+            return plain
+        return scaled

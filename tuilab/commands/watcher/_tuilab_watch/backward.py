@@ -21,36 +21,38 @@ _MOST_NS = layout.MOST
 def watch(watcher: Any) -> None:
     """Wrap torch.autograd.backward, which every `loss.backward()` calls."""
     autograd = watcher.torch.autograd
-    plain = autograd.backward
-    autograd.backward = _watched(watcher, plain)
-    _tell_jit(plain, autograd.backward)
+    backward = autograd.backward
+    autograd.backward = _watched(watcher, backward)
+    _register_with_jit(backward, autograd.backward)
 
 
-def _tell_jit(plain: Any, watched: Any) -> None:
+def _register_with_jit(plain: Any, watched: Any) -> None:
     """Have a function that torch.jit.script compiles call what it would call without the wrapper.
 
     torch.jit identifies functions by their ids, so the wrapper needs the entries of the original.
     """
     module = sys.modules.get("torch.jit._builtins")
-    known, table = (
-        getattr(module, "_builtin_ops", None) or [],
-        getattr(module, "_builtin_table", None) or {},
-    )
-    known.extend([(watched, name) for function, name in known if function is plain])
-    table.update({id(watched): name for key, name in table.items() if key == id(plain)})
+    operators = getattr(module, "_builtin_ops", None) or []
+    new_operators = [(watched, name) for function, name in operators if function is plain]
+    operators.extend(new_operators)
+    names_by_id = getattr(module, "_builtin_table", None) or {}
+    if id(plain) in names_by_id:
+        names_by_id[id(watched)] = names_by_id[id(plain)]
 
 
 def _watched(watcher: Any, backward: Any) -> Any:
+    """Return a wrapper of torch.autograd.backward that marks each call."""
+    # Locals are faster than attributes, and this function runs in each step.
     is_compiling = watcher.is_compiling
-    # It returns the id of a backward that is running, or _NOBODY. Checkpointing calls a backward
-    # within another one.
-    within = getattr(watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY)
-    tell, aside, plain = _telling(watcher), watcher.aside, watcher.torch.Tensor
-    functions, dispatch = modes_of(watcher.torch)
-    kept, with_value = (
-        watcher.unscaled.kept,
-        layout.last_of(layout.WENT_BACK, flags=layout.HAS_VALUE),
-    )
+    aside = watcher.aside
+    tensor_class = watcher.torch.Tensor
+    # The function returns the id of a backward that is running, or _NOBODY. Checkpointing calls a
+    # backward within another one.
+    running_backward = getattr(watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY)
+    mark_unusual = _make_marker(watcher)
+    count_function_modes, count_dispatch_modes = modes_of(watcher.torch)
+    unscaled = watcher.unscaled.kept
+    with_value = layout.last_of(layout.WENT_BACK, flags=layout.HAS_VALUE)
 
     # The parameters are those of torch since 1.8, each by its name: packing and unpacking `*args`
     # takes longer.
@@ -64,14 +66,16 @@ def _watched(watcher: Any, backward: Any) -> Any:
         inputs: Any = None,
         **kwargs: Any,
     ) -> Any:
-        if kwargs or is_compiling() or within() != _NOBODY:
+        if kwargs or is_compiling() or running_backward() != _NOBODY:
             return backward(
                 tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs, **kwargs
             )
-        called = began = _now()
+        called = _now()
+        began = called
         event = None
         if watcher.gpu is not None:
-            event, began = watcher.gpu.event(), _now()
+            event = watcher.gpu.record_event()
+            began = _now()
         result = backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
         ended = _now()
         try:
@@ -79,16 +83,19 @@ def _watched(watcher: Any, backward: Any) -> Any:
             if spent_ns > _MOST_NS:
                 spent_ns = _MOST_NS
             is_usual = (
-                type(tensors) is plain
+                type(tensors) is tensor_class
                 and tensors.is_cpu
-                and not (kept or functions() or dispatch())
+                and not (unscaled or count_function_modes() or count_dispatch_modes())
             )
-            if is_usual and tensors.numel() == 1 and type(value := tensors.item()) is float:
+            value = None
+            if is_usual and tensors.numel() == 1:
+                value = tensors.item()
+            if type(value) is float:
                 put = watcher.put
                 put(began, ended, value, with_value + spent_ns)
             else:
                 with aside():
-                    tell(tensors, began, ended, event, spent_ns)
+                    mark_unusual(tensors, began, ended, event, spent_ns)
             watcher.spent_ns = _now() - ended
         except Exception as problem:
             watcher.fail(problem)
@@ -97,47 +104,56 @@ def _watched(watcher: Any, backward: Any) -> Any:
     return watched_backward
 
 
-def _telling(watcher: Any) -> Any:
-    """Return the function that marks a backward."""
-    plain = watcher.torch.Tensor
-    without, with_value = (
-        layout.last_of(layout.WENT_BACK),
-        layout.last_of(layout.WENT_BACK, flags=layout.HAS_VALUE),
-    )
+def _make_marker(watcher: Any) -> Any:
+    """Return the function that marks a backward from any roots."""
+    tensor_class = watcher.torch.Tensor
+    without_value = layout.last_of(layout.WENT_BACK)
+    with_value = layout.last_of(layout.WENT_BACK, flags=layout.HAS_VALUE)
 
-    def tell(tensors: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
-        root = tensors if type(tensors) is plain else only_one(tensors, plain)
+    def mark(tensors: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
+        root = tensors
+        if type(tensors) is not tensor_class:
+            root = only_root(tensors, tensor_class)
+        value = None
         if root is not None:
             root = watcher.unscaled.of(root)
-        if root is not None and root.numel() == 1:
-            if not root.is_cpu:
-                _tell_on_gpu(watcher, root, began, ended, event, spent_ns)
-                return
-            value = root.item()
-            if type(value) is float:
-                watcher.put(began, ended, value, with_value + spent_ns)
-                return
-        watcher.put(began, ended, 0.0, without + spent_ns)
+            if root.numel() == 1:
+                if not root.is_cpu:
+                    _mark_on_gpu(watcher, root, began, ended, event, spent_ns)
+                    return
+                value = root.item()
+        if type(value) is float:
+            watcher.put(began, ended, value, with_value + spent_ns)
+        else:
+            watcher.put(began, ended, 0.0, without_value + spent_ns)
 
-    return tell
+    return mark
 
 
-def _tell_on_gpu(
+def _mark_on_gpu(
     watcher: Any, root: Any, began: int, ended: int, event: Any, spent_ns: int
 ) -> None:
-    gpu = watcher.gpu_of(root) if root.is_cuda else None
+    """Mark a backward whose root is on a GPU or another accelerator."""
+    gpu = None
+    if root.is_cuda:
+        gpu = watcher.gpu_of(root)
     if gpu is None:
         watcher.mark(layout.WENT_BACK, began, ended, 0.0, spent_ns)
         return
-    flags = layout.TIMED if gpu.times(event, ended) else 0
-    watcher.mark(layout.WENT_BACK, began, ended, 0.0, spent_ns, 0, flags | gpu.lands(root, ended))
+    flags = 0
+    if gpu.time_since(event, ended):
+        flags |= layout.TIMED
+    flags |= gpu.mark_value_later(root, ended)
+    watcher.mark(layout.WENT_BACK, began, ended, 0.0, spent_ns, 0, flags)
 
 
-def only_one(tensors: Any, plain: Any) -> Any:
+def only_root(tensors: Any, tensor_class: Any) -> Any:
     """Return the only root if it is a plain tensor, else None.
 
     A tensor of another class may ask other ranks for its value.
     """
-    if isinstance(tensors, (list, tuple)) and len(tensors) == 1 and type(tensors[0]) is plain:
-        return tensors[0]
-    return None
+    if not isinstance(tensors, (list, tuple)) or len(tensors) != 1:
+        return None
+    if type(tensors[0]) is not tensor_class:
+        return None
+    return tensors[0]

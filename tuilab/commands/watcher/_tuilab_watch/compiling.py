@@ -18,19 +18,22 @@ def is_compiling_of(torch: Any) -> Callable[[], bool]:
 
     The oldest versions of torch have none. For them, return a function that always says no.
     """
-    compiler, utils = getattr(torch, "compiler", None), getattr(torch, "_utils", None)
-    for place, name in (
+    compiler = getattr(torch, "compiler", None)
+    utils = getattr(torch, "_utils", None)
+    cheapest_first = (
         (compiler, "is_dynamo_compiling"),
         (compiler, "is_compiling"),
         (utils, "is_compiling"),
-    ):
-        found: Callable[[], bool] | None = getattr(place, name, None)
-        if found is not None:
-            return found
+    )
+    for module, name in cheapest_first:
+        is_compiling: Callable[[], bool] | None = getattr(module, name, None)
+        if is_compiling is not None:
+            return is_compiling
     return never
 
 
 def never() -> bool:
+    """Return False: torch compiles nothing, or has no function that says so."""
     return False
 
 
@@ -39,23 +42,25 @@ def keep_out(torch: Any) -> None:
 
     A compiled function may call them between two of its graphs.
     """
-    inside: Any = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+    dynamo = getattr(torch._C, "_dynamo", None)
+    eval_frame: Any = getattr(dynamo, "eval_frame", None)
     for code in _our_code():
-        if hasattr(inside, "skip_code"):  # torch up to 2.5
-            inside.skip_code(code)
-        elif hasattr(inside, "set_code_exec_strategy"):
-            skip = inside._FrameAction.SKIP
-            inside.set_code_exec_strategy(
-                code, inside._FrameExecStrategy(skip, inside._FrameAction.DEFAULT)
-            )
+        if hasattr(eval_frame, "skip_code"):  # torch up to 2.5
+            eval_frame.skip_code(code)
+        elif hasattr(eval_frame, "set_code_exec_strategy"):
+            actions = eval_frame._FrameAction
+            strategy = eval_frame._FrameExecStrategy(actions.SKIP, actions.DEFAULT)
+            eval_frame.set_code_exec_strategy(code, strategy)
 
 
 def _our_code() -> Iterator[CodeType]:
+    """Yield the code of all functions of the watcher."""
     for function in our_functions():
         yield from _with_inner(function.__code__)
 
 
 def _with_inner(code: CodeType) -> Iterator[CodeType]:
+    """Yield a code object, and those of the functions that it makes."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

@@ -22,7 +22,7 @@ except ImportError:  # not on Unix
 
 _EVERY_NS = 1_000_000  # between two readings of one optimizer's steps
 _SCHEDSTAT = "/proc/thread-self/schedstat"
-# Far from low numbers: if the script closes descriptors and opens others, it uses low ones.
+# The script uses low numbers, also when it closes descriptors and opens others.
 _HIGH_FD = 900
 _ACCELERATORS = ("cuda", "xpu")  # of torch: threads on the CPU may spin while they wait for one
 
@@ -36,7 +36,7 @@ class CoreTimeReader:
     def __init__(self, watcher: Any) -> None:
         self._watcher = watcher
         self._schedstat = -1
-        # When the next step of an optimizer is read, by the last word of the mark of its steps.
+        # When the next step of an optimizer is read, by the last word of the marks of its steps.
         self._due: dict[int, int] = {}
         self._begin()
 
@@ -59,32 +59,33 @@ class CoreTimeReader:
                 os.close(self._schedstat)
             self._schedstat = -1
 
-    def look(self) -> None:
+    def check_accelerators(self) -> None:
         """End the readings if the process uses an accelerator by now."""
         torch = self._watcher.torch
         for name in _ACCELERATORS:
-            is_initialized = getattr(getattr(torch, name, None), "is_initialized", None)
+            module = getattr(torch, name, None)
+            is_initialized = getattr(module, "is_initialized", None)
             if is_initialized is not None and is_initialized():
                 self.end()
 
-    def see(self, parameters: Any) -> None:
+    def check_parameters(self, parameters: Any) -> None:
         """End the readings if an optimizer has a parameter that is not in the memory of the CPU."""
         for parameter in parameters:
             if not parameter.is_cpu:
                 self.end()
                 return
 
-    def mark(self, now_ns: int, stepped: int) -> None:
-        """Mark a reading before the mark of a step; `stepped` is the last word of that mark."""
-        if self._is_over or now_ns < self._due.get(stepped, 0):
+    def mark(self, now_ns: int, step_word: int) -> None:
+        """Mark a reading before the mark of a step; `step_word` is the last word of that mark."""
+        if self._is_over or now_ns < self._due.get(step_word, 0):
             return
         try:
-            self._read(now_ns, stepped)
+            self._read(now_ns, step_word)
         except Exception as problem:
             self.end()
             self._watcher.fail(problem)
 
-    def _read(self, now_ns: int, stepped: int) -> None:
+    def _read(self, now_ns: int, step_word: int) -> None:
         thread_ns = time.thread_time_ns()
         process_ns = time.process_time_ns()
         waits = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
@@ -102,10 +103,9 @@ class CoreTimeReader:
             if not waits and delay_ns < 0:
                 self.end()
                 return
-        self._watcher.put(
-            thread_ns, process_ns, delay_ns, layout.used_of(stepped) + (waits & layout.MOST)
-        )
-        self._due[stepped] = now_ns + _EVERY_NS
+        last_word = layout.used_of(step_word) + (waits & layout.MOST)
+        self._watcher.put(thread_ns, process_ns, delay_ns, last_word)
+        self._due[step_word] = now_ns + _EVERY_NS
 
     def _delay_ns(self) -> float:
         """Return for how long the thread wanted a core and had none, since it began.
@@ -116,14 +116,17 @@ class CoreTimeReader:
         """
         try:
             if self._schedstat < 0:
-                self._schedstat = _high(os.open(_SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC))
+                fd = os.open(_SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC)
+                self._schedstat = _move_to_high_number(fd)
             ran_ns, delay_ns, _ = os.pread(self._schedstat, 96, 0).split()
-            return float(int(delay_ns)) if int(ran_ns) else -1.0
+            if not int(ran_ns):
+                return -1.0
+            return float(int(delay_ns))
         except (OSError, ValueError):
             return -1.0
 
 
-def _high(fd: int) -> int:
+def _move_to_high_number(fd: int) -> int:
     """Return a descriptor of the same file with a high number, or `fd` if none is free."""
     try:
         high: int = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD)

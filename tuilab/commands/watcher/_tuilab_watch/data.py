@@ -24,25 +24,28 @@ _MOST_LOOPS = 65_535  # after so many loops, the numbers begin again
 def watch(watcher: Any) -> None:
     """Wrap functions of the DataLoader, if it is loaded and they are not wrapped yet."""
     module = sys.modules.get("torch.utils.data.dataloader")
-    one, many = getattr(module, "_BaseDataLoaderIter", None), getattr(module, "DataLoader", None)
-    if one is None or many is None or hasattr(one, "_is_watched"):
+    iterator_class = getattr(module, "_BaseDataLoaderIter", None)
+    loader_class = getattr(module, "DataLoader", None)
+    if iterator_class is None or loader_class is None or hasattr(iterator_class, "_is_watched"):
         return
     waits = Waits(watcher)
-    one.__next__ = waits.timed_next(one.__next__)
-    many.__iter__ = waits.timed_iter(_seen(watcher, many.__iter__))
-    one._is_watched = True
+    iterator_class.__next__ = waits.timed_next(iterator_class.__next__)
+    loader_class.__iter__ = waits.timed_iter(_reported_iter(watcher, loader_class.__iter__))
+    iterator_class._is_watched = True
 
 
-def _seen(watcher: Any, begin: Callable[..., Any]) -> Callable[..., Any]:
+def _reported_iter(watcher: Any, begin: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a wrapper that reports how a DataLoader loads, before it begins a loop."""
+
     @functools.wraps(begin)
-    def seen(this: Any) -> Any:
+    def reported(this: Any) -> Any:
         try:
-            watcher.sees_loader(this)
+            watcher.report_loader(this)
         except Exception as problem:
             watcher.fail(problem)
         return begin(this)
 
-    return seen
+    return reported
 
 
 class Waits:
@@ -59,7 +62,8 @@ class Waits:
         @functools.wraps(function)
         def timed(this: Any) -> Any:
             began = _now()
-            number = flags = 0
+            number = 0
+            flags = 0
             try:
                 loop = function(this)
                 number = self._loops % _MOST_LOOPS + 1
@@ -98,13 +102,9 @@ class Waits:
             flags |= layout.WITHOUT_GRADIENTS
         if watcher.threads and threading.get_ident() not in watcher.threads:
             flags |= layout.ELSEWHERE
-        spent_ns = watcher.spent_ns
-        watcher.put(
-            began,
-            ended,
-            0.0,
-            layout.last_of(layout.WAITED, number, flags) + min(spent_ns, _MOST_NS),
-        )
+        spent_ns = min(watcher.spent_ns, _MOST_NS)
+        last_word = layout.last_of(layout.WAITED, number, flags) + spent_ns
+        watcher.put(began, ended, 0.0, last_word)
         watcher.spent_ns = _now() - ended
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 
 def call_at_end(function: Callable[[], None]) -> None:
-    """Have a function called as soon as the main thread has ended.
+    """Have Python call a function as soon as the main thread has ended.
 
-    Python calls first the function that was registered last. So the watcher registers its function
-    again and again. Then its function runs before functions that wait for threads, such as the one
-    that concurrent.futures registers.
+    Python calls the function first that was registered last. So the watcher registers its function
+    again and again. Then its function runs before functions that wait for threads, such as the
+    function of concurrent.futures.
     """
     register: Any = getattr(threading, "_register_atexit", None)  # from Python 3.9 on
     if register is None:

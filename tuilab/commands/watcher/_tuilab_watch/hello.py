@@ -18,9 +18,12 @@ class Hello:
         self.dtype = ""
         self.loaders: list[dict[str, Any]] = []  # the DataLoaders that were used, each kind once
 
-    def words(self, torch: Any, mode: str) -> str:
+    def to_json(self, torch: Any, mode: str) -> str:
         """Return the facts as JSON."""
         rank, world = rank_and_world()
+        cores = 0  # unknown
+        if hasattr(os, "sched_getaffinity"):
+            cores = len(os.sched_getaffinity(0))
         facts = {
             "pid": os.getpid(),
             "python": sys.version.split()[0],
@@ -30,25 +33,24 @@ class Hello:
             "world": world,
             "mode": mode,
             "dtype": self.dtype or "float32",
-            "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0,
+            "cores": cores,
             "loaders": self.loaders,
         }
         if torch is not None:
-            facts["torch"], facts["threads"] = str(torch.__version__), torch.get_num_threads()
+            facts["torch"] = str(torch.__version__)
+            facts["threads"] = torch.get_num_threads()
         return json.dumps(facts)
 
-    def sees(self, dtype: Any) -> bool:
+    def add_dtype(self, dtype: Any) -> bool:
         """Take a dtype into account; return whether that changes the facts."""
         name = str(dtype).rpartition(".")[2]
-        is_coarser = name in _COARSE and (
-            self.dtype not in _COARSE or _COARSE.index(name) > _COARSE.index(self.dtype)
-        )
+        is_coarser = _coarseness(name) > _coarseness(self.dtype)
         if is_coarser or not self.dtype:
             self.dtype = name
             return True
         return False
 
-    def sees_loader(self, loader: Any) -> bool:
+    def add_loader(self, loader: Any) -> bool:
         """Add the facts about a DataLoader; return whether they are new."""
         facts = {"workers": int(loader.num_workers), "is_iterable": is_iterable(loader)}
         if facts in self.loaders or len(self.loaders) >= _MOST_LOADERS:
@@ -57,13 +59,20 @@ class Hello:
         return True
 
 
+def _coarseness(dtype: str) -> int:
+    """Return a number that grows with the coarseness of a dtype; -1 for all other dtypes."""
+    if dtype in _COARSE:
+        return _COARSE.index(dtype)
+    return -1
+
+
 def is_iterable(loader: Any) -> bool:
     """Return whether a loader has an IterableDataset.
 
     If it has, each worker has to select its own items.
     """
-    data = sys.modules.get("torch.utils.data")
-    return data is not None and isinstance(loader.dataset, data.IterableDataset)
+    data_module = sys.modules.get("torch.utils.data")
+    return data_module is not None and isinstance(loader.dataset, data_module.IterableDataset)
 
 
 def rank_and_world() -> tuple[str, str]:
@@ -77,7 +86,7 @@ def rank_and_world() -> tuple[str, str]:
     return os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
 
 
-def watch_autocast(torch: Any, sees: Any) -> None:
+def watch_autocast(torch: Any, report_dtype: Any) -> None:
     """Report the dtype of the first autocast that is entered.
 
     After that, autocast runs without the wrapper.
@@ -89,7 +98,7 @@ def watch_autocast(torch: Any, sees: Any) -> None:
         if autocast.__enter__ is watched_enter:
             autocast.__enter__ = enter
         if getattr(this, "_enabled", False):
-            sees(getattr(this, "fast_dtype", ""))
+            report_dtype(getattr(this, "fast_dtype", ""))
         return enter(this)
 
     autocast.__enter__ = watched_enter

@@ -93,14 +93,20 @@ def used_of(stepped: int) -> int:
 def pieces_of(text: bytes) -> bytes:
     """Return a text divided into slots."""
     size = SLOT - 1
-    return b"".join(
-        text[at : at + size].ljust(size, b"\0") + bytes([TEXT]) for at in range(0, len(text), size)
-    )
+    slots = []
+    for start in range(0, len(text), size):
+        piece = text[start : start + size].ljust(size, b"\0")
+        slots.append(piece + bytes([TEXT]))
+    return b"".join(slots)
 
 
 def text_of(slots: bytes, length: int) -> bytes:
     """Return the text that the slots contain."""
-    return b"".join(slots[at : at + SLOT - 1] for at in range(0, len(slots), SLOT))[:length]
+    pieces = []
+    for start in range(0, len(slots), SLOT):
+        pieces.append(slots[start : start + SLOT - 1])
+    text = b"".join(pieces)
+    return text[:length]
 
 
 def slots_for(length: int) -> int:

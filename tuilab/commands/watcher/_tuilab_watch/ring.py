@@ -15,8 +15,8 @@ from typing import Any
 
 from .layout import FIRST, HEAD, MAGIC, MARK, SIZE, SLOT, WORDS, WORDS_OF_MARK, last_of, pieces_of
 
-_END = SIZE // SLOT * WORDS
-_AGAIN_S = 1.0  # until a full disk is tried again
+_END = SIZE // SLOT * WORDS  # words of a file
+_RETRY_S = 1.0  # until a full disk is tried again
 _LONGEST = 4000  # bytes of a text
 _MOST_LATE = 1000  # texts that wait for room on the disk
 
@@ -36,19 +36,20 @@ class Ring:
         self._folder = folder
         self._on_trouble = on_trouble
         self._pid = os.getpid()
-        self._number = self._first = _next_number(folder, self._pid)
+        self._first_number = _next_number(folder, self._pid)
+        self._number = self._first_number  # of the next file
         self._lost = 0
         # Texts that had no room. They are put later, because later marks refer to their ids.
-        self._late: list[tuple[bytes, bytes]] = []
-        self._again = 0.0
+        self._late_texts: list[tuple[bytes, bytes]] = []
+        self._retry_at_s = 0.0
         # Reentrant, because a signal handler may log while its thread holds the lock.
         self._lock = threading.RLock()
         self._is_rolling = False
         self._map: Any = None
-        # The file as whole numbers, the file as floats, and the iterator over its free slots: one
-        # tuple, so that all three change together.
-        self._here: Any = [(None, None, iter(()))]
-        self.put = _putting(self._here, self._put_later)
+        # The list has one tuple, so that all three parts change together: the file as whole
+        # numbers, the file as floats, and the iterator over its free slots.
+        self._current: Any = [(None, None, iter(()))]
+        self.put = _make_put(self._current, self._put_slowly)
         self._roll()
 
     def mark(
@@ -67,36 +68,40 @@ class Ring:
     def text(self, kind: int, words: str, name: int = 0) -> None:
         """Put a text with its mark."""
         data = words.encode("utf-8", "replace")[:_LONGEST]
-        packed, pieces = (
-            MARK.pack(time.monotonic_ns(), 0, 0.0, len(data), name, 0, kind),
-            pieces_of(data),
-        )
+        mark = MARK.pack(time.monotonic_ns(), 0, 0.0, len(data), name, 0, kind)
+        pieces = pieces_of(data)
         with self._lock:
-            if self._put(packed, pieces):
+            if self._put(mark, pieces):
                 return
-            if len(self._late) < _MOST_LATE:
-                self._late.append((packed, pieces))
+            if len(self._late_texts) < _MOST_LATE:
+                self._late_texts.append((mark, pieces))
             else:
                 self._count_lost()
 
-    def _put_later(self, began: int, ended: int, value: float, last: int) -> None:
+    def _put_slowly(self, began: int, ended: int, value: float, last: int) -> None:
+        """Put a mark for which the current file has no slot; if there is no room, count it lost."""
         with self._lock:
-            if not self._put(WORDS_OF_MARK.pack(began, ended, value, last)):
+            mark = WORDS_OF_MARK.pack(began, ended, value, last)
+            if not self._put(mark):
                 self._count_lost()
 
-    def _put(self, packed: bytes, data: bytes = b"") -> bool:
-        """Put a mark and its text into adjacent slots; return whether there was room.
+    def _put(self, mark: bytes, pieces: bytes = b"") -> bool:
+        """Put a mark and the pieces of its text into adjacent slots; return whether there was room.
 
         If this file is full, use the next file.
         """
-        count = 1 + len(data) // SLOT
+        count = 1 + len(pieces) // SLOT
         for _ in range(2):
-            marks, slots = self._map, self._here[0][2]
-            taken = [next(slots, _END) for _ in range(count)]
-            if taken[-1] < _END and taken[-1] - taken[0] == WORDS * (count - 1):
-                offset = taken[0] // WORDS * SLOT
-                marks[offset + SLOT : offset + SLOT + len(data)] = data
-                marks[offset : offset + SLOT] = packed
+            file = self._map
+            _, _, slots = self._current[0]
+            words = [next(slots, _END) for _ in range(count)]
+            # Another thread may have taken a slot in between, because `put` takes no lock.
+            are_adjacent = words[-1] - words[0] == WORDS * (count - 1)
+            if words[-1] < _END and are_adjacent:
+                start = words[0] // WORDS * SLOT
+                text_start = start + SLOT
+                file[text_start : text_start + len(pieces)] = pieces
+                file[start:text_start] = mark
                 return True
             if not self._roll():
                 break
@@ -107,42 +112,45 @@ class Ring:
 
         It is not done if the disk has no room now, or if a file is being begun already.
         """
-        if self._is_rolling or time.monotonic() < self._again:
+        if self._is_rolling or time.monotonic() < self._retry_at_s:
             return False
+        # A signal handler may log at any point from here on. It must not begin yet another file:
+        # tuilab would remove this file, because a later file exists. So its mark is counted lost.
         self._is_rolling = True
         try:
-            new = self._map_next()
+            new_file = self._map_next()
+            free_slot = self._put_late_texts(new_file)
+            view = memoryview(new_file)
+            slots = itertools.count(free_slot * WORDS, WORDS)
+            self._map = new_file
+            self._current[0] = (view.cast("q"), view.cast("d"), slots)
         except OSError as problem:
-            self._again = time.monotonic() + _AGAIN_S
+            self._retry_at_s = time.monotonic() + _RETRY_S
             if self._map is None:
                 self._on_trouble(problem)
             return False
         finally:
             self._is_rolling = False
-        HEAD.pack_into(new, 0, MAGIC, self._lost, self._first)
-        free = self._put_late(new)
-        view = memoryview(new)
-        self._map, self._here[0] = (
-            new,
-            (view.cast("q"), view.cast("d"), itertools.count(free * WORDS, WORDS)),
-        )
+        HEAD.pack_into(new_file, 0, MAGIC, self._lost, self._first_number)
         return True
 
-    def _put_late(self, new: Any) -> int:
+    def _put_late_texts(self, new_file: Any) -> int:
         """Begin a new file with the texts that had no room; return its first free slot."""
         slot = FIRST
-        while self._late:
-            packed, data = self._late[0]
-            behind = slot + 1 + len(data) // SLOT
-            if behind > SIZE // SLOT:
+        while self._late_texts:
+            mark, pieces = self._late_texts[0]
+            text_slot = slot + 1
+            end_slot = text_slot + len(pieces) // SLOT
+            if end_slot > SIZE // SLOT:
                 break
-            new[(slot + 1) * SLOT : behind * SLOT] = data
-            new[slot * SLOT : (slot + 1) * SLOT] = packed
-            del self._late[0]
-            slot = behind
+            new_file[text_slot * SLOT : end_slot * SLOT] = pieces
+            new_file[slot * SLOT : text_slot * SLOT] = mark
+            del self._late_texts[0]
+            slot = end_slot
         return slot
 
     def _map_next(self) -> Any:
+        """Create and map the next file."""
         while True:
             path = os.path.join(self._folder, f"{self._pid}.{self._number}")
             try:
@@ -152,19 +160,19 @@ class Ring:
                 self._number += 1
         try:
             os.posix_fallocate(fd, 0, SIZE)
-            new = mmap.mmap(fd, SIZE)
+            new_file = mmap.mmap(fd, SIZE)
         except BaseException:
             os.unlink(path)
             raise
         finally:
             os.close(fd)
         self._number += 1
-        return new
+        return new_file
 
     def _count_lost(self) -> None:
         self._lost += 1
         if self._map is not None:
-            HEAD.pack_into(self._map, 0, MAGIC, self._lost, self._first)
+            HEAD.pack_into(self._map, 0, MAGIC, self._lost, self._first_number)
 
 
 def _next_number(folder: str, pid: int) -> int:
@@ -181,8 +189,8 @@ def _next_number(folder: str, pid: int) -> int:
     return max(numbers) + 1
 
 
-def _putting(
-    here: Any, put_later: Callable[[int, int, float, int], None]
+def _make_put(
+    current: Any, put_slowly: Callable[[int, int, float, int], None]
 ) -> Callable[[int, int, float, int], None]:
     """Return the function that puts a mark whose last word is known.
 
@@ -192,11 +200,14 @@ def _putting(
     end = _END
 
     def put(began: int, ended: int, value: float, last: int) -> None:
-        words, floats, slots = here[0]
-        at = next(slots, end)
-        if at < end:
-            words[at], words[at + 1], floats[at + 2], words[at + 3] = began, ended, value, last
+        words, floats, slots = current[0]
+        word = next(slots, end)
+        if word < end:
+            words[word] = began
+            words[word + 1] = ended
+            floats[word + 2] = value
+            words[word + 3] = last  # the kind is in the last word: from here on the mark is valid
         else:
-            put_later(began, ended, value, last)
+            put_slowly(began, ended, value, last)
 
     return put

@@ -15,8 +15,8 @@ from . import layout
 from .core_time import CoreTimeReader
 
 _now = time.monotonic_ns
-# After so many steps, the watcher looks again for what was loaded meanwhile.
-_LOOKS = frozenset((1, 2, 10, 100, 1000))
+# After so many steps, the watcher adds hooks to the libraries that were loaded meanwhile.
+_HOOKING_STEPS = frozenset((1, 2, 10, 100, 1000))
 _SCALERS = ("torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler")  # from torch 2.3 on, and before
 _NOBODY = -1
 _MOST_NS = layout.MOST  # longer times, such as those of a suspended process, are cut to this
@@ -30,104 +30,114 @@ class Stepping:
 
     def __init__(self, watcher: Any) -> None:
         self._watcher = watcher
-        # The next four are by the id of an optimizer. `_going` has the running steps; see `_hooks`.
-        self._going: dict[int, tuple[int, int, Any, int]] = {}
+        # The keys of the next four are the ids of optimizers. `_make_hooks` describes the entries
+        # of `_running`, which has the steps that have begun and not ended.
+        self._running: dict[int, tuple[int, int, Any, int]] = {}
         self._numbers: dict[int, int] = {}
-        self._lasts: dict[int, int] = {}  # the last word of the mark of its step
-        self._alive: dict[int, Any] = {}  # a weak reference, which removes it here when it is gone
+        self._last_words: dict[int, int] = {}  # the last word of the marks of its steps
+        # Weak references. If an optimizer is gone, its reference removes it from all of these.
+        self._references: dict[int, Any] = {}
         self._free: dict[str, list[int]] = {}  # numbers that are free, by class
         self._count = 0
         self._core_time = CoreTimeReader(watcher)
-        self._within = getattr(watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY)
+        # The function returns the id of a backward that is running, or _NOBODY.
+        self._running_backward = getattr(
+            watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY
+        )
 
     def begin(self) -> None:
         """Register the hooks, once for all optimizers."""
-        begins, ended = self._hooks()
+        before_step, after_step = self._make_hooks()
         module = importlib.import_module("torch.optim.optimizer")
-        module.register_optimizer_step_pre_hook(begins)
-        module.register_optimizer_step_post_hook(ended)
+        module.register_optimizer_step_pre_hook(before_step)
+        module.register_optimizer_step_post_hook(after_step)
         self._watch_scaler()
 
     def forget(self) -> None:
         """Reset the state in a forked child, which names its numbers again."""
         self._count = 0
         self._core_time.forget()
-        for of_it in (self._going, self._numbers, self._lasts, self._alive, self._free):
-            of_it.clear()
+        self._running.clear()
+        self._numbers.clear()
+        self._last_words.clear()
+        self._references.clear()
+        self._free.clear()
 
     def number(self, optimizer: Any) -> int:
         """Return the number of an optimizer; the first call assigns it."""
         number = self._numbers.get(id(optimizer))
-        return self._number_anew(optimizer) if number is None else number
+        if number is None:
+            number = self._assign_number(optimizer)
+        return number
 
-    def _hooks(self) -> tuple[Any, Any]:
+    def _make_hooks(self) -> tuple[Any, Any]:
         """Return the hooks that run before and after a step.
 
         While torch traces them, they do nothing, and cost a graph nothing.
 
-        The entry of a running step in `going` has four parts: when our hook was done, how long the
-        hook took, an event on a GPU, and how many calls of the optimizer's own `step` are nested.
-        If a step raises, its entry stays until the optimizer steps again.
+        The entry of a running step in `running` has four parts: when our hook was done, how long
+        the hook took, an event on a GPU, and how many calls of the optimizer's own `step` are
+        nested. If a step raises, its entry stays until the optimizer steps again.
         """
-        watcher, is_compiling, going, lasts = (
-            self._watcher,
-            self._watcher.is_compiling,
-            self._going,
-            self._lasts,
-        )
+        watcher = self._watcher
+        is_compiling = watcher.is_compiling
+        running = self._running
         numbers = self._numbers
+        last_words = self._last_words
         mark_core_time = self._core_time.mark
 
-        def begins(optimizer: Any, args: Any, kwargs: Any) -> None:
+        def before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
             if is_compiling():
                 return
             key = id(optimizer)
-            if going and is_within_step(sys._getframe(1)):
-                if key in going:  # its step calls super().step()
-                    began, spent_ns, event, depth = going[key]
-                    going[key] = began, spent_ns, event, depth + 1
+            if running and is_within_step(sys._getframe(1)):
+                if key in running:  # its step calls super().step()
+                    began, spent_ns, event, depth = running[key]
+                    running[key] = began, spent_ns, event, depth + 1
                 return
-            called = began = _now()
+            called = _now()
+            began = called
             event = None
             if watcher.gpu is not None:
-                event, began = watcher.gpu.event(), _now()
-            if key not in numbers:
-                self._tell_begin(optimizer, began)
+                event = watcher.gpu.record_event()
                 began = _now()
-            going[key] = began, began - called, event, 1
+            if key not in numbers:
+                self._mark_first_begin(optimizer, began)
+                began = _now()
+            running[key] = began, began - called, event, 1
 
-        def ended(optimizer: Any, args: Any, kwargs: Any) -> None:
+        def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
             if is_compiling():
                 return
-            now_ns, key = _now(), id(optimizer)
-            found = going.pop(key, None)
-            if found is None:
+            now_ns = _now()
+            key = id(optimizer)
+            entry = running.pop(key, None)
+            if entry is None:
                 return  # another optimizer steps this one
-            began, spent_ns, event, depth = found
+            began, spent_ns, event, depth = entry
             if depth > 1:
-                going[key] = began, spent_ns, event, depth - 1
+                running[key] = began, spent_ns, event, depth - 1
                 return
-            watcher.steps = steps = watcher.steps + 1
+            steps = watcher.steps + 1
+            watcher.steps = steps
             spent_ns += watcher.spent_ns
             if spent_ns > _MOST_NS:
                 spent_ns = _MOST_NS
-            if watcher.gpu is None and key in lasts:
-                mark_core_time(now_ns, lasts[key])
-            if (
-                watcher.gpu is None
-                and key in lasts
-                and steps not in _LOOKS
-                and "found_inf" not in optimizer.__dict__
-            ):
+            is_usual = False
+            if watcher.gpu is None and key in last_words:
+                last_word = last_words[key]
+                mark_core_time(now_ns, last_word)
+                is_usual = steps not in _HOOKING_STEPS and "found_inf" not in optimizer.__dict__
+            if is_usual:
                 put = watcher.put
-                put(began, now_ns, 0.0, lasts[key] + spent_ns)
+                put(began, now_ns, 0.0, last_word + spent_ns)
             else:
-                self._tell(optimizer, began, now_ns, event, spent_ns)
+                self._mark_unusual(optimizer, began, now_ns, event, spent_ns)
             watcher.spent_ns = _now() - now_ns
 
-        return begins, ended
+        return before_step, after_step
 
-    def _tell_begin(self, optimizer: Any, began: int) -> None:
+    def _mark_first_begin(self, optimizer: Any, began: int) -> None:
         """Mark that the first step of an optimizer begins.
 
         A step of LBFGS may take minutes and many backwards.
@@ -139,65 +149,76 @@ class Stepping:
         except Exception as problem:
             self._watcher.fail(problem)
 
-    def _tell(self, optimizer: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
+    def _mark_unusual(
+        self, optimizer: Any, began: int, ended: int, event: Any, spent_ns: int
+    ) -> None:
         """Mark a step that needs more than the fast path.
 
         The first step of an optimizer does: its mark shows whether it is made during a backward.
         """
         try:
-            if self._watcher.steps in _LOOKS:
-                self._watcher.look()
-                self._core_time.look()
+            if self._watcher.steps in _HOOKING_STEPS:
+                self._watcher.hook_loaded()
+                self._core_time.check_accelerators()
             with self._watcher.aside():
-                self._tell_more(optimizer, began, ended, event, spent_ns)
+                self._mark_step(optimizer, began, ended, event, spent_ns)
         except Exception as problem:
             self._watcher.fail(problem)
 
-    def _tell_more(self, optimizer: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
-        kind, flags = layout.STEPPED, 0 if self._within() == _NOBODY else layout.WITHIN
-        number, gpu = self.number(optimizer), self._watcher.gpu
-        self._lasts[id(optimizer)] = layout.last_of(layout.STEPPED, number)
+    def _mark_step(self, optimizer: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
+        """Mark a step with all that is known about it, and then the results of the GPU."""
+        flags = 0
+        if self._running_backward() != _NOBODY:
+            flags |= layout.WITHIN
+        number = self.number(optimizer)
+        gpu = self._watcher.gpu
+        self._last_words[id(optimizer)] = layout.last_of(layout.STEPPED, number)
+        kind = layout.STEPPED
         found_inf = getattr(optimizer, "found_inf", None)
-        if found_inf is not None and found_inf.is_cpu:
-            kind = layout.SKIPPED if found_inf.item() else kind
-        if gpu is not None and gpu.times(event, ended):
+        if found_inf is not None and found_inf.is_cpu and found_inf.item():
+            kind = layout.SKIPPED
+        if gpu is not None and gpu.time_since(event, ended):
             flags |= layout.TIMED
         if found_inf is not None and found_inf.is_cuda and gpu is not None:
-            flags |= gpu.lands(found_inf, ended)
+            flags |= gpu.mark_value_later(found_inf, ended)
         self._watcher.mark(kind, began, ended, 0.0, spent_ns, number, flags)
         if gpu is not None:
-            gpu.land()
+            gpu.mark_landed()
 
-    def _number_anew(self, optimizer: Any) -> int:
-        key, kind = id(optimizer), type(optimizer).__name__
-        free = self._free.setdefault(kind, [])
+    def _assign_number(self, optimizer: Any) -> int:
+        """Give an optimizer a number: a free one of its class, or else a new one."""
+        key = id(optimizer)
+        class_name = type(optimizer).__name__
+        free = self._free.setdefault(class_name, [])
         if free:
             number = free.pop()
         else:
             self._count += 1
-            number = self._watcher.name(f"{kind}\noptimizer {self._count}")
-        self._alive[key] = weakref.ref(optimizer, lambda _: self._drop(key, free))
+            number = self._watcher.name(f"{class_name}\noptimizer {self._count}")
+        self._references[key] = weakref.ref(optimizer, lambda _: self._drop(key, free))
         self._numbers[key] = number
         self._watcher.threads.add(threading.get_ident())
-        self._see(optimizer)
+        self._report_parameters(optimizer)
         return number
 
-    def _see(self, optimizer: Any) -> None:
+    def _report_parameters(self, optimizer: Any) -> None:
         """Learn from an optimizer's parameters which dtype and device are used."""
-        self._core_time.see(
-            parameter for group in optimizer.param_groups for parameter in group["params"]
-        )
-        first = next(
-            (parameter for group in optimizer.param_groups for parameter in group["params"]), None
-        )
-        if first is not None:
-            self._watcher.sees_dtype(first.dtype)
-            if first.is_cuda:
-                self._watcher.gpu_of(first)
+        parameters: list[Any] = []
+        for group in optimizer.param_groups:
+            parameters.extend(group["params"])
+        self._core_time.check_parameters(parameters)
+        if not parameters:
+            return
+        first = parameters[0]
+        self._watcher.report_dtype(first.dtype)
+        if first.is_cuda:
+            self._watcher.gpu_of(first)
 
     def _drop(self, key: int, free: list[int]) -> None:
-        for of_it in (self._going, self._alive, self._lasts):
-            of_it.pop(key, None)
+        """Forget an optimizer that is gone, and free its number."""
+        self._running.pop(key, None)
+        self._references.pop(key, None)
+        self._last_words.pop(key, None)
         number = self._numbers.pop(key, None)
         if number is not None:
             free.append(number)
@@ -219,7 +240,8 @@ class Stepping:
 
         @functools.wraps(step)
         def watched_step(this: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            began, steps_before = _now(), watcher.steps
+            began = _now()
+            steps_before = watcher.steps
             result = step(this, optimizer, *args, **kwargs)
             if watcher.steps == steps_before and not watcher.is_compiling():
                 watcher.mark(layout.SKIPPED, began, _now(), 0.0, 0, self.number(optimizer))
@@ -230,25 +252,30 @@ class Stepping:
         @functools.wraps(init)
         def watched_init(this: Any, *args: Any, **kwargs: Any) -> None:
             if watcher.is_all:
-                self.watch_scalers()  # its class may have been loaded since
+                self.watch_scalers()  # the script may have defined a subclass since
             init(this, *args, **kwargs)
 
-        scaler._maybe_opt_step, scaler.__init__ = watched_step, watched_init
+        scaler._maybe_opt_step = watched_step
+        scaler.__init__ = watched_init
 
     def watch_scalers(self) -> None:
         """Wrap `scale` of GradScaler and its subclasses, to remember the unscaled values.
 
         The mark of a root has its unscaled value.
         """
-        kinds = [_scaler()]
-        for kind in kinds:
-            if kind is not None:
-                kinds.extend(kind.__subclasses__())
-                if "scale" in vars(kind) and not hasattr(kind.scale, "_is_watched"):
-                    kind.scale = _remembering(kind.scale, self._watcher)
+        base = _scaler()
+        if base is None:
+            return
+        classes = [base]
+        for scaler in classes:
+            classes.extend(scaler.__subclasses__())  # the loop comes to these as well
+            if "scale" in vars(scaler) and not hasattr(scaler.scale, "_is_watched"):
+                scaler.scale = _remembering(scaler.scale, self._watcher)
 
 
 def _remembering(scale: Any, watcher: Any) -> Any:
+    """Return a wrapper of `scale` that keeps the unscaled values."""
+
     @functools.wraps(scale)
     def watched_scale(this: Any, outputs: Any, *args: Any, **kwargs: Any) -> Any:
         result = scale(this, outputs, *args, **kwargs)
@@ -277,10 +304,12 @@ def remember(scaled: Any, plain: Any, watcher: Any) -> None:
 
 
 def _scaler() -> Any:
-    scaler_modules: list[Any] = [sys.modules.get(name) for name in _SCALERS]
-    return next(
-        (module.GradScaler for module in scaler_modules if hasattr(module, "GradScaler")), None
-    )
+    """Return the class GradScaler; None if torch has not loaded it."""
+    for name in _SCALERS:
+        module: Any = sys.modules.get(name)
+        if hasattr(module, "GradScaler"):
+            return module.GradScaler
+    return None
 
 
 def is_within_step(hooked: FrameType) -> bool:

@@ -1,4 +1,4 @@
-"""Watch one process: hook into its torch, and put what is seen and what is logged into marks."""
+"""Watch one process: hook into its torch, and put its steps and logged values into marks."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from .stepping import Stepping
 
 _MOST_NAMES = 60_000
 _DEEPEST = 3  # levels of dicts within dicts
+_PLAIN_CLASSES = ("Tensor", "Parameter", "ndarray")
 
 
 class Watcher:
@@ -37,8 +38,8 @@ class Watcher:
         self.is_all = False
         self.steps = 0
         self.gpu: Any = None  # set once a tensor is on a GPU
-        # Time spent on watching that is in no mark yet. If threads run in parallel, the last one
-        # sets it.
+        # Time spent on watching that is in no mark yet. If threads run in parallel, the value of
+        # the last thread stays.
         self.spent_ns = 0
         self.is_compiling: Callable[[], bool] = compiling.never
         self.aside: Any = nullcontext
@@ -59,10 +60,11 @@ class Watcher:
         """Put the first hello, and hook into torch."""
         if self.torch is not None:
             return
-        self.torch, self.is_all = torch, is_all
+        self.torch = torch
+        self.is_all = is_all
         self.is_compiling = compiling.is_compiling_of(torch)
         self.aside = aside_of(torch)
-        self._tell_hello()
+        self._put_hello()
         self._stepping = Stepping(self)
         self._stepping.begin()
         atexit.register(self.end)
@@ -70,17 +72,17 @@ class Watcher:
         if is_all:
             backward.watch(self)
             data.watch(self)
-            watch_autocast(torch, self.sees_dtype)
+            watch_autocast(torch, self.report_dtype)
             print_lines_at_once()
 
-    def look(self) -> None:
-        """Add hooks to what the script has loaded by now."""
+    def hook_loaded(self) -> None:
+        """Add hooks to the libraries that the script has loaded by now."""
         call_at_end(self.end)
         if self.is_all:
             self._stepping.watch_scalers()
             data.watch(self)
             forward.watch(self)
-            self._loggers.look()
+            self._loggers.wrap_loaded()
 
     def end(self) -> None:
         """Mark that the script has ended.
@@ -101,23 +103,26 @@ class Watcher:
 
         Without a step, use the number of steps that optimizers have made.
         """
-        step = self.steps if step is None or not math.isfinite(step) else step
-        is_whole = isinstance(step, int) and -(2**63) <= step < 2**63
-        step_bits = int(step) if is_whole else layout.bits_of(float(step))
-        for name, value in flat(values):
-            tell = partial(
-                self._mark_logged,
-                time.monotonic_ns(),
-                step_bits,
-                0 if is_whole else 1,
-                f"{name}\n{source}",
-            )
+        if step is None or not math.isfinite(step):
+            step = self.steps
+        if isinstance(step, int) and -(2**63) <= step < 2**63:
+            is_float = 0
+            step_bits = int(step)
+        else:
+            is_float = 1
+            step_bits = layout.bits_of(float(step))
+        for name, value in flatten(values):
+            now_ns = time.monotonic_ns()
+            full_name = f"{name}\n{source}"
+            mark_value = partial(self._mark_logged, now_ns, step_bits, is_float, full_name)
             with self.aside():
                 number = plain_number(value)
             if number is not None:
-                tell(number)
-            elif getattr(value, "is_cuda", False) and (gpu_index := self.gpu_of(value)) is not None:
-                gpu_index.copy(value, tell)
+                mark_value(number)
+            elif getattr(value, "is_cuda", False):
+                gpu_marks = self.gpu_of(value)
+                if gpu_marks is not None:
+                    gpu_marks.copy(value, mark_value)
 
     def gpu_of(self, tensor: Any) -> Any:
         """Return the marks of the GPU that a tensor is on, or None if that GPU is not watched.
@@ -126,30 +131,33 @@ class Watcher:
         """
         if self.gpu is None:
             self.gpu = gpu.GpuMarks(self, tensor.device.index)
-        return self.gpu if tensor.device.index == self.gpu.device else None
+        if tensor.device.index != self.gpu.device:
+            return None
+        return self.gpu
 
     def name(self, words: str) -> int:
         """Return the id of a name; the first call puts the name into a mark."""
         if words not in self._names and len(self._names) < _MOST_NAMES:
-            self._names[words] = len(self._names) + 1
-            self._the_ring().text(layout.NAME, words, self._names[words])
+            number = len(self._names) + 1
+            self._names[words] = number
+            self._get_ring().text(layout.NAME, words, number)
         return self._names.get(words, 0)
 
-    def sees_dtype(self, dtype: Any) -> None:
-        """Report the coarsest dtype that is computed in, if that is new."""
-        if self._hello.sees(dtype):
-            self._tell_hello()
+    def report_dtype(self, dtype: Any) -> None:
+        """Report a dtype that is computed in, if it is the coarsest one so far."""
+        if self._hello.add_dtype(dtype):
+            self._put_hello()
 
-    def sees_loader(self, loader: Any) -> None:
+    def report_loader(self, loader: Any) -> None:
         """Report how a DataLoader loads, if that is new."""
-        if self._hello.sees_loader(loader):
-            self._tell_hello()
+        if self._hello.add_loader(loader):
+            self._put_hello()
 
     def fail(self, problem: BaseException) -> None:
         """Report the first problem of the watcher to tuilab: the script did not cause it."""
         if not self._has_failed:
             self._has_failed = True
-            sys.modules[__package__].tell_trouble(self._folder, problem)
+            sys.modules[__package__].write_trouble(self._folder, problem)
 
     def mark(
         self,
@@ -164,67 +172,75 @@ class Watcher:
         """Put a mark; layout.py describes its fields."""
         self.put(began, ended, value, layout.last_of(kind, name, flags) + number)
 
-    def _put_first(self, *given: Any) -> None:
-        self.put = self._the_ring().put
+    def _put_first(self, *mark: Any) -> None:
+        """Put the first mark of this process, after another hello."""
+        self.put = self._get_ring().put
         try:
-            self._tell_hello()
-            self.look()
+            self._put_hello()
+            self.hook_loaded()
         except Exception as problem:
             self.fail(problem)
-        self.put(*given)
+        self.put(*mark)
 
     def _mark_logged(
-        self, began: int, step_bits: int, is_odd: int, words: str, value: float
+        self, began: int, step_bits: int, is_float: int, full_name: str, value: float
     ) -> None:
-        self.mark(layout.LOGGED, began, step_bits, value, is_odd, self.name(words))
+        """Mark a logged value; `step_bits` are those of a float if `is_float` is 1."""
+        self.mark(layout.LOGGED, began, step_bits, value, is_float, self.name(full_name))
 
-    def _the_ring(self) -> Ring:
+    def _get_ring(self) -> Ring:
+        """Return the ring of this process; the first call creates it."""
         ring: Ring = self._ring or Ring(self._folder, self.fail)
         self._ring = ring
         return ring
 
-    def _tell_hello(self) -> None:
-        self._the_ring().text(
-            layout.HELLO, self._hello.words(self.torch, "all" if self.is_all else "steps")
-        )
+    def _put_hello(self) -> None:
+        """Put the facts that are known about this process."""
+        ring = self._get_ring()
+        mode = "all" if self.is_all else "steps"
+        ring.text(layout.HELLO, self._hello.to_json(self.torch, mode))
 
     def _forget(self) -> None:
         """Reset the state in a forked child, which puts its own hello, and its names again."""
-        self._ring, self._names, self.gpu, self.put = None, {}, None, self._put_first
+        self._ring = None
+        self._names = {}
+        self.gpu = None
+        self.put = self._put_first
         self._has_failed = False
         self._hello.loaders = []
         if self._stepping is not None:
             self._stepping.forget()
 
 
-def flat(values: Any, prefix: str = "", deep: int = 0) -> Iterator[tuple[str, Any]]:
+def flatten(values: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Yield the names and the values that a logger was given.
 
     If a value is a dict, the names within it are joined to its name by dots.
     """
     for name, value in list(values.items()):
-        if isinstance(value, dict) and deep < _DEEPEST:
-            yield from flat(value, f"{prefix}{name}.", deep + 1)
+        if isinstance(value, dict) and depth < _DEEPEST:
+            yield from flatten(value, f"{prefix}{name}.", depth + 1)
         else:
             yield f"{prefix}{name}", value
 
 
 def plain_number(value: Any) -> float | None:
-    """Return a logged value as a number; None if it is no number, or is on a GPU.
+    """Return a logged value as a number; None if the value is no number, or is on a GPU.
 
     The watcher never waits for a GPU.
     """
     try:
         if hasattr(value, "device"):
             # A tensor of another class may ask other ranks for its value.
-            is_plain = type(value).__name__ in (
-                "Tensor",
-                "Parameter",
-                "ndarray",
-            )
-            if not is_plain or getattr(value.device, "type", value.device) != "cpu":
+            if type(value).__name__ not in _PLAIN_CLASSES:
                 return None
-        return float(value.item() if hasattr(value, "item") else value)
+            # The device of a tensor has a type, the device of an array is a string.
+            device_type = getattr(value.device, "type", value.device)
+            if device_type != "cpu":
+                return None
+        if hasattr(value, "item"):
+            return float(value.item())
+        return float(value)
     except Exception:
         return None
 

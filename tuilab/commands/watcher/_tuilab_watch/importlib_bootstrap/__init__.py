@@ -32,12 +32,17 @@ def our_functions() -> Iterator[FunctionType]:
         if name != _PACKAGE and not name.startswith(_PACKAGE + "."):
             continue
         for value in list(vars(module).values()):
-            members = list(vars(value).values()) if isinstance(value, type) else [value]
+            members = [value]
+            if isinstance(value, type):
+                members = list(vars(value).values())
             for member in members:
-                function = getattr(member, "__func__", getattr(member, "fget", member))
-                if isinstance(function, FunctionType) and (function.__module__ or "").startswith(
-                    _PACKAGE
-                ):
+                # A property has its function in `fget`, a class method has it in `__func__`.
+                getter = getattr(member, "fget", member)
+                function = getattr(member, "__func__", getter)
+                if not isinstance(function, FunctionType):
+                    continue
+                module_name = function.__module__ or ""
+                if module_name.startswith(_PACKAGE):
                     yield function
 
 
@@ -50,6 +55,8 @@ def _hidden(code: CodeType) -> CodeType:
         return code
     constants = []
     for constant in code.co_consts:
-        constants.append(_hidden(constant) if isinstance(constant, CodeType) else constant)
+        if isinstance(constant, CodeType):
+            constant = _hidden(constant)
+        constants.append(constant)
     path = os.path.join(_FOLDER, os.pardir, os.path.basename(code.co_filename))
     return code.replace(co_filename=path, co_consts=tuple(constants))
