@@ -65,7 +65,7 @@ def run_watched(
     marks: Path,
     journal: Writer,
     arm: CommandArm = _AS_IT_IS,
-    told_as: str = "",
+    label: str = "",
 ) -> CommandEnd:
     """Run a command, or an arm of it, to its end; raise CannotStart if it cannot be started."""
     is_watched = command.watch != "nothing"
@@ -91,17 +91,17 @@ def run_watched(
         printed = NumberScanner(command.metrics)
         stderr_tail = StderrTail()
         streams = _pass_on(child, command.outputs, printed, stderr_tail)
-        watched = Watched(command, watched_marks, printed, journal, told_as, child.pid)
+        watched = Watched(command, watched_marks, printed, journal, label, child.pid)
         watched.why_blind = why_blind
         code, cpu_s, peak_bytes = _follow(child, Turns(watched.turn, journal))
         _finish(streams, journal)
         left_processes = _find_left_processes(child)
-        Turns(lambda: watched.finish(code), journal).take()
+        Turns(watched.finish, journal).take()
         failure = None
         if code:
             failure = failure_of(stderr_tail.text(), command.words, command.folder)
         if failure:
-            failure.hint = _describe_arm(arm, command) if told_as else ""
+            failure.hint = _describe_arm(arm, command) if label else ""
             journal.append(failure)
     finally:
         if is_watched:

@@ -46,8 +46,8 @@ class NumberScanner:
         self._size = 0
         self._is_heard = False
         self._lock = threading.Lock()
-        self.passed_over = 0  # bytes that were skipped
-        self.found = {pattern.name: 0 for pattern in self._patterns}
+        self.skipped_bytes = 0  # bytes that were skipped
+        self.counts = {pattern.name: 0 for pattern in self._patterns}
         self.slow: set[str] = set()  # names of patterns that took too long on a line
         self.given_up: list[str] = []  # names of patterns that did so _STRIKES times
 
@@ -65,7 +65,7 @@ class NumberScanner:
             if not self._patterns:
                 return
             if self._size > _MOST_WAITING:
-                self.passed_over += len(data)
+                self.skipped_bytes += len(data)
                 return
             self._waiting.append((stream, data))
             self._size += len(data)
@@ -86,7 +86,7 @@ class NumberScanner:
         if is_last:
             for stream, rest_of_stream in enumerate(self._rests):
                 yield from self._look(stream, b"\n" if rest_of_stream else b"")
-            self.passed_over += self._size
+            self.skipped_bytes += self._size
 
     def _next(self) -> tuple[int, bytes] | None:
         with self._lock:
@@ -121,7 +121,7 @@ class NumberScanner:
                 self.given_up.append(pattern.name)
             return
         for number in numbers:
-            self.found[pattern.name] += 1
+            self.counts[pattern.name] += 1
             yield PrintedNumber(pattern.name, number)
 
     def progress(self, *, is_last: bool = False) -> CommandProgress | None:
