@@ -162,7 +162,7 @@ def _pass_on(
 
 def _make_reader(printed: NumberScanner, stderr_tail: StderrTail | None) -> Callable[[bytes], None]:
     """Return the function that takes the output of a stream, for its numbers and for its end."""
-    scan = printed.ear()
+    scan = printed.add_stream()
     if stderr_tail is None:
         return scan
 
