@@ -39,7 +39,7 @@ class Trained:
 class Activity(NamedTuple):
     """The core time that a command's processes have used up to a moment, in seconds."""
 
-    at: float
+    read_at_s: float
     worked_s: float
     waited_s: float  # for a core
 
@@ -130,12 +130,12 @@ class Alarms:
         is_busy = True
         lacks_core = False
         if previous is not None:
-            busy_s = _BUSY_SHARE * (now_s - previous.at)
-            worked = self._activity.worked_s - previous.worked_s
-            works = worked > busy_s
+            busy_s = _BUSY_SHARE * (now_s - previous.read_at_s)
+            work_s = self._activity.worked_s - previous.worked_s
+            works = work_s > busy_s
             if not works and cores.is_known:
-                wanted = worked + self._activity.waited_s - previous.waited_s
-                lacks_core = wanted > busy_s
+                demand_s = work_s + self._activity.waited_s - previous.waited_s
+                lacks_core = demand_s > busy_s
             elif not works:
                 lacks_core = has_high_pressure()
             is_busy = works or lacks_core

@@ -54,12 +54,14 @@ def read_recorded(stream: Path) -> dict[str, Recorded]:
     """Return the number of recorded steps of each arm, and the time of its latest record."""
     recorded: dict[str, Recorded] = {}
     with closing(Reader(stream)) as reader:
-        while items := reader.read():
+        while True:
+            items = reader.read()
+            if not items:
+                return recorded
             for item in items:
                 if isinstance(item, events.Logged):
                     earlier = recorded.get(item.a, Recorded())
                     recorded[item.a] = _add(earlier, item)
-    return recorded
 
 
 def _add(recorded: Recorded, record: events.Logged) -> Recorded:

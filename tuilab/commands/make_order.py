@@ -46,10 +46,13 @@ def order(
     command.folder = command.folder or here()
     command.umask = _umask()
     script = script_of(command.words, command.folder)
+    run_name = plain_name(name) if name else name_of(command.words, command.folder)
     has_budget = bool(budget_s)
+    looks = list(PLANNED_ANALYSES) if has_budget and not repeats else []
+    device = "cuda" if is_gpu_there() else CORES
     return RunOrder(
         root=str(root.absolute()),
-        scenario=plain_name(name) if name else name_of(command.words, command.folder),
+        scenario=run_name,
         topic=RACE_TOPIC if command.arms else TOPIC,
         title=show(shlex.join(words_for_record(command.words)), 200),
         path=str(script or ""),
@@ -57,11 +60,11 @@ def order(
         claims=[claim.text for claim in command.claims],
         claim_keys=[claim.key for claim in command.claims],
         repeats=_planned_repeats(command, repeats, has_budget=has_budget),
-        looks=list(PLANNED_ANALYSES) if has_budget and not repeats else [],
+        looks=looks,
         budget_s=budget_s,
         timeout_s=timeout_s,
         waits=waits,
-        devices=["cuda" if is_gpu_there() else CORES],
+        devices=[device],
         argv=list(argv),
         command=command,
     )

@@ -67,7 +67,7 @@ class Loading(NamedTuple):
 
 def loading_of(
     hello: Mapping[str, Any],
-    others: Collection[Mapping[str, Any]],
+    other_hellos: Collection[Mapping[str, Any]],
     cores: int,
     *,
     is_starved: bool = False,
@@ -75,7 +75,7 @@ def loading_of(
 ) -> Loading | None:
     """Return how a process loads its data; None if the process used no DataLoader.
 
-    `hello` is what this process reported, and `others` is what the other training processes
+    `hello` is what this process reported, and `other_hellos` is what the other training processes
     reported.
     """
     own_loaders = _loaders(hello)
@@ -83,7 +83,7 @@ def loading_of(
         return None
     # A process without workers loads its data itself.
     processes = max(_most_workers(own_loaders), 1)
-    for other_hello in others:
+    for other_hello in other_hellos:
         processes += max(_most_workers(_loaders(other_hello)), 1)
     reported_cores = hello.get("cores")
     if isinstance(reported_cores, int) and reported_cores > 0:

@@ -44,7 +44,7 @@ class CommandEnd(NamedTuple):
     # The last line of the stream on which a command prints why it failed; empty after a traceback.
     last_line: str = ""
     lost_rank: str = ""  # under torchrun: which rank a signal ended
-    left: Sequence[LeftProcess] = ()
+    left_processes: Sequence[LeftProcess] = ()
 
 
 def stay_when_stopped() -> None:
@@ -113,7 +113,7 @@ def run_watched(
         watched,
         last_line="" if failure else stderr_tail.last_line(),
         lost_rank=lost_rank_of(stderr_tail.text()) if code else "",
-        left=left_processes,
+        left_processes=left_processes,
     )
 
 

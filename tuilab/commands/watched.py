@@ -289,8 +289,12 @@ class Watched:
             values = {f"{name} ({source})": mark.value}
             # A record has a whole step, and `x` if the script logged at another place.
             step = layout.float_of(mark.ended) if mark.number else mark.ended
-            whole_step = int(step) if abs(step) < _LARGEST else 0
-            x = None if whole_step == step else float(step)
+            whole_step = 0
+            if abs(step) < _LARGEST:
+                whole_step = int(step)
+            x = None
+            if whole_step != step:
+                x = float(step)
             self._log(events.Logged(s=whole_step, v=values, a=arm, at=mark.began, x=x))
 
     def _arm_of(self, process: MarkedProcess) -> str:

@@ -11,7 +11,7 @@ from tuilab.text.display import join, plural, show
 
 _OFF = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 _OLDEST = (2, 5)  # the oldest torch that loads the watcher by itself
-_OTHER_LIBRARIES = ("jax", "tensorflow", "mlx")
+_OTHER_LIBRARIES = {"jax", "tensorflow", "mlx"}
 _MOST_NAMES = 6  # of programs in a sentence
 
 
@@ -36,7 +36,7 @@ def why_unseen(marks: MarksFolder, ran: Ran, steps_of: Collection[Steps]) -> str
             return reason
     libraries: set[str] = set()
     for program in programs:
-        libraries.update(name for name in program.holds if name in _OTHER_LIBRARIES)
+        libraries |= program.holds.keys() & _OTHER_LIBRARIES
     if libraries:
         step = "--metric NAME=PATTERN reads metrics from its output"
         return f"it trains with {join(sorted(libraries))}, but only steps of torch are seen; {step}"

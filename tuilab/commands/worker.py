@@ -62,7 +62,7 @@ def run(
         ended = run_watched(command, run_dir / f"marks-{writer}", journal)
     except CannotStart as problem:
         return WorkerResult(error=str(problem)), problem.code
-    result = WorkerResult(error=how_it_ended(ended, is_seen=True), left=[*ended.left])
+    result = WorkerResult(error=how_it_ended(ended, is_seen=True), left=[*ended.left_processes])
     return result, ended.code
 
 

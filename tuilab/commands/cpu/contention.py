@@ -19,7 +19,7 @@ _FULL_SHARE = 0.75  # of the usable cores
 class ContentionReading(NamedTuple):
     """A reading at one moment of a training."""
 
-    at: float
+    read_at_s: float
     waited_s: float  # that the threads of the command have waited for a core so far
     work: Work | None
 
@@ -66,19 +66,19 @@ class Contention:
         """
         began = self._training_began
         ended = self._training_ended
-        if began is None or ended is None or ended.at <= began.at:
+        if began is None or ended is None or ended.read_at_s <= began.read_at_s:
             return None
         if not self.cores.is_known:
             return None
         use = use_between(began.work, ended.work)
-        others = None
+        other_cores = None
         if use is not None:
-            others = max(use.others, 0.0)
+            other_cores = max(use.others, 0.0)
         return CoresAwaited(
-            elapsed_s=ended.at - began.at,
+            elapsed_s=ended.read_at_s - began.read_at_s,
             waited_s=ended.waited_s - began.waited_s,
             usable=max(len(self.usable), 1),
-            others=others,
+            others=other_cores,
         )
 
     def is_starved(self) -> bool:
@@ -119,8 +119,8 @@ class Contention:
         cores = plural(len(self.usable), "core")
         cause = f"the command's own threads and processes compete for {cores}"
         if self.is_starved_by_others():
-            others = min(use.others, len(self.usable))
-            cause = f"other processes used {others:.1f} of {cores}"
+            other_cores = min(use.others, len(self.usable))
+            cause = f"other processes used {other_cores:.1f} of {cores}"
         return [f"the machine was busy: {cause}", effect]
 
     def _is_full(self, use: Use) -> bool:
