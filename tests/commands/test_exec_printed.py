@@ -170,7 +170,7 @@ def test_two_totals_side_by_side_do_not_flicker() -> None:
 def values(metrics: list[str], *portions: bytes) -> list[PrintedNumber]:
     """Return what is found in what was printed in these portions."""
     looked = NumberScanner(metrics, clock=lambda: 0.0)
-    ear = looked.ear()
+    ear = looked.add_stream()
     found = []
     for portion in portions:
         ear(portion)
@@ -195,7 +195,7 @@ def test_two_streams_are_not_taken_for_one_line() -> None:
     looked = NumberScanner(
         ["acc=acc ([0-9.]+)"], clock=lambda: 0.0
     )  # a turn has time for all of it, however busy the box is
-    one, other = looked.ear(), looked.ear()
+    one, other = looked.add_stream(), looked.add_stream()
     one(b"acc 0")
     other(b"acc 7\n")
     one(b".5\n")
@@ -239,12 +239,12 @@ def test_what_every_match_has_is_known_from_the_pattern(pattern: bytes, text: by
 
 def test_a_pattern_that_takes_for_ever_is_given_up_and_the_others_are_not() -> None:
     looked = NumberScanner(["bad=(a+)+b", "good=good ([0-9])"], clock=lambda: 0.0)
-    ear = looked.ear()
+    ear = looked.add_stream()
     for _ in range(5):
         ear(b"a" * 60 + b"c\ngood 1\n")
 
     assert [one.value for one in looked.values(is_last=True)] == [1.0] * 5
-    assert looked.given_up == ["bad"] and looked.found == {"bad": 0, "good": 5}
+    assert looked.given_up == ["bad"] and looked.counts == {"bad": 0, "good": 5}
 
 
 def test_a_pattern_with_a_line_break_ends() -> None:
@@ -254,25 +254,25 @@ def test_a_pattern_with_a_line_break_ends() -> None:
 def test_what_comes_faster_than_it_is_looked_at_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan_numbers, "_MOST_WAITING", 1000)
     looked = NumberScanner(["x=x ([0-9])"], clock=lambda: 0.0)
-    ear = looked.ear()
+    ear = looked.add_stream()
     for _ in range(300):
         ear(b"x 1\nabc\n\n")
 
     found = list(looked.values(is_last=True))
-    assert len(found) * 9 + looked.passed_over == 2700 and looked.passed_over > 1000
+    assert len(found) * 9 + looked.skipped_bytes == 2700 and looked.skipped_bytes > 1000
 
 
 def test_values_that_are_found_are_all_counted_however_many() -> None:
     looked = NumberScanner(["x=x ([0-9])"], clock=lambda: 0.0)
-    looked.ear()(b"x 1\n" * 50_000)
+    looked.add_stream()(b"x 1\n" * 50_000)
 
-    assert len(list(looked.values(is_last=True))) == looked.found["x"] == 50_000
+    assert len(list(looked.values(is_last=True))) == looked.counts["x"] == 50_000
 
 
 def test_progress_is_told_once_and_not_of_half_a_line() -> None:
     clock = iter(range(1000))
     looked = NumberScanner([], clock=lambda: next(clock))
-    ear = looked.ear()
+    ear = looked.add_stream()
     found = []
     for portion in (b"1/20", b"0\n2/200\n3/200\n4/2", b"00\n", b"", b"5/200"):
         ear(portion)
@@ -285,7 +285,7 @@ def test_progress_is_told_once_and_not_of_half_a_line() -> None:
 def test_lines_that_are_cut_because_much_was_printed_are_not_read() -> None:
     clock = iter(range(1000))
     looked = NumberScanner([], clock=lambda: next(clock))
-    ear = looked.ear()
+    ear = looked.add_stream()
     ear(b"".join(b"%d/20000\n" % at for at in range(1, 10_000)))
 
     assert looked.progress() == CommandProgress(9999, 20000, "steps")

@@ -69,7 +69,7 @@ def test_any_marks_are_read_to_the_end(marks: list[Mark], hello: str | None) -> 
         (folder / "7.0").write_bytes(file_of(marks, hello))
 
         with watched(folder) as (one, stream):
-            one.finish(0)
+            one.finish()
         assert read_stream(stream)
 
 
@@ -81,7 +81,7 @@ def test_a_hello_that_is_none_leaves_the_steps_as_they_are(tmp_path: Path, hello
         ring.mark(layout.STEPPED, at * 10, at * 10 + 5, name=1)
 
     with watched(tmp_path) as (one, _):
-        one.finish(0)
+        one.finish()
         assert [lane.count for lane in one.lanes.values()] == [10]
 
 
@@ -109,7 +109,7 @@ def test_a_value_without_a_name_is_counted(tmp_path: Path) -> None:
     ring.mark(layout.LOGGED, 1, 1, 0.5, name=7)
 
     with watched(tmp_path) as (one, stream):
-        one.finish(0)
+        one.finish()
         records = read_stream(stream)
     reasons = [record.reason for record in records if isinstance(record, Unavailable)]
     assert any(reason.startswith("the names of 1 value were lost") for reason in reasons)

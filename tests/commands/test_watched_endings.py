@@ -152,7 +152,7 @@ def test_what_a_script_puts_among_the_marks_holds_nobody_up(watch: Watch, tmp_pa
         fails=True,
     )
 
-    assert seen.kinds == "back step" and MarksFolder(tmp_path / "marks").said("1.lane") is None
+    assert seen.kinds == "back step" and MarksFolder(tmp_path / "marks").read_text("1.lane") is None
 
 
 def ended_at(seen: WatchedScript) -> list[str]:

@@ -15,6 +15,7 @@ from tuilab.text.display import join
 from tuilab.text.words import seconds, size
 
 _USUAL_OF = 5  # steps, before the usual time of a step is known
+_USUAL_KEPT = 1000  # times of steps, from which the usual time is computed
 _STALL_TIMES, _STALL_S = 10, 5.0
 _BUSY_S = 60.0  # without a step, if the processes work: an evaluation may be long
 _LONGER = 3  # times the longest pause so far
@@ -50,13 +51,22 @@ class Stall:
         """Take the new steps; after a reported stall, return a sentence that steps continue."""
         if self._left_ns is not None and any(step.ended > self._left_ns for step in steps):
             self._left_ns = None  # the main thread has ended, but other threads still train
-        durations_s = [(step.took_ns or 0) / 1e9 for step in steps if step.took_ns]
-        self._usual_s = [*self._usual_s, *durations_s][-1000:]
-        paused_s = now_s - self._stepped_at if self._stepped_at is not None else 0.0
+        durations_s = []
+        for step in steps:
+            took_ns = step.took_ns
+            if took_ns:
+                durations_s.append(took_ns / 1e9)
+        self._usual_s = [*self._usual_s, *durations_s][-_USUAL_KEPT:]
         self._longest_s = max([self._longest_s, *durations_s])
-        self._stepped_at = self._heard_at = now_s
-        was_told, self._is_told = self._is_told, False
-        return f"steps continue, after {seconds(paused_s)} without one" if was_told else ""
+        paused_s = 0.0
+        if self._stepped_at is not None:
+            paused_s = now_s - self._stepped_at
+        self._stepped_at = now_s
+        self._heard_at = now_s
+        if not self._is_told:
+            return ""
+        self._is_told = False
+        return f"steps continue, after {seconds(paused_s)} without one"
 
     def hear(self, now_s: float) -> None:
         """Note that the process marked or printed something else, so it is not stuck."""
@@ -73,17 +83,21 @@ class Stall:
         """
         if self._stepped_at is None or self._is_told or not self.is_near(now_s):
             return ""
-        silent_s, usual_s = now_s - max(self._stepped_at, self._heard_at), median(self._usual_s)
-        if silent_s < self._patience(usual_s) or (is_busy and silent_s < _BUSY_S):
+        silent_s = now_s - max(self._stepped_at, self._heard_at)
+        usual_s = median(self._usual_s)
+        if silent_s < self._patience(usual_s):
+            return ""
+        if is_busy and silent_s < _BUSY_S:
             return ""
         self._is_told = True
-        does = "its processes are working" if is_busy else "its processes are waiting"
         if lacks_core:
-            does = "its processes are waiting for a core"
-        return (
-            f"no step for {seconds(now_s - self._stepped_at)} (a step usually takes"
-            f" {seconds(usual_s)}); {does}"
-        )
+            activity = "its processes are waiting for a core"
+        elif is_busy:
+            activity = "its processes are working"
+        else:
+            activity = "its processes are waiting"
+        no_step = f"no step for {seconds(now_s - self._stepped_at)}"
+        return f"{no_step} (a step usually takes {seconds(usual_s)}); {activity}"
 
     def is_near(self, now_s: float) -> bool:
         """Say whether there may be a stall, so that the caller should check the processes."""
@@ -105,10 +119,8 @@ class NotFinite:
         if self._is_told or math.isfinite(value):
             return ""
         self._is_told = True
-        return (
-            f"{name} is {'NaN' if math.isnan(value) else 'Inf'} for the first time, in step"
-            f" {number}"
-        )
+        kind = "NaN" if math.isnan(value) else "Inf"
+        return f"{name} is {kind} for the first time, in step {number}"
 
 
 class Creep:
@@ -117,25 +129,25 @@ class Creep:
     The time after the warm-up is cut into stretches, and the medians of the stretches are compared.
     """
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, memory: str) -> None:
+        self._memory = memory  # its name in the alert
         self._readings: list[tuple[int, float]] = []  # step and bytes, thinned out evenly
         self._every = 1
         self._count = 0
         self._is_told = False
 
-    def read(self, step: int, held: float) -> str:
+    def read(self, step: int, used_bytes: float) -> str:
         """Take a reading; return a sentence if the memory keeps growing, only once."""
         self._count += 1
         if self._count % self._every:
             return ""
-        self._readings.append((step, held))
+        self._readings.append((step, used_bytes))
         if len(self._readings) > _SPREAD:
             del self._readings[1::2]
             self._every *= 2
-        return "" if self._is_told else self._look()
+        return "" if self._is_told else self._check()
 
-    def _look(self) -> str:
+    def _check(self) -> str:
         later = self._readings[len(self._readings) // _WARM :]
         steps = later[-1][0] - later[0][0]
         if self._count < _LEAST_READINGS or len(later) < 2 * _BINS or steps < _LEAST_STEPS:
@@ -144,26 +156,27 @@ class Creep:
         levels = []
         for index in range(_BINS):
             readings = later[int(index * width) : int((index + 1) * width)]
-            levels.append(median(held for _, held in readings))
-        grown, early = levels[-1] - levels[0], levels[_BINS // 2 - 1] - levels[0]
-        late = levels[-1] - levels[_BINS // 2]
+            levels.append(median(used_bytes for _, used_bytes in readings))
         is_rising = all(upper > lower for lower, upper in pairwise(levels))
-        if (
-            not is_rising
-            or late < _LEVELS_OFF * early
-            or grown < max(_LEAST_BYTES, _LEAST_SHARE * levels[0])
-        ):
+        if not is_rising:
+            return ""
+        grown = levels[-1] - levels[0]
+        early = levels[_BINS // 2 - 1] - levels[0]
+        late = levels[-1] - levels[_BINS // 2]
+        is_levelling_off = late < _LEVELS_OFF * early
+        if is_levelling_off or grown < max(_LEAST_BYTES, _LEAST_SHARE * levels[0]):
             return ""
         self._is_told = True
-        began, ended = levels[0], later[-1][1]
-        return f"{self._what} keeps growing, from {size(began)} to {size(ended)} in {steps} steps"
+        growth = f"from {size(levels[0])} to {size(later[-1][1])} in {steps} steps"
+        return f"{self._memory} keeps growing, {growth}"
 
 
 class SlowRank:
     """Detect a rank that has more work than the others, which wait for it in their backwards."""
 
     def __init__(self) -> None:
-        self._seen: tuple[str, int] = "", 0
+        self._suspect = ""  # the slow rank of the last comparison
+        self._times_in_a_row = 0  # that it was the slow rank
         self._told: set[str] = set()
 
     def look(self, ranks: Mapping[str, Collection[Step]]) -> str:
@@ -171,29 +184,34 @@ class SlowRank:
 
         The caller passes only steps that are new since the last call.
         """
-        own_s = {name: _own_s(steps) for name, steps in ranks.items() if len(steps) >= _RANK_STEPS}
+        own_s: dict[str, float] = {}
+        for name, steps in ranks.items():
+            if len(steps) >= _RANK_STEPS:
+                own_s[name] = _own_s(steps)
         if len(own_s) < len(ranks) or len(own_s) < 2:
             return ""
         slowest = max(own_s, key=lambda name: own_s[name])
-        others_s = median(took_s for name, took_s in own_s.items() if name != slowest)
+        slowest_s = own_s[slowest]
+        others_s = median(rank_s for name, rank_s in own_s.items() if name != slowest)
         step_s = median((step.took_ns or 0) / 1e9 for step in ranks[slowest])
-        is_slow = (
-            own_s[slowest] > _SLOWER * others_s
-            and own_s[slowest] - others_s > _SHARE_OF_STEP * step_s
-        )
-        previous, count = self._seen
-        self._seen = (slowest, count + 1 if previous == slowest else 1) if is_slow else ("", 0)
-        if self._seen[1] < _IN_A_ROW or slowest in self._told:
+        is_slow = slowest_s > _SLOWER * others_s and slowest_s - others_s > _SHARE_OF_STEP * step_s
+        if not is_slow:
+            self._suspect = ""
+            self._times_in_a_row = 0
+            return ""
+        if slowest != self._suspect:
+            self._suspect = slowest
+            self._times_in_a_row = 0
+        self._times_in_a_row += 1
+        if self._times_in_a_row < _IN_A_ROW or slowest in self._told:
             return ""
         self._told.add(slowest)
-        waiting = (
-            ("the other", "which waits") if len(own_s) == 2 else ("the others", "and they wait")
-        )
-        more = (
-            f"{seconds(own_s[slowest])} of a step before its backward, {waiting[0]}"
-            f" {seconds(others_s)}"
-        )
-        return f"{slowest} is slow: it takes {more}, {waiting[1]} for it" if others_s else ""
+        if not others_s:
+            return ""
+        takes = f"{slowest} is slow: it takes {seconds(slowest_s)} of a step before its backward"
+        if len(own_s) == 2:
+            return f"{takes}, the other {seconds(others_s)}, which waits for it"
+        return f"{takes}, the others {seconds(others_s)}, and they wait for it"
 
 
 def _own_s(steps: Collection[Step]) -> float:
@@ -201,7 +219,8 @@ def _own_s(steps: Collection[Step]) -> float:
 
     The backward does not count, because ranks wait for each other in it.
     """
-    return median(max((step.took_ns or 0) - step.backward_ns, 0) for step in steps) / 1e9
+    own_ns = [max((step.took_ns or 0) - step.backward_ns, 0) for step in steps]
+    return median(own_ns) / 1e9
 
 
 def in_one(names: Collection[str], text: str) -> tuple[str, str]:
@@ -209,4 +228,6 @@ def in_one(names: Collection[str], text: str) -> tuple[str, str]:
 
     If several arms have the same alert, they share one: its arm is empty, and its text names them.
     """
-    return (next(iter(names)), text) if len(names) == 1 else ("", f"{join([*names])}: {text}")
+    if len(names) == 1:
+        return next(iter(names)), text
+    return "", f"{join([*names])}: {text}"

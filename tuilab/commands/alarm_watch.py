@@ -39,7 +39,7 @@ class Trained:
 class Activity(NamedTuple):
     """The core time that a command's processes have used up to a moment, in seconds."""
 
-    at: float
+    read_at_s: float
     worked_s: float
     waited_s: float  # for a core
 
@@ -71,21 +71,19 @@ class Alarms:
         trained = self._trained.setdefault(pid, Trained(pid, arm))
         if not steps:
             return
-        self._tell("stall", [arm], trained.stall.step(self._clock(), steps))
-        for index, step in enumerate(steps):
+        self._alert("stall", [arm], trained.stall.step(self._clock(), steps))
+        for number, step in enumerate(steps, trained.count):
             for owner, value in step.roots.items():
-                self._tell(
-                    "not finite",
-                    [arm],
-                    trained.not_finite.look(root(owner), trained.count + index, value),
-                )
+                text = trained.not_finite.look(root(owner), number, value)
+                self._alert("not finite", [arm], text)
         trained.count += len(steps)
         trained.fresh += len(steps)
         trained.last.extend(steps)
 
     def leave(self, pid: int, arm: str, at_ns: int) -> None:
         """Note when the script of a process ended."""
-        self._trained.setdefault(pid, Trained(pid, arm)).stall.leave(at_ns)
+        trained = self._trained.setdefault(pid, Trained(pid, arm))
+        trained.stall.leave(at_ns)
 
     def hear(self, pid: int | None = None) -> None:
         """Note that a process marked something else.
@@ -96,10 +94,11 @@ class Alarms:
             if pid in (None, trained.pid):
                 trained.stall.hear(self._clock())
 
-    def hold(self, pid: int, held: float) -> None:
+    def hold(self, pid: int, held_bytes: float) -> None:
         """Take the number of bytes that torch holds on a GPU in a process."""
-        if trained := self._trained.get(pid):
-            self._tell("memory", [trained.arm], trained.held.read(trained.count, held))
+        trained = self._trained.get(pid)
+        if trained is not None:
+            self._alert("memory", [trained.arm], trained.held.read(trained.count, held_bytes))
 
     def turn(self) -> None:
         """Check what no mark shows: that marks stop coming, and what the processes use."""
@@ -110,65 +109,77 @@ class Alarms:
         if self._contention.look():
             self._look_for_stall(now_s)
         for trained in self._trained.values():
-            if (resident := resident_bytes(trained.pid)) is not None:
-                self._tell("memory", [trained.arm], trained.resident.read(trained.count, resident))
+            resident = resident_bytes(trained.pid)
+            if resident is not None:
+                text = trained.resident.read(trained.count, resident)
+                self._alert("memory", [trained.arm], text)
         self._look_for_slow_rank()
 
     def _look_for_stall(self, now_s: float) -> None:
-        near = [
-            one for one in self._trained.values() if one.stall.is_near(now_s) and _is_there(one.pid)
-        ]
-        if not near:
+        suspects = []
+        for trained in self._trained.values():
+            if trained.stall.is_near(now_s) and _is_alive(trained.pid):
+                suspects.append(trained)
+        if not suspects:
             self._activity = None
             return
-        before, seen = (
-            self._activity,
-            Activity(now_s, worked_s(self._pid), self._contention.cores.threads.waited_s),
-        )
-        self._activity = seen
-        works = lacks_core = False
-        if before is not None:
-            works = seen.worked_s - before.worked_s > _BUSY_SHARE * (now_s - before.at)
-            wanted_s = seen.worked_s - before.worked_s + seen.waited_s - before.waited_s
-            lacks_core = not works and wanted_s > _BUSY_SHARE * (now_s - before.at)
-            if not (works or self._contention.cores.is_known):
+        cores = self._contention.cores
+        previous = self._activity
+        self._activity = Activity(now_s, worked_s(self._pid), cores.threads.waited_s)
+        # Before the second check, nobody knows what the processes do, so they count as busy.
+        is_busy = True
+        lacks_core = False
+        if previous is not None:
+            busy_s = _BUSY_SHARE * (now_s - previous.read_at_s)
+            work_s = self._activity.worked_s - previous.worked_s
+            works = work_s > busy_s
+            if not works and cores.is_known:
+                demand_s = work_s + self._activity.waited_s - previous.waited_s
+                lacks_core = demand_s > busy_s
+            elif not works:
                 lacks_core = has_high_pressure()
-        is_busy = before is None or works or lacks_core
+            is_busy = works or lacks_core
         texts: dict[str, str] = {}
-        for trained in near:
-            if text := trained.stall.look(now_s, is_busy=is_busy, lacks_core=lacks_core):
+        for trained in suspects:
+            text = trained.stall.look(now_s, is_busy=is_busy, lacks_core=lacks_core)
+            if text:
                 texts[trained.arm] = text
         if texts:
-            self._tell("stall", [*texts], next(iter(texts.values())))
+            first_text = next(iter(texts.values()))
+            self._alert("stall", [*texts], first_text)
 
     def _look_for_slow_rank(self) -> None:
-        ranks = {
-            trained.arm: trained for trained in self._trained.values() if "rank" in trained.arm
-        }
-        if len(ranks) > 1 and all(trained.fresh >= _RANK_STEPS for trained in ranks.values()):
-            self._tell(
-                "slow rank",
-                [""],
-                self._slow_rank.look({name: trained.last for name, trained in ranks.items()}),
-            )
-            for trained in ranks.values():
-                trained.fresh = 0
+        ranks: dict[str, Trained] = {}
+        for trained in self._trained.values():
+            if "rank" in trained.arm:
+                ranks[trained.arm] = trained
+        if len(ranks) < 2:
+            return
+        if any(trained.fresh < _RANK_STEPS for trained in ranks.values()):
+            return
+        last_steps = {name: trained.last for name, trained in ranks.items()}
+        self._alert("slow rank", [""], self._slow_rank.look(last_steps))
+        for trained in ranks.values():
+            trained.fresh = 0
 
-    def _tell(self, subject: str, arms: list[str], text: str) -> None:
-        if text:
-            arm, words = in_one(arms, text)
-            self._journal.append(events.Alerted(what=subject, text=words, arm=arm))
+    def _alert(self, subject: str, arms: list[str], text: str) -> None:
+        """Record an alert; an empty text is none."""
+        if not text:
+            return
+        arm, alert = in_one(arms, text)
+        self._journal.append(events.Alerted(what=subject, text=alert, arm=arm))
 
 
 def resident_bytes(pid: int) -> int | None:
     """Return the resident memory of a process; None if /proc does not show it."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+        fields = Path(f"/proc/{pid}/statm").read_text().split()
+        return int(fields[1]) * _PAGE_BYTES
     except (OSError, IndexError, ValueError):
         return None
 
 
-def _is_there(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         return presence.start_time(pid) is not None
     except OSError:

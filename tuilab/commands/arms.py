@@ -6,6 +6,7 @@ The user writes an arm as `NAME: [VARIABLE=VALUE...] [PREFIX...] [-- WORDS...]`.
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 
 from tuilab.engine.messages import ArmClaim, CommandArm
 from tuilab.errors import UsageError
@@ -19,6 +20,7 @@ _WRITES = re.compile(
     r"--?(?:[\w-]*[_-])?(?:out|output|save|log|logging|ckpt|checkpoint|results?|run)[_-]?(?:dir|path|folder)?"
 )
 _MOST = 12  # arms
+_MOST_BOUND = 1e6
 
 
 def parse(texts: Sequence[str]) -> list[CommandArm]:
@@ -26,7 +28,7 @@ def parse(texts: Sequence[str]) -> list[CommandArm]:
 
     If the user names only one arm, and it changes the command, the unchanged command comes first.
     """
-    arms = [_arm(text) for text in texts]
+    arms = [_parse_arm(text) for text in texts]
     if len(arms) == 1 and not is_plain(arms[0]):
         arms = [CommandArm(name=BASE), *arms]
     if len(arms) < 2:
@@ -37,14 +39,17 @@ def parse(texts: Sequence[str]) -> list[CommandArm]:
         raise UsageError(f"{len(arms)} arms are too many; use at most {_MOST}")
     for index, arm in enumerate(arms):
         for earlier in arms[:index]:
-            if arm.name == earlier.name:
-                raise UsageError(f"two arms are named {show(arm.name)}; give each arm its own name")
-            if (arm.env, arm.prefix, arm.words) == (earlier.env, earlier.prefix, earlier.words):
-                raise UsageError(
-                    f"{show(earlier.name)} and {show(arm.name)} are the same command; change or"
-                    " drop one of them"
-                )
+            _check_differs(arm, earlier)
     return arms
+
+
+def _check_differs(arm: CommandArm, earlier: CommandArm) -> None:
+    """Refuse an arm that has the name or the command of an earlier one."""
+    if arm.name == earlier.name:
+        raise UsageError(f"two arms are named {show(arm.name)}; give each arm its own name")
+    if (arm.env, arm.prefix, arm.words) == (earlier.env, earlier.prefix, earlier.words):
+        names = f"{show(earlier.name)} and {show(arm.name)}"
+        raise UsageError(f"{names} are the same command; change or drop one of them")
 
 
 def is_plain(arm: CommandArm) -> bool:
@@ -52,34 +57,35 @@ def is_plain(arm: CommandArm) -> bool:
     return not (arm.env or arm.prefix or arm.words)
 
 
-def _arm(text: str) -> CommandArm:
+def _parse_arm(text: str) -> CommandArm:
     name, _, definition = text.partition(":")
-    if not _NAME.fullmatch(name := name.strip()):
+    name = name.strip()
+    if not _NAME.fullmatch(name):
         raise UsageError(
             f"--arm takes NAME, or 'NAME: VARIABLE=VALUE PREFIX -- WORDS', not {show(text, 60)}"
         )
     try:
-        words_before, words_behind = _parts(shlex.split(definition))
+        words_before, words_behind = _split_at_dashes(shlex.split(definition))
     except ValueError as problem:
         raise UsageError(f"--arm {show(name)}: {problem}; close the quotation") from problem
-    count = next(
-        (index for index, word in enumerate(words_before) if not _VARIABLE.match(word)),
-        len(words_before),
-    )
-    if words_before[count:] and words_before[count].startswith("-"):
-        words = show(shlex.join(words_before[count:]), 40)
+    env: dict[str, str] = {}
+    prefix: list[str] = []
+    for word in words_before:
+        if prefix or not _VARIABLE.match(word):
+            prefix.append(word)
+        else:
+            variable, _, value = word.partition("=")
+            env[variable] = value
+    if prefix and prefix[0].startswith("-"):
+        options = show(shlex.join(prefix), 40)
         raise UsageError(
-            f"--arm {show(name)}: {words} would come before the command; "
-            f"to add it after the command, write '{show(name)}: -- {words}'"
+            f"--arm {show(name)}: {options} would come before the command; "
+            f"to add it after the command, write '{show(name)}: -- {options}'"
         )
-    env = {}
-    for word in words_before[:count]:
-        variable, _, value = word.partition("=")
-        env[variable] = value
-    return CommandArm(name=name, env=env, prefix=words_before[count:], words=words_behind)
+    return CommandArm(name=name, env=env, prefix=prefix, words=words_behind)
 
 
-def _parts(words: list[str]) -> tuple[list[str], list[str]]:
+def _split_at_dashes(words: list[str]) -> tuple[list[str], list[str]]:
     """Return the words before the first -- and the words after it."""
     end = words.index("--") if "--" in words else len(words)
     return words[:end], words[end + 1 :]
@@ -99,7 +105,8 @@ def parse_claims(
     that each arm has less of it than the first.
     """
     if not texts:
-        return [_claim(arm.name, arms[0].name, 1.0, measure) for arm in arms[1:]]
+        base = arms[0].name
+        return [_make_claim(arm.name, base, 1.0, measure) for arm in arms[1:]]
     names = [arm.name for arm in arms]
     claims = [_parse_claim(text, names, measure) for text in texts]
     if len({claim.key for claim in claims}) < len(claims):
@@ -109,31 +116,30 @@ def parse_claims(
 
 def _parse_claim(text: str, names: Sequence[str], measure: str) -> ArmClaim:
     match = _CLAIM.fullmatch(text.strip())
-    try:
-        bound = float(match["bound"]) if match else 0.0
-    except ValueError:
-        bound = 0.0
-    if match is None or not 0 < bound < 1e6:
+    bound = 0.0
+    if match:
+        # The pattern also matches texts that are no number, such as 1.2.3.
+        with suppress(ValueError):
+            bound = float(match["bound"])
+    if match is None or not 0 < bound < _MOST_BOUND:
         raise UsageError(
             "--claim takes 'ARM 1.3x OTHER' (ARM is at least 1.3 times faster than OTHER), not"
             f" {show(text, 60)}"
         )
     for name in (match["arm"], match["other"]):
         if name not in names:
-            raise UsageError(
-                f"--claim {show(text, 60)}: no arm is named"
-                f" {show(name, 40)}{did_you_mean(name, names)}"
-            )
+            unknown = f"{show(name, 40)}{did_you_mean(name, names)}"
+            raise UsageError(f"--claim {show(text, 60)}: no arm is named {unknown}")
     if match["arm"] == match["other"]:
         raise UsageError(
             f"--claim {show(text, 60)}: both arms are the same; name two different arms"
         )
-    return _claim(match["arm"], match["other"], bound, measure)
+    return _make_claim(match["arm"], match["other"], bound, measure)
 
 
-def _claim(arm: str, base: str, bound: float, measure: str) -> ArmClaim:
+def _make_claim(arm: str, base: str, bound: float, measure: str) -> ArmClaim:
     return ArmClaim(
-        text=f"{arm} {_how(bound, measure)} {base}",
+        text=f"{arm} {_describe_bound(bound, measure)} {base}",
         key=f"{arm}-{bound:g}x-{base}",
         over=base,
         under=arm,
@@ -141,22 +147,21 @@ def _claim(arm: str, base: str, bound: float, measure: str) -> ArmClaim:
     )
 
 
-def _how(bound: float, measure: str) -> str:
+def _describe_bound(bound: float, measure: str) -> str:
     """Return what a claim says about an arm, compared with another arm.
 
     A bound below 1 allows the arm to be worse by that factor.
     """
     if bound < 1:
-        return (
-            f"takes at most {1 / bound:.3g} times as {f'much {measure}' if measure else 'long'} as"
-        )
+        quantity = f"much {measure}" if measure else "long"
+        return f"takes at most {1 / bound:.3g} times as {quantity} as"
     if measure:
-        return (
-            f"has less {measure} than"
-            if bound == 1
-            else f"has at least {bound:g} times less {measure} than"
-        )
-    return "is faster than" if bound == 1 else f"is at least {bound:g} times faster than"
+        if bound == 1:
+            return f"has less {measure} than"
+        return f"has at least {bound:g} times less {measure} than"
+    if bound == 1:
+        return "is faster than"
+    return f"is at least {bound:g} times faster than"
 
 
 def shared_outputs(arms: Sequence[CommandArm], words: Sequence[str]) -> list[str]:
@@ -164,19 +169,22 @@ def shared_outputs(arms: Sequence[CommandArm], words: Sequence[str]) -> list[str
 
     These are options for an output that have the same value in all arms.
     """
-    outputs_of_arms = [_outputs(command_of(arm, words)) for arm in arms]
-    return [
-        f"{option} {value}"
-        for option, value in outputs_of_arms[0].items()
-        if all(outputs.get(option) == value for outputs in outputs_of_arms)
-    ]
+    outputs_of_arms = [_find_outputs(command_of(arm, words)) for arm in arms]
+    shared = []
+    for option, value in outputs_of_arms[0].items():
+        if all(outputs.get(option) == value for outputs in outputs_of_arms):
+            shared.append(f"{option} {value}")
+    return shared
 
 
-def _outputs(words: Sequence[str]) -> dict[str, str]:
-    outputs = {}
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        option, is_given, value = word.partition("=")
-        value = value if is_given else following
+def _find_outputs(words: Sequence[str]) -> dict[str, str]:
+    """Return the options of a command for its outputs, with their values."""
+    outputs: dict[str, str] = {}
+    next_words = [*words[1:], ""]
+    for word, next_word in zip(words, next_words, strict=True):
+        option, has_value, value = word.partition("=")
+        if not has_value:
+            value = next_word
         if _WRITES.fullmatch(option) and value and not value.startswith("-"):
             outputs[option] = value
     return outputs

@@ -17,13 +17,14 @@ from tuilab.text.display import show
 _KEPT = 64 * 1024  # bytes at the end of what was printed
 _TRACEBACK_LIMIT = 8_000  # characters, as for a scenario
 _MESSAGE_LINES = 40
+_CHAIN_LINES = 60  # after an exception, in which the next traceback of its chain may begin
 _LINE_LIMIT = 200  # characters
 _BEGIN = "Traceback (most recent call last):"
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 # torchrun and torch's own hook put these prefixes before a line.
 _PREFIX = re.compile(r"^(?:\[(?:default\d+|rank\d+)\]:(?:\[rank\d+\]:)? ?)+")
 _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-_SAID = re.compile(r"([\w.]+)(?:: (.*))?")
+_EXCEPTION = re.compile(r"([\w.]+)(?:: (.*))?")
 _TORCHRUN_LOGS = re.compile(r"[WE]\d{4} \d\d:\d\d:\d\d\.\d+ .*torch/distributed/")
 _RANK_FAILED = re.compile(
     r"^\[(?P<seen>\d{1,6})\]:\n  time      : (?P<time>[-\d]{10}_[:\d]{8})\n  host .*\n  rank      :"
@@ -49,8 +50,11 @@ class StderrTail:
             return self._data.decode(errors="replace")
 
     def last_line(self) -> str:
-        lines = [show(_COLOUR.sub("", line), _LINE_LIMIT) for line in self.text().splitlines()]
-        return next((line for line in reversed(lines) if line.strip()), "")
+        for line in reversed(self.text().splitlines()):
+            shown_line = show(_COLOUR.sub("", line), _LINE_LIMIT)
+            if shown_line.strip():
+                return shown_line
+        return ""
 
 
 def failure_of(printed: str, words: Sequence[str], folder: str) -> ScenarioFailed | None:
@@ -61,14 +65,18 @@ def failure_of(printed: str, words: Sequence[str], folder: str) -> ScenarioFaile
     """
     home = home_of(words, folder)
     lines = [_PREFIX.sub("", line) for line in _COLOUR.sub("", printed).splitlines()]
-    begins = [
-        begin
-        for begin, line in enumerate(lines)
-        if line.rstrip() == _BEGIN and not _is_chained(lines, begin)
-    ]
-    failures = [failure for begin in begins if (failure := _read(lines[begin:], home))]
-    own_failures = [failure for failure in failures if f'File "{home}' in failure.traceback]
-    return next(iter([*own_failures[-1:], *failures[-1:]]), None)
+    last_failure: ScenarioFailed | None = None
+    last_own_failure: ScenarioFailed | None = None
+    for begin, line in enumerate(lines):
+        if line.rstrip() != _BEGIN or _is_chained(lines, begin):
+            continue
+        failure = _read_failure(lines[begin:], home)
+        if failure is None:
+            continue
+        last_failure = failure
+        if f'File "{home}' in failure.traceback:
+            last_own_failure = failure
+    return last_own_failure or last_failure
 
 
 def lost_rank_of(printed: str) -> str:
@@ -76,21 +84,19 @@ def lost_rank_of(printed: str) -> str:
 
     The sentence is empty if the signal was not the cause of the failure.
     """
-    last = _COLOUR.sub("", printed).rpartition("ChildFailedError: ")[2]
-    told = sorted(_RANK_FAILED.finditer(last), key=lambda failure: int(failure["seen"]))
-    try:
-        failures = [
-            LostRank(
-                int(failure["rank"]),
-                int(failure["code"]),
-                datetime.strptime(failure["time"], "%Y-%m-%d_%H:%M:%S").timestamp(),
-            )
-            for failure in told
-        ]
-    except ValueError:  # another program may print similar lines
+    report = _COLOUR.sub("", printed).rpartition("ChildFailedError: ")[2]
+    matches = sorted(_RANK_FAILED.finditer(report), key=lambda match: int(match["seen"]))
+    failures = []
+    for match in matches:
+        try:
+            failed_at = datetime.strptime(match["time"], "%Y-%m-%d_%H:%M:%S").timestamp()
+        except ValueError:  # another program may print similar lines
+            return ""
+        failures.append(LostRank(int(match["rank"]), int(match["code"]), failed_at))
+    if not failures:
         return ""
-    lost = lost_of(failures) if failures else None
-    return lost.words if lost else ""
+    lost_rank = lost_of(failures)
+    return lost_rank.words if lost_rank else ""
 
 
 def home_of(words: Sequence[str], folder: str) -> str:
@@ -99,63 +105,75 @@ def home_of(words: Sequence[str], folder: str) -> str:
     This is the folder in which the command ran, or the folder of its script if that is elsewhere.
     """
     script = script_of(words, folder)
-    folder_path = os.path.join(folder, "")
-    return folder if script is None or str(script).startswith(folder_path) else str(script.parent)
+    if script is None or str(script).startswith(os.path.join(folder, "")):
+        return folder
+    return str(script.parent)
 
 
 def _is_chained(lines: Sequence[str], index: int) -> bool:
     """Say whether a traceback continues the previous one, as with chained exceptions."""
-    return any(line.startswith(_CHAINED) for line in lines[max(index - 3, 0) : index])
+    lines_before = lines[max(index - 3, 0) : index]
+    return any(line.startswith(_CHAINED) for line in lines_before)
 
 
-def _read(lines: Sequence[str], home: str) -> ScenarioFailed | None:
+def _read_failure(lines: Sequence[str], home: str) -> ScenarioFailed | None:
     """Return the failure whose traceback begins with the first line, or None."""
-    end = _end(lines)
-    if end is None or not (match := _SAID.fullmatch(lines[end])) or match[1] == "KeyboardInterrupt":
+    end = _find_exception(lines)
+    if end is None:
         return None
-    message = [match[2] or "", *_message(lines[end + 1 :])]
-    text = "\n".join([*lines[: end + 1], *message[1:]])
-    if len(text) > _TRACEBACK_LIMIT:
-        text = text[: _TRACEBACK_LIMIT // 2] + "\n…\n" + text[-_TRACEBACK_LIMIT // 2 :]
+    match = _EXCEPTION.fullmatch(lines[end])
+    if match is None or match[1] == "KeyboardInterrupt":
+        return None
+    further_lines = _read_message(lines[end + 1 :])
+    message = "\n".join([match[2] or "", *further_lines])
+    traceback = "\n".join([*lines[: end + 1], *further_lines])
+    if len(traceback) > _TRACEBACK_LIMIT:
+        half = _TRACEBACK_LIMIT // 2
+        traceback = traceback[:half] + "\n…\n" + traceback[-half:]
     name = match[1].rpartition(".")[2]
     return ScenarioFailed(
-        type=name[:200], message="\n".join(message)[:2000], traceback=text, source_dir=home
+        type=name[:200], message=message[:2000], traceback=traceback, source_dir=home
     )
 
 
-def _end(lines: Sequence[str]) -> int | None:
+def _find_exception(lines: Sequence[str]) -> int | None:
     """Return the index of the line with the last exception; None if the output ends before it."""
-    index = 0
-    while index < len(lines):
-        end = next(
-            (
-                number
-                for number in range(index + 1, len(lines))
-                if lines[number][:1] not in (" ", "")
-            ),
-            None,
-        )
+    begin = 0
+    while True:
+        end = _find_unindented(lines, begin + 1)
         if end is None:
             return None
-        following = next(
-            (number for number in range(end, min(end + 60, len(lines))) if _goes_on(lines, number)),
-            None,
-        )
-        if following is None:
+        next_begin = _find_next_in_chain(lines, end)
+        if next_begin is None:
             return end
-        index = following
+        begin = next_begin
+
+
+def _find_unindented(lines: Sequence[str], begin: int) -> int | None:
+    """Return the index of the first line from `begin` on that is neither empty nor indented."""
+    for index in range(begin, len(lines)):
+        if lines[index][:1] not in (" ", ""):
+            return index
     return None
 
 
-def _goes_on(lines: Sequence[str], number: int) -> bool:
-    return lines[number].rstrip() == _BEGIN and _is_chained(lines, number)
+def _find_next_in_chain(lines: Sequence[str], begin: int) -> int | None:
+    """Return the index of a traceback soon after `begin` that continues the one before it."""
+    for index in range(begin, min(begin + _CHAIN_LINES, len(lines))):
+        if lines[index].rstrip() == _BEGIN and _is_chained(lines, index):
+            return index
+    return None
 
 
-def _message(lines: Sequence[str]) -> list[str]:
+def _read_message(lines: Sequence[str]) -> list[str]:
     """Return the further lines of a message, up to an empty line or other output."""
-    end = next((index for index, line in enumerate(lines) if _is_of_others(line)), len(lines))
-    return list(lines[: min(end, _MESSAGE_LINES)])
+    message: list[str] = []
+    for line in lines[:_MESSAGE_LINES]:
+        if _is_other_output(line):
+            break
+        message.append(line)
+    return message
 
 
-def _is_of_others(line: str) -> bool:
+def _is_other_output(line: str) -> bool:
     return not line.strip() or line.rstrip() == _BEGIN or _TORCHRUN_LOGS.match(line) is not None

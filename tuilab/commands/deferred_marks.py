@@ -51,9 +51,11 @@ class DeferredMarks:
                 since_ns = None if news.ended < 0 else news.ended
                 mark = mark._replace(gpu_ns=round(took_ns), gpu_since_ns=since_ns)
         elif mark.kind == STEPPED:
-            mark = mark._replace(flags=mark.flags & ~LATE, kind=SKIPPED if news.value else STEPPED)
+            kind = SKIPPED if news.value else STEPPED
+            mark = mark._replace(flags=mark.flags & ~LATE, kind=kind)
         else:
-            mark = mark._replace(flags=mark.flags & ~LATE | HAS_VALUE, value=news.value)
+            flags = mark.flags & ~LATE | HAS_VALUE
+            mark = mark._replace(flags=flags, value=news.value)
         self._late[news.began] = mark
 
     def _ready(self, most: int = _MOST_HELD) -> Iterator[Mark]:

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from tuilab.commands.output.scan_numbers import NumberScanner
-from tuilab.commands.watched import Recorded, Watched
+from tuilab.commands.watched import ROOT, Recorded, Watched
 from tuilab.engine.messages import CommandOrder
 from tuilab.record import events
 from tuilab.record.journal.reader import Reader
@@ -28,13 +28,13 @@ def main() -> None:
         stream = run_dir / "journal" / f"{marks.name.removeprefix('marks-')}.jsonl"
         # A failed arm of a race has no stream, and its marks count for nothing.
         with suppress(OSError):
-            bring(marks, stream)
+            record_rest(marks, stream)
         shutil.rmtree(marks, ignore_errors=True)
 
 
-def bring(marks: Path, stream: Path) -> int:
-    """Record the rest of the marks in a stream, and return the number of new steps."""
-    recorded = recorded_in(stream)
+def record_rest(marks: Path, stream: Path) -> None:
+    """Record the rest of the marks in a stream, and how many new steps this adds."""
+    recorded = read_recorded(stream)
     journal = Writer(stream, Hiding(), goes_on=True)
     watched = Watched(CommandOrder(words=[]), marks, NumberScanner([]), journal, recorded=recorded)
     watched.take_rest()
@@ -44,28 +44,36 @@ def bring(marks: Path, stream: Path) -> int:
         if lane.arm in recorded:
             count -= recorded[lane.arm].steps
     if count:
-        sentence = f"{plural(count, 'step')} were recorded after the end, "
-        sentence += "because the watching process was killed"
+        steps = f"{plural(count, 'step')} were recorded after the end"
+        sentence = f"{steps}, because the watching process was killed"
         journal.append(events.TextShown(text=sentence, title="after the end"))
     journal.sync()
-    return count
 
 
-def recorded_in(stream: Path) -> dict[str, Recorded]:
+def read_recorded(stream: Path) -> dict[str, Recorded]:
     """Return the number of recorded steps of each arm, and the time of its latest record."""
     recorded: dict[str, Recorded] = {}
     with closing(Reader(stream)) as reader:
-        for items in iter(reader.read, []):
+        while True:
+            items = reader.read()
+            if not items:
+                return recorded
             for item in items:
                 if isinstance(item, events.Logged):
-                    previous = recorded.get(item.a, Recorded())
-                    count = previous.steps
-                    if any(
-                        name.endswith("_ms") or name.startswith("backward root") for name in item.v
-                    ):
-                        count = max(count, item.s + 1)
-                    recorded[item.a] = Recorded(count, max(previous.until_ns, item.at))
-    return recorded
+                    earlier = recorded.get(item.a, Recorded())
+                    recorded[item.a] = _add(earlier, item)
+
+
+def _add(recorded: Recorded, record: events.Logged) -> Recorded:
+    steps = recorded.steps
+    if any(_is_of_step(name) for name in record.v):
+        steps = max(steps, record.s + 1)
+    return Recorded(steps, max(recorded.until_ns, record.at))
+
+
+def _is_of_step(curve: str) -> bool:
+    """Say whether a curve has a point for each step."""
+    return curve.endswith("_ms") or curve.startswith(ROOT)
 
 
 if __name__ == "__main__":

@@ -46,43 +46,63 @@ def order(
     command.folder = command.folder or here()
     command.umask = _umask()
     script = script_of(command.words, command.folder)
+    run_name = plain_name(name) if name else name_of(command.words, command.folder)
+    has_budget = bool(budget_s)
+    looks = list(PLANNED_ANALYSES) if has_budget and not repeats else []
+    device = "cuda" if is_gpu_there() else CORES
     return RunOrder(
         root=str(root.absolute()),
-        scenario=plain_name(name) if name else name_of(command.words, command.folder),
+        scenario=run_name,
         topic=RACE_TOPIC if command.arms else TOPIC,
         title=show(shlex.join(words_for_record(command.words)), 200),
         path=str(script or ""),
         params={},
         claims=[claim.text for claim in command.claims],
         claim_keys=[claim.key for claim in command.claims],
-        repeats=(repeats or (PLANNED_ANALYSES[-1] if budget_s else REPEATS)) if command.arms else 1,
-        looks=list(PLANNED_ANALYSES) if budget_s and not repeats else [],
+        repeats=_planned_repeats(command, repeats, has_budget=has_budget),
+        looks=looks,
         budget_s=budget_s,
         timeout_s=timeout_s,
         waits=waits,
-        devices=["cuda" if is_gpu_there() else CORES],
+        devices=[device],
         argv=list(argv),
         command=command,
     )
 
 
+def _planned_repeats(command: CommandOrder, repeats: int | None, *, has_budget: bool) -> int:
+    """Return how many repeats a command has: 1 without arms, else as many as the user asked for.
+
+    If the user asked for no number, a run with a budget may have as many repeats as are planned.
+    """
+    if not command.arms:
+        return 1
+    if repeats:
+        return repeats
+    if has_budget:
+        return PLANNED_ANALYSES[-1]
+    return REPEATS
+
+
 def check(command: CommandOrder) -> None:
     """Refuse a command that cannot be run, before a run of it exists."""
     names = [split(metric)[0] for metric in command.metrics]
-    if twice := next((name for name in names if names.count(name) > 1), ""):
-        raise UsageError(
-            f"--metric {show(twice, 40)} is given twice; give one of them another name"
-        )
+    for name in names:
+        if names.count(name) > 1:
+            shown_name = show(name, 40)
+            raise UsageError(f"--metric {shown_name} is given twice; give one of them another name")
     check_named(command.words)
     if any("\0" in word for word in command.words):
         raise UsageError("an argument of the command has a NUL character; remove it")
-    if (total := len(pack(command))) > _MOST_BYTES:
+    size_bytes = len(pack(command))
+    if size_bytes > _MOST_BYTES:
         raise UsageError(
-            f"the command has {total} bytes, at most {_MOST_BYTES} are possible; move a part into a"
-            " file or a script"
+            f"the command has {size_bytes} bytes, at most {_MOST_BYTES} are possible; move a part"
+            " into a file or a script"
         )
     for arm in command.arms or [CommandArm(name="")]:
-        check_found(command_of(arm, command.words)[0])
+        program = command_of(arm, command.words)[0]
+        check_found(program)
 
 
 def check_named(words: Sequence[str]) -> None:
@@ -96,7 +116,8 @@ def plain_name(name: str) -> str:
 
     Raise UsageError if nothing is left.
     """
-    if not (plain := _ODD.sub("_", name).strip("_")[:_LONGEST_NAME]):
+    plain = _ODD.sub("_", name).strip("_")[:_LONGEST_NAME]
+    if not plain:
         raise UsageError(f"--name {show(name, 40)} has no letters or digits; use some")
     return plain
 
@@ -104,11 +125,14 @@ def plain_name(name: str) -> str:
 def name_of(words: Sequence[str], folder: str) -> str:
     """Return the name of a command's run: its script, the module after -m, or the program."""
     script = script_of(words, folder)
-    if "-m" in words[:-1] and not script:
-        module = words[words.index("-m") + 1].rpartition(".")[2]
+    if script:
+        name = script.name
+    elif "-m" in words[:-1]:
+        name = words[words.index("-m") + 1].rpartition(".")[2]
     else:
-        module = Path(script or words[0]).name
-    return _ODD.sub("_", module.removesuffix(".py"))[:_LONGEST_NAME].strip("_") or "command"
+        name = Path(words[0]).name
+    plain = _ODD.sub("_", name.removesuffix(".py"))
+    return plain[:_LONGEST_NAME].strip("_") or "command"
 
 
 def script_of(words: Sequence[str], folder: str) -> Path | None:
@@ -118,13 +142,11 @@ def script_of(words: Sequence[str], folder: str) -> Path | None:
     file that is too large does not count, and a file that cannot be read gives None.
     """
     for word in words:
+        if not word.endswith((".py", ".sh")):
+            continue
         path = Path(folder, word)
         try:
-            if (
-                word.endswith((".py", ".sh"))
-                and path.is_file()
-                and path.stat().st_size <= SOURCE_LIMIT
-            ):
+            if path.is_file() and path.stat().st_size <= SOURCE_LIMIT:
                 return path.absolute() if os.access(path, os.R_OK) else None
         except (OSError, ValueError):
             continue
@@ -133,9 +155,9 @@ def script_of(words: Sequence[str], folder: str) -> Path | None:
 
 def _umask() -> int:
     """Return the umask of this process, which can only be read by setting it."""
-    was = os.umask(0o077)
-    os.umask(was)
-    return was
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
 
 
 def here() -> str:

@@ -15,7 +15,7 @@ from tuilab.storage.files import open_regular
 
 _MOST_PROCESSES = 10_000  # of one command
 _TEXT_LIMIT = 4_000
-_SAID_LIMIT = 1_000
+_SMALL_FILE_LIMIT = 1_000
 _LARGEST = 2**62  # the largest integer that a fact may have
 _MOST_GROUPS = 100  # of facts, such as those of a loader
 _NUMBER = re.compile(r"[0-9]{1,18}")  # of a process, or of a file
@@ -49,7 +49,7 @@ class MarkedProcess:
     trouble: str = ""  # why the process is not watched, or only in part
     file: int = 0
     slot: int = layout.FIRST
-    seen: int = layout.FIRST  # slots that were written at the last read, so they are complete now
+    written: int = layout.FIRST  # slots written at the last read, so they are complete now
 
     @property
     def lost(self) -> int:
@@ -93,7 +93,7 @@ class MarksFolder:
                 if number > process.file:
                     process.file = number
                     process.slot = layout.FIRST
-                    process.seen = layout.FIRST
+                    process.written = layout.FIRST
                 is_finished = number < max(numbers)  # the process writes into a later file now
                 marks = self._read_file(process, is_last=is_last or is_finished)
                 if marks:
@@ -113,18 +113,18 @@ class MarksFolder:
                     files.setdefault(int(pid), []).append(int(number))
             elif number == "trouble" and len(self.processes) < _MOST_PROCESSES:
                 process = self.processes.setdefault(int(pid), MarkedProcess(int(pid)))
-                reason = self.said(name)
+                reason = self.read_text(name)
                 if not process.trouble:
                     process.trouble = reason or ""
                 if is_last and reason == "":
                     process.trouble = _NO_REASON
         return files
 
-    def said(self, name: str) -> str | None:
+    def read_text(self, name: str) -> str | None:
         """Return the beginning of a small regular file in the folder, or None."""
         try:
             with open(open_regular(self.folder / name), "rb") as file:
-                return file.read(_SAID_LIMIT).decode(errors="replace")
+                return file.read(_SMALL_FILE_LIMIT).decode(errors="replace")
         except OSError:
             return None
 
@@ -155,11 +155,12 @@ class MarksFolder:
         for begin in range(0, len(data) - layout.SLOT + 1, layout.SLOT):
             slots.append(data[begin : begin + layout.SLOT])
         if is_last:
-            whole = written = first + len(slots)
+            written = first + len(slots)
+            whole = written
         else:
-            written = first + _written(data)
-            whole = min(process.seen, written)
-        process.seen = written
+            written = first + _count_written(data)
+            whole = min(process.written, written)
+        process.written = written
         marks: list[Mark] = []
         while process.slot < whole:
             mark = Mark(*layout.MARK.unpack(slots[process.slot - first]))
@@ -180,13 +181,13 @@ class MarksFolder:
         text = layout.text_of(data, mark.number).decode(errors="replace")
         if mark.kind == layout.NAME:
             process.names[mark.name] = text
-        else:
-            try:
-                facts = json.loads(text)
-            except (ValueError, RecursionError):
-                return
-            if isinstance(facts, dict):
-                process.hello = _plain_facts(facts)
+            return
+        try:
+            facts = json.loads(text)
+        except (ValueError, RecursionError):
+            return
+        if isinstance(facts, dict):
+            process.hello = _plain_facts(facts)
 
     def _path(self, process: MarkedProcess) -> Path:
         return self.folder / f"{process.pid}.{process.file}"
@@ -212,7 +213,7 @@ def _plain_facts(hello: dict[str, Any]) -> dict[str, Any]:
     return facts
 
 
-def _written(data: bytes) -> int:
+def _count_written(data: bytes) -> int:
     """Return the number of written slots before the first empty one."""
     kinds = data[layout.SLOT - 1 :: layout.SLOT]
     end = kinds.find(0)

@@ -30,26 +30,24 @@ _LONGER = 3
 # Percent. From here on, a GPU or another number format would speed up most of a step.
 _COMPUTING = 50
 
+_MOST_WORKERS = 100_000  # of a loader; a larger number was not written by the watcher
 _MORE_WORKERS = "use more DataLoader workers"
 _LESS_WORK = "do less work for each item, or prepare batches in advance"
 _LESSON = "see `tuilab run loader-workers`"
+_FUSE = (
+    "try an optimizer with fused=True; `tuilab run fuse-optimizer` measures the gain on this"
+    " machine"
+)
+_CHECK_LOOP = (
+    "check the rest of the loop: logging, metrics, callbacks, checkpoints, validation, batches"
+    " without a DataLoader"
+)
+# By part: from how many percent of a step the advice is given, and the advice.
 _ADVICE = {
     DATA: (_WAITING, f"{_MORE_WORKERS}, or do less work for each item; {_LESSON}"),
     LOGGING: (_BESIDE, "log fewer values, or not in every step"),
-    OPTIMIZER: (
-        _BESIDE,
-        (
-            "try an optimizer with fused=True; `tuilab run fuse-optimizer` measures the gain on"
-            " this machine"
-        ),
-    ),
-    REST: (
-        _BESIDE,
-        (
-            "check the rest of the loop: logging, metrics, callbacks, checkpoints, validation,"
-            " batches without a DataLoader"
-        ),
-    ),
+    OPTIMIZER: (_BESIDE, _FUSE),
+    REST: (_BESIDE, _CHECK_LOOP),
 }
 _COMPUTE = "try bfloat16 or torch.compile; `tuilab ab` compares the command with and without them"
 
@@ -69,7 +67,7 @@ class Loading(NamedTuple):
 
 def loading_of(
     hello: Mapping[str, Any],
-    others: Collection[Mapping[str, Any]],
+    other_hellos: Collection[Mapping[str, Any]],
     cores: int,
     *,
     is_starved: bool = False,
@@ -77,26 +75,32 @@ def loading_of(
 ) -> Loading | None:
     """Return how a process loads its data; None if the process used no DataLoader.
 
-    `hello` is what this process reported, and `others` is what the other training processes
+    `hello` is what this process reported, and `other_hellos` is what the other training processes
     reported.
     """
     own_loaders = _loaders(hello)
     if not own_loaders:
         return None
-    workers = max(loader["workers"] for loader in own_loaders)
-    processes = max(workers, 1)
-    for other in others:
-        processes += max([loader["workers"] for loader in _loaders(other)], default=0) or 1
-    said = hello.get("cores")
-    usable = min(said, cores) if isinstance(said, int) and said > 0 else cores
+    # A process without workers loads its data itself.
+    processes = max(_most_workers(own_loaders), 1)
+    for other_hello in other_hellos:
+        processes += max(_most_workers(_loaders(other_hello)), 1)
+    reported_cores = hello.get("cores")
+    if isinstance(reported_cores, int) and reported_cores > 0:
+        cores = min(reported_cores, cores)
     return Loading(
-        workers,
-        any(loader["is_iterable"] for loader in own_loaders),
-        processes,
-        usable,
-        is_starved,
-        are_idle,
+        workers=_most_workers(own_loaders),
+        is_iterable=any(loader["is_iterable"] for loader in own_loaders),
+        processes=processes,
+        cores=cores,
+        is_starved=is_starved,
+        are_idle=are_idle,
     )
+
+
+def _most_workers(loaders: Collection[Mapping[str, Any]]) -> int:
+    """Return the largest number of workers of a loader; 0 if there is no loader."""
+    return max((loader["workers"] for loader in loaders), default=0)
 
 
 def _loaders(hello: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -106,11 +110,16 @@ def _loaders(hello: Mapping[str, Any]) -> list[dict[str, Any]]:
     therefore left out.
     """
     entries = hello.get("loaders")
+    if not isinstance(entries, list):
+        return []
     loaders = []
-    for facts in entries if isinstance(entries, list) else []:
-        workers = facts.get("workers") if isinstance(facts, dict) else None
-        if isinstance(workers, int) and 0 <= workers < 100_000:
-            loaders.append({"workers": workers, "is_iterable": facts.get("is_iterable") is True})
+    for facts in entries:
+        if not isinstance(facts, dict):
+            continue
+        workers = facts.get("workers")
+        is_iterable = facts.get("is_iterable") is True
+        if isinstance(workers, int) and 0 <= workers < _MOST_WORKERS:
+            loaders.append({"workers": workers, "is_iterable": is_iterable})
     return loaders
 
 
@@ -119,24 +128,20 @@ def _advice_on_data(loading: Loading | None) -> str:
     if loading is None:
         return _ADVICE[DATA][1]
     if loading.is_starved:
-        limit = (
-            "other processes use the cores, so more workers help only if loading waits, for example"
-            " for a disk"
-        )
-        return f"{_LESS_WORK}; {limit}"
-    if loading.processes >= loading.cores and not loading.are_idle:
+        limit = "more workers help only if loading waits, for example for a disk"
+        return f"{_LESS_WORK}; other processes use the cores, so {limit}"
+    cores = plural(loading.cores, "core")
+    are_taken = loading.processes >= loading.cores
+    if are_taken and not loading.are_idle:
         load = "process loads" if loading.processes == 1 else "processes load"
-        return (
-            f"{_LESS_WORK}; {loading.processes} {load} data already, and the command can use"
-            f" {plural(loading.cores, 'core')}"
-        )
-    has = f"{_MORE_WORKERS} (now {loading.workers}, for {plural(loading.cores, 'core')}"
-    if loading.processes >= loading.cores:
-        has += " that are partly idle"
-    has += ")"
+        limit = f"{loading.processes} {load} data already, and the command can use {cores}"
+        return f"{_LESS_WORK}; {limit}"
+    if are_taken:
+        cores += " that are partly idle"
+    more_workers = f"{_MORE_WORKERS} (now {loading.workers}, for {cores})"
     if loading.is_iterable:
-        has += ", if the IterableDataset divides its items among the workers"
-    return f"{has}, or do less work for each item; {_LESSON}"
+        more_workers += ", if the IterableDataset divides its items among the workers"
+    return f"{more_workers}, or do less work for each item; {_LESSON}"
 
 
 def next_step(
@@ -154,20 +159,22 @@ def next_step(
     """
     if steps < LEAST:
         return ""
-    beside = {
-        part: shares[part] for part, (least, _) in _ADVICE.items() if shares.get(part, 0) >= least
-    }
-    if beside:
-        part = max(beside, key=lambda part_name: beside[part_name])
-        advice = _advice_on_data(loading) if part == DATA else _ADVICE[part][1]
-        return f"largest avoidable part: {part}, {beside[part]:.0f} %; {advice}"
-    both, backward = shares.get(WITH_FORWARD, 0), shares.get(BACKWARD, 0)
-    if BACKWARD in shares and both >= max(_COMPUTING, _LONGER * backward):
+    large_parts: dict[str, float] = {}
+    for part, (least, _) in _ADVICE.items():
+        share = shares.get(part, 0)
+        if share >= least:
+            large_parts[part] = share
+    if large_parts:
+        largest = max(large_parts, key=lambda part: large_parts[part])
+        advice = _advice_on_data(loading) if largest == DATA else _ADVICE[largest][1]
+        return f"largest avoidable part: {largest}, {large_parts[largest]:.0f} %; {advice}"
+    backward = shares.get(BACKWARD, 0)
+    forward_and_rest = shares.get(WITH_FORWARD, 0)
+    if BACKWARD in shares and forward_and_rest >= max(_COMPUTING, _LONGER * backward):
+        part = f"{WITH_FORWARD}, {forward_and_rest:.0f} %"
         longer = f"{BACKWARD}, usually longer than a forward, takes only {backward:.0f} %"
-        return (
-            f"largest avoidable part: {WITH_FORWARD}, {both:.0f} % ({longer}); {_ADVICE[REST][1]}"
-        )
-    computing = shares.get(FORWARD, 0) + shares.get(BACKWARD, 0)
+        return f"largest avoidable part: {part} ({longer}); {_CHECK_LOOP}"
+    computing = shares.get(FORWARD, 0) + backward
     if computing < _COMPUTING or not is_alone:
         return ""
     names = f"{FORWARD} and {BACKWARD}" if FORWARD in shares else BACKWARD

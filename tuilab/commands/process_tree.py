@@ -15,7 +15,9 @@ from pathlib import Path
 from tuilab.commands.watcher._tuilab_watch import VARIABLE
 from tuilab.record import presence
 
-_FIRST_S, _LAST_S = 0.1, 10.0  # between two looks; each pause is twice as long as before
+# Between two looks. Each pause is twice as long as the one before.
+_FIRST_S = 0.1
+_LAST_S = 10.0
 _MOST = 200  # processes
 _PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
 _LIBRARIES = {
@@ -55,9 +57,11 @@ class Program:
         for word in self.words[1:]:
             if not re.fullmatch(r"-[A-Za-z]+", word):
                 break
+            # A letter that takes an argument, such as c, ends the search.
             letters = re.split("[cmWX]", word[1:])[0]
             flags |= set(letters)
-            if len(letters) < len(word) - 1:
+            has_argument = len(letters) < len(word) - 1
+            if has_argument:
                 break
         return flags
 
@@ -68,44 +72,58 @@ class Ran:
     def __init__(self, pid: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._pid = pid
         self._clock = clock
-        self._next, self._pause = clock() + _FIRST_S, _FIRST_S
+        self._next_at = clock() + _FIRST_S
+        self._pause_s = _FIRST_S
         # By pid and name, because a process may become another program.
         self.programs: dict[tuple[int, str], Program] = {}
 
     def look(self) -> None:
         """Look at the processes, if the pause since the last look is over."""
-        if self._clock() < self._next:
+        if self._clock() < self._next_at:
             return
-        self._pause = min(2 * self._pause, _LAST_S)
-        self._next = self._clock() + self._pause
+        self._pause_s = min(2 * self._pause_s, _LAST_S)
+        self._next_at = self._clock() + self._pause_s
         with suppress(OSError):
-            for pid in [self._pid, *presence.descendants(self._pid)][:_MOST]:
+            pids = [self._pid, *presence.descendants(self._pid)]
+            for pid in pids[:_MOST]:
                 self._look_at(pid)
 
     def _look_at(self, pid: int) -> None:
         with suppress(OSError):
             name = Path(os.readlink(f"/proc/{pid}/exe")).name
-            words = _read(f"/proc/{pid}/cmdline")
-            if len(self.programs) < _MOST or (pid, name) in self.programs:
-                self.programs[pid, name] = Program(name, words, _environment(pid), _libraries(pid))
+            words = _read_words(f"/proc/{pid}/cmdline")
+            if (pid, name) in self.programs or len(self.programs) < _MOST:
+                program = Program(name, words, _read_environment(pid), _find_libraries(pid))
+                self.programs[pid, name] = program
 
 
-def _read(path: str) -> list[str]:
-    return Path(path).read_bytes().decode(errors="replace").split("\0")[:-1]
+def _read_words(path: str) -> list[str]:
+    text = Path(path).read_bytes().decode(errors="replace")
+    return text.split("\0")[:-1]
 
 
-def _environment(pid: int) -> dict[str, str] | None:
+def _read_environment(pid: int) -> dict[str, str] | None:
+    """Return the variables that a process began with; None if the kernel does not show them."""
+    environment: dict[str, str] = {}
     try:
-        return dict(word.partition("=")[::2] for word in _read(f"/proc/{pid}/environ"))
+        for word in _read_words(f"/proc/{pid}/environ"):
+            name, _, value = word.partition("=")
+            environment[name] = value
     except OSError:
         return None
+    return environment
 
 
-def _libraries(pid: int) -> dict[str, str]:
+def _find_libraries(pid: int) -> dict[str, str]:
+    """Return a file of each library that a process has loaded, by the name of the library."""
+    libraries: dict[str, str] = {}
     with suppress(OSError):
-        mapped = set(_MAPPED.findall(Path(f"/proc/{pid}/maps").read_text(errors="replace")))
-        return {what: path for path in mapped for sign, what in _LIBRARIES.items() if sign in path}
-    return {}
+        maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+        for path in set(_MAPPED.findall(maps)):
+            for sign, library in _LIBRARIES.items():
+                if sign in path:
+                    libraries[library] = path
+    return libraries
 
 
 def version_of_torch(library: str) -> str:
@@ -114,7 +132,8 @@ def version_of_torch(library: str) -> str:
     The version is in the file version.py, in the folder above that of the library.
     """
     with suppress(OSError, ValueError):
-        source = (Path(library).parents[1] / "version.py").read_text(errors="replace")
+        version_file = Path(library).parents[1] / "version.py"
+        source = version_file.read_text(errors="replace")
         if match := re.search(r"__version__ = ['\"]([\w.+]{1,60})['\"]", source):
             return match[1]
     return ""

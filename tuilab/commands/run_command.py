@@ -44,7 +44,7 @@ class CommandEnd(NamedTuple):
     # The last line of the stream on which a command prints why it failed; empty after a traceback.
     last_line: str = ""
     lost_rank: str = ""  # under torchrun: which rank a signal ended
-    left: Sequence[LeftProcess] = ()
+    left_processes: Sequence[LeftProcess] = ()
 
 
 def stay_when_stopped() -> None:
@@ -65,7 +65,7 @@ def run_watched(
     marks: Path,
     journal: Writer,
     arm: CommandArm = _AS_IT_IS,
-    told_as: str = "",
+    label: str = "",
 ) -> CommandEnd:
     """Run a command, or an arm of it, to its end; raise CannotStart if it cannot be started."""
     is_watched = command.watch != "nothing"
@@ -73,10 +73,11 @@ def run_watched(
     if why_blind:  # the command matters more than its marks, so it runs without being watched
         is_watched = False
         journal.append(events.Unavailable(what="steps", reason=why_blind))
+    watched_marks = marks if is_watched else None
     try:
         child = start(
             command_of(arm, command.words),
-            marks if is_watched else None,
+            watched_marks,
             command.watch,
             arm.env,
             command.folder,
@@ -87,40 +88,40 @@ def run_watched(
         )
         for descriptor in command.handed_over:
             os.close(descriptor)
-        printed, stderr_tail = NumberScanner(command.metrics), StderrTail()
+        printed = NumberScanner(command.metrics)
+        stderr_tail = StderrTail()
         streams = _pass_on(child, command.outputs, printed, stderr_tail)
-        watched = Watched(
-            command, marks if is_watched else None, printed, journal, told_as, child.pid
-        )
+        watched = Watched(command, watched_marks, printed, journal, label, child.pid)
         watched.why_blind = why_blind
         code, cpu_s, peak_bytes = _follow(child, Turns(watched.turn, journal))
         _finish(streams, journal)
-        left_processes = [
-            LeftProcess(pid, name_of(pid)) for pid in printing_into(_descriptors(child))
-        ]
-        Turns(lambda: watched.finish(code), journal).take()
-        failure = failure_of(stderr_tail.text(), command.words, command.folder) if code else None
+        left_processes = _find_left_processes(child)
+        Turns(watched.finish, journal).take()
+        failure = None
+        if code:
+            failure = failure_of(stderr_tail.text(), command.words, command.folder)
         if failure:
-            failure.hint = _which(arm, command) if told_as else ""
+            failure.hint = _describe_arm(arm, command) if label else ""
             journal.append(failure)
     finally:
         if is_watched:
             shutil.rmtree(marks, ignore_errors=True)
-    lost_rank = lost_rank_of(stderr_tail.text()) if code else ""
     return CommandEnd(
         code,
         cpu_s,
         peak_bytes,
         watched,
-        "" if failure else stderr_tail.last_line(),
-        lost_rank,
-        left_processes,
+        last_line="" if failure else stderr_tail.last_line(),
+        lost_rank=lost_rank_of(stderr_tail.text()) if code else "",
+        left_processes=left_processes,
     )
 
 
-def _descriptors(child: "Popen[bytes]") -> list[int]:
-    """Return the descriptors of the open pipes that a command prints into."""
-    return [pipe.fileno() for pipe in (child.stdout, child.stderr) if pipe and not pipe.closed]
+def _find_left_processes(child: "Popen[bytes]") -> list[LeftProcess]:
+    """Return the processes that still hold a pipe open into which the command printed."""
+    pipes = [pipe for pipe in (child.stdout, child.stderr) if pipe and not pipe.closed]
+    pids = printing_into([pipe.fileno() for pipe in pipes])
+    return [LeftProcess(pid, name_of(pid)) for pid in pids]
 
 
 def _make_folder(marks: Path) -> str:
@@ -128,14 +129,12 @@ def _make_folder(marks: Path) -> str:
     try:
         marks.mkdir(mode=0o700)
     except OSError as problem:
-        return (
-            f"cannot create the folder for marks ({problem.strerror}); the command ran without"
-            " being watched"
-        )
+        cause = f"cannot create the folder for marks ({problem.strerror})"
+        return f"{cause}; the command ran without being watched"
     return ""
 
 
-def _which(arm: CommandArm, command: CommandOrder) -> str:
+def _describe_arm(arm: CommandArm, command: CommandOrder) -> str:
     """Return which arm failed, with the command line that runs it alone."""
     variables = [f"{name}={value}" for name, value in arm.env.items()]
     words = words_for_record([*variables, *command_of(arm, command.words)])
@@ -150,29 +149,26 @@ def _pass_on(
     The supervisor keeps the streams of the worker. A command prints why it failed at the end of
     stderr, or at the end of stdout if both are joined, so `stderr_tail` keeps that end.
     """
-    pipes = {"stdout": child.stdout, "stderr": child.stderr}
-    last = "stderr" if child.stderr else "stdout"
-    return {
-        name: Passing(
-            pipe,
-            number,
-            next(iter(outputs[number - 1 : number]), None),
-            _ear(printed, stderr_tail, is_last=name == last),
-        )
-        for number, (name, pipe) in enumerate(pipes.items(), 1)
-        if pipe
-    }
+    last_name = "stderr" if child.stderr else "stdout"
+    streams: dict[str, Passing] = {}
+    for name, number, pipe in (("stdout", 1, child.stdout), ("stderr", 2, child.stderr)):
+        if pipe:
+            # The client may have fewer streams than the command.
+            target = outputs[number - 1] if len(outputs) >= number else None
+            on_data = _make_reader(printed, stderr_tail if name == last_name else None)
+            streams[name] = Passing(pipe, number, target, on_data)
+    return streams
 
 
-def _ear(
-    printed: NumberScanner, stderr_tail: StderrTail, *, is_last: bool
-) -> Callable[[bytes], None]:
-    hear = printed.ear()
+def _make_reader(printed: NumberScanner, stderr_tail: StderrTail | None) -> Callable[[bytes], None]:
+    """Return the function that takes the output of a stream, for its numbers and for its end."""
+    scan = printed.add_stream()
+    if stderr_tail is None:
+        return scan
 
     def take(data: bytes) -> None:
-        hear(data)
-        if is_last:
-            stderr_tail.take(data)
+        scan(data)
+        stderr_tail.take(data)
 
     return take
 
@@ -204,9 +200,8 @@ class Turns:
         except Exception as problem:  # a failure of tuilab's own code must not end a training
             self._has_failed = True
             reason = f"tuilab failed to watch it: {type(problem).__name__}: {problem}"
-            self._journal.append(
-                events.Unavailable(what="the command, from some point on", reason=reason[:1000])
-            )
+            what = "the command, from some point on"
+            self._journal.append(events.Unavailable(what=what, reason=reason[:1000]))
 
 
 def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
@@ -222,14 +217,18 @@ def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
         end.register(handle, select.POLLIN)
     while True:
         began = time.monotonic()
-        pid, status, used = os.wait4(child.pid, os.WNOHANG)
+        pid, status, usage = os.wait4(child.pid, os.WNOHANG)
         if pid:
-            os.close(handle) if handle >= 0 else None
-            child.returncode = os.waitstatus_to_exitcode(status)
-            return child.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+            break
         turns.take()
         # Wait at least as long as the turn took, so that it uses at most half of a core.
-        end.poll(1000 * max(_TURN_S, time.monotonic() - began))
+        turn_s = time.monotonic() - began
+        end.poll(1000 * max(_TURN_S, turn_s))
+    if handle >= 0:
+        os.close(handle)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    cpu_s = usage.ru_utime + usage.ru_stime
+    return child.returncode, cpu_s, usage.ru_maxrss * 1024
 
 
 def how_it_ended(ended: CommandEnd, *, is_seen: bool) -> str:
@@ -241,5 +240,9 @@ def how_it_ended(ended: CommandEnd, *, is_seen: bool) -> str:
         return f"the command was {ended_by(-ended.code)}"
     if ended.lost_rank:
         return f"the command ended with exit code {ended.code}: {ended.lost_rank}"
-    last_words = f"; its last line: {ended.last_line}" if ended.last_line and not is_seen else ""
-    return f"the command ended with exit code {ended.code}{last_words}" if ended.code else ""
+    if not ended.code:
+        return ""
+    failed = f"the command ended with exit code {ended.code}"
+    if ended.last_line and not is_seen:
+        return f"{failed}; its last line: {ended.last_line}"
+    return failed

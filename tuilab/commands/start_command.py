@@ -31,8 +31,8 @@ INSIDE = str(Path(watcher.__file__ or "").parent)
 class CannotStart(TuilabError):
     """The command cannot be started; `code` is the exit code of a shell in that case."""
 
-    def __init__(self, why: str, code: int) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, code: int) -> None:
+        super().__init__(reason)
         self.code = code
 
 
@@ -78,35 +78,29 @@ def start(
         )
     except FileNotFoundError as problem:
         check_found(words[0])
-        raise CannotStart(
-            f"the interpreter that {show(words[0], 200)} names does not exist", NOT_FOUND
-        ) from problem
+        reason = f"the interpreter that {show(words[0], 200)} names does not exist"
+        raise CannotStart(reason, NOT_FOUND) from problem
     except OSError as problem:
-        why = _REASONS.get(problem.errno or 0) or problem.strerror or str(problem)
-        raise CannotStart(
-            f"{show(words[0], 200)} cannot be executed: {why}", NOT_EXECUTABLE
-        ) from problem
+        cause = _REASONS.get(problem.errno or 0) or problem.strerror or str(problem)
+        reason = f"{show(words[0], 200)} cannot be executed: {cause}"
+        raise CannotStart(reason, NOT_EXECUTABLE) from problem
 
 
 def check_found(name: str) -> None:
     """Raise CannotStart if this command does not exist or cannot be executed, as a shell would."""
     if shutil.which(name) is not None:
         return
-    path = name if "/" in name else shutil.which(name, os.F_OK)
+    is_path = "/" in name
+    path = name if is_path else shutil.which(name, os.F_OK)
     shown_name = show(name, 200)
     if path is None or not os.path.lexists(path):
-        raise CannotStart(
-            f"no command {shown_name}{'' if '/' in name else ' on PATH'}; check the name", NOT_FOUND
-        )
+        place = "" if is_path else " on PATH"
+        raise CannotStart(f"no command {shown_name}{place}; check the name", NOT_FOUND)
     if os.path.isdir(path):
         raise CannotStart(f"{shown_name} is a folder, not a command", NOT_EXECUTABLE)
-    step = (
-        f"; try: python {shown_name}"
-        if name.endswith(".py")
-        else f"; try: chmod +x {shown_name}"
-        if os.path.exists(path)
-        else ""
-    )
-    raise CannotStart(
-        f"{shown_name} cannot be executed{step or ': the link leads nowhere'}", NOT_EXECUTABLE
-    )
+    cannot = f"{shown_name} cannot be executed"
+    if name.endswith(".py"):
+        raise CannotStart(f"{cannot}; try: python {shown_name}", NOT_EXECUTABLE)
+    if os.path.exists(path):
+        raise CannotStart(f"{cannot}; try: chmod +x {shown_name}", NOT_EXECUTABLE)
+    raise CannotStart(f"{cannot}: the link leads nowhere", NOT_EXECUTABLE)

@@ -47,7 +47,8 @@ def _times(
     helper_cores: float,
 ) -> Iterator[str]:
     took_ns = [step.took_ns or 0 for step in timed]
-    mean_ns, median_ns = fmean(took_ns), median(took_ns)
+    mean_ns = fmean(took_ns)
+    median_ns = median(took_ns)
     where = " on the GPU" if all(step.is_on_gpu for step in timed) else ""
     sentence = f"a step takes {seconds(mean_ns / 1e9)}{where}, mean of {plural(len(timed), 'step')}"
     if abs(mean_ns - median_ns) > _EVEN * mean_ns:  # for example if batches come in bursts
@@ -126,7 +127,9 @@ def _pattern(process: MarkedProcess, steps: Steps, last: Collection[Step]) -> st
 
 
 def _count(number: float, noun: str) -> str:
-    return plural(round(number), noun) if _is_whole(number) else f"{number:.1f} {noun}s"
+    if _is_whole(number):
+        return plural(round(number), noun)
+    return f"{number:.1f} {noun}s"
 
 
 def _is_whole(number: float) -> bool:

@@ -10,7 +10,6 @@ Times from the GPU are preferred to times from the host, because the host only s
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import takewhile
 
 from tuilab.commands.cpu.core_time import CoreTime, CoreTimeReading, CoreTimeReadings
 from tuilab.commands.deferred_marks import DeferredMarks
@@ -146,7 +145,8 @@ class Steps:
 
         Later waits do not count, because they may belong to an evaluation.
         """
-        return self.waits - sum(mark.kind == WAITED for mark in self._step)
+        waits_in_step = [mark for mark in self._step if mark.kind == WAITED]
+        return self.waits - len(waits_in_step)
 
     def is_in_first_step(self) -> bool:
         """Say whether an optimizer has begun its first step, and no optimizer has ended one."""
@@ -165,10 +165,13 @@ class Steps:
                 self.counts[mark.name] += 1
                 if mark.flags & WITHIN:
                     self._within.add(mark.name)
-            self.backwards += mark.kind == WENT_BACK
-            self.forwards += mark.kind == WENT_FORWARD
-            self.loggings += mark.kind == LOGGER_CALL
-            if mark.kind == STEP_BEGAN:
+            elif mark.kind == WENT_BACK:
+                self.backwards += 1
+            elif mark.kind == WENT_FORWARD:
+                self.forwards += 1
+            elif mark.kind == LOGGER_CALL:
+                self.loggings += 1
+            elif mark.kind == STEP_BEGAN:
                 self._begun.add(mark.name)
             if mark.kind == WAITED:
                 self._take_wait(mark)
@@ -202,11 +205,14 @@ class Steps:
     def _hold(self, mark: Mark) -> None:
         """Keep a mark of a step; a CPU reading belongs to the next step of its optimizer."""
         if mark.kind == USED:
-            delay_ns = mark.value if 0 <= mark.value < _LONGEST_NS else None
+            is_delay = 0 <= mark.value < _LONGEST_NS  # this also excludes NaN
+            delay_ns = mark.value if is_delay else None
             self._read[mark.name] = CoreTimeReading(mark.began, mark.ended, mark.number, delay_ns)
         elif mark.kind in _OPTIMIZED:
             reading = self._read.pop(mark.name, None)
-            self._held.append(mark._replace(reading=reading) if reading else mark)
+            if reading:
+                mark = mark._replace(reading=reading)
+            self._held.append(mark)
         elif mark.kind in _OF_A_STEP:
             self._held.append(mark)
 
@@ -265,7 +271,8 @@ class Steps:
                 marks = self._without_evaluations(self._step)
                 step = _step_of(marks, self._ended)
                 self._cut_steps += 1
-                self._parallel_steps += _is_parallel(step, marks)
+                if _is_parallel(step, marks):
+                    self._parallel_steps += 1
                 step.core_time = self._readings.take(step.ended, mark.reading)
                 steps.append(step)
                 self._ended = mark.ended
@@ -283,10 +290,14 @@ class Steps:
         evaluations = _loops_without_backward(marks)
         if not evaluations:
             return marks
-        kept = [mark for mark in marks if mark.kind != WAITED or mark.name not in evaluations]
-        self.waits -= len(marks) - len(kept)
-        self.waits_of_evaluations += len(marks) - len(kept)
-        return kept
+        training_marks = []
+        for mark in marks:
+            if mark.kind == WAITED and mark.name in evaluations:
+                self.waits -= 1
+                self.waits_of_evaluations += 1
+            else:
+                training_marks.append(mark)
+        return training_marks
 
     def _is_end(self, mark: Mark) -> bool:
         if self.ends_with == BACKWARDS:
@@ -302,7 +313,8 @@ class Steps:
         # This test is cheap, because it runs for each batch of marks.
         if self._is_chosen or len(self._step) <= limit:
             return False
-        return sum(mark.kind in _OPTIMIZED for mark in self._step) > limit
+        optimizer_steps = [mark for mark in self._step if mark.kind in _OPTIMIZED]
+        return len(optimizer_steps) > limit
 
 
 def _loops_without_backward(marks: list[Mark]) -> set[int]:
@@ -354,7 +366,8 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
         else:
             step.optimizer_ns += _own_ns(marks, index, step.is_on_gpu)
             step.optimized += 1
-            step.skipped += mark.kind == SKIPPED
+            if mark.kind == SKIPPED:
+                step.skipped += 1
     if step.gpu_ns is not None:  # a wait of the host costs nothing while the GPU works
         worked_ns = step.forward_ns + step.backward_ns + step.optimizer_ns
         step.waited_ns = min(step.waited_ns, max(step.gpu_ns - worked_ns, 0))
@@ -383,12 +396,14 @@ def _own_ns(marks: list[Mark], index: int, is_on_gpu: bool) -> int:
     """
     outer = marks[index]
     inner = [mark for mark in _marks_within(marks, index) if mark.kind != WAITED]
-    worked = [mark for mark in inner if mark.kind != LOGGER_CALL]
-    if outer.kind in _OPTIMIZED and worked and worked[0].kind == WENT_BACK:
+    inner_work = [mark for mark in inner if mark.kind != LOGGER_CALL]
+    if outer.kind in _OPTIMIZED and inner_work and inner_work[0].kind == WENT_BACK:
         if is_on_gpu:
             return outer.gpu_since_ns or 0
-        later = inner[: inner.index(worked[0])]
-        return outer.ended - worked[0].ended - sum(mark.ended - mark.began for mark in later)
+        last_backward = inner_work[0]
+        later_calls = inner[: inner.index(last_backward)]  # of loggers
+        logging_ns = sum(call.ended - call.began for call in later_calls)
+        return outer.ended - last_backward.ended - logging_ns
     other_kinds = _outermost([mark for mark in inner if mark.kind != outer.kind])
     inner_ns = sum(_took_ns(mark, is_on_gpu) for mark in other_kinds)
     return max(_took_ns(outer, is_on_gpu) - inner_ns, 0)
@@ -405,7 +420,11 @@ def _outermost(marks: list[Mark]) -> list[Mark]:
 
 def _marks_within(marks: list[Mark], index: int) -> Iterator[Mark]:
     """Yield the marks inside the mark at an index, the last one first."""
-    return takewhile(lambda mark: mark.began >= marks[index].began, reversed(marks[:index]))
+    began = marks[index].began
+    for inner_index in range(index - 1, -1, -1):
+        if marks[inner_index].began < began:
+            return
+        yield marks[inner_index]
 
 
 def _logging_ns(marks: list[Mark], index: int) -> int:
@@ -433,28 +452,29 @@ def _roots(marks: list[Mark]) -> dict[int, float]:
     optimizer, the second backward to the second optimizer, and so on.
     """
     roots: dict[int, float] = {}
-    waiting: list[Mark] = []
-    stepped: list[int] = []
-
-    def assign() -> None:
-        is_paired = len(waiting) == len(set(stepped)) > 1
-        for index, mark in enumerate(waiting):
-            owner = BACKWARDS
-            if is_paired:
-                owner = stepped[index]
-            elif stepped:
-                owner = stepped[0]
-            if mark.flags & HAS_VALUE:
-                roots[owner] = roots.get(owner, 0.0) + mark.value
-        waiting.clear()
-        stepped.clear()
-
+    backwards: list[Mark] = []
+    optimizers: list[int] = []  # that stepped after these backwards, each once
     for mark in marks:
         if mark.kind == WENT_BACK:
-            if stepped:
-                assign()
-            waiting.append(mark)
-        elif mark.kind in _OPTIMIZED and mark.name not in stepped:
-            stepped.append(mark.name)
-    assign()
+            if optimizers:
+                _add_roots(roots, backwards, optimizers)
+                backwards = []
+                optimizers = []
+            backwards.append(mark)
+        elif mark.kind in _OPTIMIZED and mark.name not in optimizers:
+            optimizers.append(mark.name)
+    _add_roots(roots, backwards, optimizers)
     return roots
+
+
+def _add_roots(roots: dict[int, float], backwards: list[Mark], optimizers: list[int]) -> None:
+    """Add the values of backwards to the roots of the optimizers that stepped after them."""
+    is_paired = len(backwards) == len(optimizers) > 1
+    for index, mark in enumerate(backwards):
+        owner = BACKWARDS
+        if is_paired:
+            owner = optimizers[index]
+        elif optimizers:
+            owner = optimizers[0]
+        if mark.flags & HAS_VALUE:
+            roots[owner] = roots.get(owner, 0.0) + mark.value

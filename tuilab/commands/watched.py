@@ -29,7 +29,8 @@ from tuilab.record.journal.writer import Writer
 from tuilab.text.display import join, plural, show
 from tuilab.text.words import size
 
-_TELL_S = 2.0  # between two records of where the time goes, and of the number of steps
+_ACCOUNT_S = 2.0  # between two records of where the time goes, and of the number of steps
+_LARGEST = 2**62  # a larger number does not fit into an integer of a record
 _KEPT = 5_000  # of the last steps, to compute where the time goes
 _ASIDE = (layout.LOGGED, layout.HELD, layout.SCRIPT_ENDED)  # marks that are no part of a step
 ROOT = "backward root"
@@ -87,10 +88,10 @@ class Watched:
         self._journal = journal
         self._arm = arm
         self._recorded = recorded  # by arm
-        self._told_at = time.monotonic()
-        self._is_total_told = False
-        self._printed_count: dict[str, int] = {}
-        self._held_count = -1
+        self._accounted_at = time.monotonic()
+        self._prints_progress = False
+        self._printed_counts: dict[str, int] = {}  # values so far, by name
+        self._held_count = 0  # readings so far of memory on a GPU without a UUID
         self.lanes: dict[int, Lane] = {}
         self.last: dict[str, float] = {}  # the last value of each curve
         self.why_blind = ""  # why there is no folder for marks
@@ -99,57 +100,68 @@ class Watched:
         """Record what is new."""
         if self._marks:
             for process, marks in self._marks.read(is_last=is_last):
-                self._take(process, marks, is_last=is_last)
+                self._take(process, marks)
         self._take_printed(is_last=is_last)
         if not is_last:
             self._look()
-        if time.monotonic() - self._told_at > _TELL_S:
-            self._told_at = time.monotonic()
-            self._tell_parts()
-            self._tell_count()
+        if time.monotonic() - self._accounted_at > _ACCOUNT_S:
+            self._accounted_at = time.monotonic()
+            self._record_parts()
+            self._record_count()
 
-    def finish(self, code: int) -> None:
+    def finish(self) -> None:
         """Record what is left, and the account of the whole command."""
-        self.turn(is_last=True)
-        for lane in self.lanes.values():
-            self._record_steps(lane, lane.steps.finish())
-        self._tell_parts()
-        self._tell_count()
-        self._tell_story(code)
-        self._tell_printed()
+        self._finish_steps()
+        self._record_parts()
+        self._record_count()
+        self._record_story()
+        self._record_patterns()
 
     def take_rest(self) -> None:
         """Record what is left of a command whose worker was killed."""
-        self.turn(is_last=True)
-        for lane in self.lanes.values():
-            self._record_steps(lane, lane.steps.finish())
+        self._finish_steps()
         if self._marks:
-            self._tell_losses(self._marks)
+            self._record_losses(self._marks)
 
     def first_roots(self) -> list[float]:
         """Return the first values that went backward, in the process that stepped first."""
-        return next((lane.roots for lane in self.lanes.values()), [])
+        lane = self._first_lane()
+        return lane.roots if lane else []
 
     def dtype(self) -> str:
         """Return the coarsest dtype in which the process that stepped first was seen to compute."""
-        return next(
-            (str(lane.process.hello.get("dtype", "float32"))[:20] for lane in self.lanes.values()),
-            "float32",
-        )
+        lane = self._first_lane()
+        if lane is None:
+            return "float32"
+        return str(lane.process.hello.get("dtype", "float32"))[:20]
 
     def why_unseen(self) -> str:
         """Return why no step was seen."""
-        lanes = [lane.steps for lane in self.lanes.values()]
-        return (
-            why_unseen(self._marks, self._ran, lanes)
-            if self._marks
-            else self.why_blind or "nothing was watched"
-        )
+        if self._marks is None:
+            return self.why_blind or "nothing was watched"
+        steps_of = [lane.steps for lane in self.lanes.values()]
+        return why_unseen(self._marks, self._ran, steps_of)
+
+    def _finish_steps(self) -> None:
+        self.turn(is_last=True)
+        for lane in self.lanes.values():
+            self._record_steps(lane, lane.steps.finish())
+
+    def _first_lane(self) -> Lane | None:
+        return next(iter(self.lanes.values()), None)
+
+    def _has_steps(self) -> bool:
+        return any(lane.count for lane in self.lanes.values())
+
+    def _record_unavailable(self, subject: str, reason: str) -> None:
+        self._journal.append(events.Unavailable(what=subject, reason=reason))
 
     def _look(self) -> None:
         """Check what no mark shows."""
-        if self._marks and not any(process.has_torch for process in self._marks.processes.values()):
-            self._ran.look()
+        if self._marks:
+            processes = self._marks.processes.values()
+            if not any(process.has_torch for process in processes):
+                self._ran.look()
         for lane in self.lanes.values():
             lane.helpers.look()
         if not self._arm:  # nobody watches a race for alerts
@@ -157,13 +169,14 @@ class Watched:
 
     # ---- what the processes mark
 
-    def _take(self, process: MarkedProcess, marks: list[Mark], *, is_last: bool) -> None:
+    def _take(self, process: MarkedProcess, marks: list[Mark]) -> None:
         self._alarms.hear(process.pid)
-        for mark in marks:
-            if mark.kind == layout.HELD:
-                self._alarms.hold(process.pid, mark.began)
-        self._record_logged(process, [mark for mark in marks if mark.kind == layout.LOGGED])
-        self._record_held(process, [mark for mark in marks if mark.kind == layout.HELD])
+        logged_marks = [mark for mark in marks if mark.kind == layout.LOGGED]
+        held_marks = [mark for mark in marks if mark.kind == layout.HELD]
+        for mark in held_marks:
+            self._alarms.hold(process.pid, mark.began)
+        self._record_logged(process, logged_marks)
+        self._record_held(process, held_marks)
         if all(mark.kind in _ASIDE for mark in marks):
             self._take_end(process, marks)
             return
@@ -174,17 +187,22 @@ class Watched:
 
     def _take_end(self, process: MarkedProcess, marks: list[Mark]) -> None:
         """Note that the script of a process has ended; after that, a missing step is no stall."""
+        lane = self.lanes.get(process.pid)
+        if lane is None:
+            return
         for mark in marks:
-            if mark.kind == layout.SCRIPT_ENDED and process.pid in self.lanes:
-                self._alarms.leave(process.pid, self.lanes[process.pid].arm, mark.began)
+            if mark.kind == layout.SCRIPT_ENDED:
+                self._alarms.leave(process.pid, lane.arm, mark.began)
 
     def _lane(self, process: MarkedProcess) -> Lane:
-        if process.pid not in self.lanes:
+        lane = self.lanes.get(process.pid)
+        if lane is None:
             arm = self._name_of(process)
-            self.lanes[process.pid] = Lane(process, arm, self._recorded.get(arm, _NOTHING))
+            lane = Lane(process, arm, self._recorded.get(arm, _NOTHING))
+            self.lanes[process.pid] = lane
             if arm not in self._recorded:
                 self._record_process(process)
-        return self.lanes[process.pid]
+        return lane
 
     def _name_of(self, process: MarkedProcess) -> str:
         """Return the name of the lane of a process.
@@ -193,16 +211,21 @@ class Watched:
         reader, because the first marks of the process may have been read long ago.
         """
         assert self._marks is not None
-        kept = f"{process.pid}.lane"
-        if (text := self._marks.said(kept)) is not None:
-            return text
-        name = f"rank {process.rank}" if process.is_of_several else ""
-        if not name and self.lanes:
-            name = f"process {len(self.lanes) + 1}"
-        arm = " ".join(filter(None, (self._arm, name)))
-        with suppress(OSError), (self._marks.folder / kept).open("x") as file:
-            file.write(arm)
-        return arm
+        file_name = f"{process.pid}.lane"
+        kept_name = self._marks.read_text(file_name)
+        if kept_name is not None:
+            return kept_name
+        parts = []
+        if self._arm:
+            parts.append(self._arm)
+        if process.is_of_several:
+            parts.append(f"rank {process.rank}")
+        elif self.lanes:
+            parts.append(f"process {len(self.lanes) + 1}")
+        name = " ".join(parts)
+        with suppress(OSError), (self._marks.folder / file_name).open("x") as file:
+            file.write(name)
+        return name
 
     def _record_process(self, process: MarkedProcess) -> None:
         hello = process.hello
@@ -214,29 +237,34 @@ class Watched:
         self._journal.append(events.EnvironmentRecorded(part="torch", facts=facts))
 
     def _choose(self, lane: Lane) -> None:
-        if self._command.step_of and lane.steps.ends_with is None:
-            name = self._command.step_of.lower()
-            for number, words in lane.process.names.items():
-                if name in words.lower().split("\n"):
-                    lane.steps.choose(number)
-                    lane.is_chosen = True
+        """Let the optimizer that the user named end the steps of a lane."""
+        if not self._command.step_of or lane.steps.ends_with is not None:
+            return
+        chosen_name = self._command.step_of.lower()
+        for number, text in lane.process.names.items():
+            if chosen_name in text.lower().split("\n"):
+                lane.steps.choose(number)
+                lane.is_chosen = True
 
     def _record_steps(self, lane: Lane, steps: list[Step]) -> None:
         steps = [step for step in steps if step.ended > lane.until_ns]
-        if steps:
-            self._contention.step()
         if not self._arm:
             self._alarms.step(
                 lane.process.pid, lane.arm, steps, lambda owner: self._root_name(lane, owner)
             )
-        lacks = lacking(lane.steps) if steps else {}
+        if not steps:
+            return
+        self._contention.step()
+        lacks = lacking(lane.steps)
         for step in steps:
             values = {self._root_name(lane, owner): value for owner, value in step.roots.items()}
             values |= curves_of(step, lacks)
             if values:
                 self._log(events.Logged(s=lane.count, v=values, a=lane.arm, at=step.ended))
             lane.count += 1
-            lane.roots += [*step.roots.values()][: COMPARED_VALUES - len(lane.roots)]
+            missing = COMPARED_VALUES - len(lane.roots)
+            if missing:
+                lane.roots += list(step.roots.values())[:missing]
             if step.took_ns:
                 lane.times_s.append(step.took_ns / 1e9)
             if step.core_time and self._arm:
@@ -249,26 +277,29 @@ class Watched:
         return f"{ROOT} of {optimizer_name(lane.process, owner)}"
 
     def _record_logged(self, process: MarkedProcess, marks: list[Mark]) -> None:
+        arm = self._arm_of(process)
+        until_ns = self._recorded.get(arm, _NOTHING).until_ns
         for mark in marks:
-            name, _, source = process.names.get(mark.name, "").partition("\n")
-            if (
-                self._recorded
-                and mark.began <= self._recorded.get(self._arm_of(process), _NOTHING).until_ns
-            ):
+            if self._recorded and mark.began <= until_ns:
                 continue
+            name, _, source = process.names.get(mark.name, "").partition("\n")
             if not name:
                 process.unnamed += 1
                 continue
-            step = layout.float_of(mark.ended) if mark.number else mark.ended
             values = {f"{name} ({source})": mark.value}
-            whole = int(step) if abs(step) < 2**62 else 0
-            place = None if whole == step else float(step)
-            self._log(
-                events.Logged(s=whole, v=values, a=self._arm_of(process), at=mark.began, x=place)
-            )
+            # A record has a whole step, and `x` if the script logged at another place.
+            step = layout.float_of(mark.ended) if mark.number else mark.ended
+            whole_step = 0
+            if abs(step) < _LARGEST:
+                whole_step = int(step)
+            x = None
+            if whole_step != step:
+                x = float(step)
+            self._log(events.Logged(s=whole_step, v=values, a=arm, at=mark.began, x=x))
 
     def _arm_of(self, process: MarkedProcess) -> str:
-        return self.lanes[process.pid].arm if process.pid in self.lanes else self._arm
+        lane = self.lanes.get(process.pid)
+        return lane.arm if lane else self._arm
 
     def _log(self, record: events.Logged) -> None:
         self.last |= record.v
@@ -278,17 +309,18 @@ class Watched:
         """Record the memory that torch holds on a GPU; as a curve if the GPU has no UUID."""
         for mark in marks:
             uuid = process.names.get(mark.name, "").partition("\n")[0]
-            allocated, reserved = max(mark.began, 0), max(mark.ended, 0)
+            allocated = max(mark.began, 0)
+            reserved = max(mark.ended, 0)
             if uuid:
-                peak = int(mark.value) if 0 <= mark.value < 2**62 else 0
+                peak = int(mark.value) if 0 <= mark.value < _LARGEST else 0
                 self._journal.append(events.GpuHeld(uuid, allocated, reserved, peak))
-            else:
-                number = self._held_count = self._held_count + 1
-                values = {
-                    "gpu_allocated_bytes": float(allocated),
-                    "gpu_reserved_bytes": float(reserved),
-                }
-                self._journal.append(events.Logged(s=number, v=values, a=self._arm))
+                continue
+            values = {
+                "gpu_allocated_bytes": float(allocated),
+                "gpu_reserved_bytes": float(reserved),
+            }
+            self._journal.append(events.Logged(s=self._held_count, v=values, a=self._arm))
+            self._held_count += 1
 
     # ---- what is printed
 
@@ -296,137 +328,147 @@ class Watched:
         if self._printed.is_heard():
             self._alarms.hear()
         for name, value in self._printed.values(is_last=is_last):
-            number = self._printed_count[name] = self._printed_count.get(name, -1) + 1
+            number = self._printed_counts.get(name, 0)
+            self._printed_counts[name] = number + 1
             self._log(events.Logged(s=number, v={f"{name} (printed)": value}, a=self._arm))
-        if (progress := self._printed.progress(is_last=is_last)) and not self._arm:
-            self._is_total_told = True
+        progress = self._printed.progress(is_last=is_last)
+        if progress is not None and not self._arm:
+            self._prints_progress = True
             self._journal.append(
                 events.Progressed(done=progress.done, total=progress.total, unit=progress.unit)
             )
 
-    def _tell_count(self) -> None:
+    def _record_patterns(self) -> None:
+        """Record which patterns found no value or were given up, and how much was not searched."""
+        for name, count in self._printed.counts.items():
+            if name in self._printed.given_up:
+                values = plural(count, "value")
+                reason = f"stopped after {values}: its pattern took too long on a line"
+            elif count:
+                continue
+            elif name in self._printed.slow:
+                reason = "its pattern took too long on a line"
+            else:
+                reason = "its pattern did not match any line"
+            self._record_unavailable(f"{name} (printed)", reason)
+        skipped_bytes = self._printed.skipped_bytes
+        if skipped_bytes:
+            reason = f"{size(skipped_bytes)} came faster than tuilab could read them"
+            self._record_unavailable("some of the printed values", reason)
+
+    # ---- accounts
+
+    def _record_count(self) -> None:
         """Record how many steps were made, unless the command prints its own progress.
 
         If there are several ranks, the steps of the first rank count.
         """
-        count = next((lane.count for lane in self.lanes.values()), 0)
-        if count and not self._is_total_told and not self._arm:
-            self._journal.append(events.Progressed(done=count, total=0))
+        if self._prints_progress or self._arm:
+            return
+        lane = self._first_lane()
+        if lane and lane.count:
+            self._journal.append(events.Progressed(done=lane.count, total=0))
 
-    # ---- accounts
-
-    def _tell_parts(self) -> None:
+    def _record_parts(self) -> None:
         """Record where the time of a step goes.
 
         Arms of a race are left out, because their account at the end of each repeat has it.
         """
-        for lane in self.lanes.values():
-            if not self._arm and (shares := shares_of(lane.last, lacking(lane.steps))):
-                of = f" of {lane.arm}" if lane.arm else ""
-                names, values = [*shares], [round(share, 1) for share in shares.values()]
-                self._journal.append(
-                    events.BarsShown(
-                        title=f"where a step goes{of}", names=names, values=values, unit="%"
-                    )
-                )
-
-    def _tell_story(self, code: int) -> None:
-        if self._marks is None:
+        if self._arm:
             return
         for lane in self.lanes.values():
-            if not self._arm and (story := self._story_of(lane)):
-                self._journal.append(events.TextShown(text=story, title=lane.arm or "steps"))
-        if any(lane.count for lane in self.lanes.values()) and not self._arm:
-            self._tell_contention()
-        why_unseen = ""
-        if self._marks.is_gone:
-            what = "the command, from some point on"
+            shares = shares_of(lane.last, lacking(lane.steps))
+            if not shares:
+                continue
+            title = "where a step goes"
+            if lane.arm:
+                title += f" of {lane.arm}"
+            values = [round(share, 1) for share in shares.values()]
             self._journal.append(
-                events.Unavailable(what=what, reason="the folder with its marks was removed")
+                events.BarsShown(title=title, names=list(shares), values=values, unit="%")
             )
-        elif not any(lane.count for lane in self.lanes.values()):
-            why_unseen = self.why_unseen()
-            self._journal.append(events.Unavailable(what="steps", reason=why_unseen))
-        self._tell_losses(self._marks, why_unseen)
-        self._tell_step_of()
 
-    def _tell_losses(self, marks: MarksFolder, why_unseen: str = "") -> None:
-        """Record what each process could not write: marks, names of values, or anything at all."""
+    def _record_story(self) -> None:
+        if self._marks is None:
+            return
+        has_steps = self._has_steps()
+        if not self._arm:
+            for lane in self.lanes.values():
+                story = self._story_of(lane)
+                if story:
+                    self._journal.append(events.TextShown(text=story, title=lane.arm or "steps"))
+            if has_steps:
+                self._record_contention()
+        no_steps_reason = ""
+        if self._marks.is_gone:
+            self._record_unavailable(
+                "the command, from some point on", "the folder with its marks was removed"
+            )
+        elif not has_steps:
+            no_steps_reason = self.why_unseen()
+            self._record_unavailable("steps", no_steps_reason)
+        self._record_losses(self._marks, no_steps_reason)
+        self._record_missing_optimizer()
+
+    def _record_losses(self, marks: MarksFolder, no_steps_reason: str = "") -> None:
+        """Record what each process could not write: marks, names of values, or anything at all.
+
+        A failure that is recorded already, as the reason for no steps, is left out.
+        """
         for process in marks.processes.values():
-            what = f"marks of process {process.pid}"
+            subject = f"marks of process {process.pid}"
             failure = failure_of_watcher(process)
-            if failure and failure != why_unseen:
-                self._journal.append(events.Unavailable(what=what, reason=failure))
+            if failure and failure != no_steps_reason:
+                self._record_unavailable(subject, failure)
             if process.lost:
-                reason = f"{plural(process.lost, 'mark')} could not be written: the disk was full"
-                self._journal.append(events.Unavailable(what=what, reason=reason))
+                lost_marks = plural(process.lost, "mark")
+                self._record_unavailable(
+                    subject, f"{lost_marks} could not be written: the disk was full"
+                )
             if process.unnamed:
-                why = "the disk was full, or there were more than 60,000 names"
+                cause = "the disk was full, or there were more than 60,000 names"
                 if self._recorded:
-                    why = "the watching process had read them, and was killed"
-                reason = f"the names of {plural(process.unnamed, 'value')} were lost: {why}"
-                self._journal.append(events.Unavailable(what=what, reason=reason))
+                    cause = "the watching process had read them, and was killed"
+                values = plural(process.unnamed, "value")
+                self._record_unavailable(subject, f"the names of {values} were lost: {cause}")
 
     def _loading_of(self, lane: Lane) -> Loading | None:
         """Return how the process of a lane loads its data.
 
         The number of processes that load data includes those of the other training processes.
         """
-        other_hellos = [other.process.hello for other in self.lanes.values() if other is not lane]
-        shared = self._contention
+        other_lanes = [other for other in self.lanes.values() if other is not lane]
         return loading_of(
             lane.process.hello,
-            other_hellos,
-            granted_cores(len(shared.usable)),
-            is_starved=shared.is_starved_by_others(),
-            are_idle=shared.are_cores_idle(),
+            [other.process.hello for other in other_lanes],
+            granted_cores(len(self._contention.usable)),
+            is_starved=self._contention.is_starved_by_others(),
+            are_idle=self._contention.are_cores_idle(),
         )
 
-    def _tell_contention(self) -> None:
+    def _record_contention(self) -> None:
         """Record how long the command waited for cores, and whether this made its steps longer."""
-        if core_waits := self._contention.in_training():
+        core_waits = self._contention.in_training()
+        if core_waits:
             self._journal.append(core_waits)
-        if sentences := self._contention.sentences():
+        sentences = self._contention.sentences()
+        if sentences:
             self._journal.append(events.TextShown(text="\n".join(sentences), title="machine"))
 
     def _story_of(self, lane: Lane) -> str:
         loading = self._loading_of(lane)
-        return "\n".join(story_of(lane.process, lane.steps, lane.last, loading, lane.helpers.cores))
+        sentences = story_of(lane.process, lane.steps, lane.last, loading, lane.helpers.cores)
+        return "\n".join(sentences)
 
-    def _tell_step_of(self) -> None:
+    def _record_missing_optimizer(self) -> None:
         """Record that no optimizer has the name in --step-of, and which optimizers stepped."""
-        name = self._command.step_of
-        if not name or not self.lanes or any(lane.is_chosen for lane in self.lanes.values()):
+        chosen_name = self._command.step_of
+        lanes = self.lanes.values()
+        if not chosen_name or not lanes or any(lane.is_chosen for lane in lanes):
             return
-        there = {
-            optimizer_name(lane.process, number)
-            for lane in self.lanes.values()
-            for number in lane.steps.counts
-        }
-        reason = (
-            f"no optimizer that stepped is named {show(name, 60)}; optimizers:"
-            f" {join(sorted(there)) or 'none'}"
-        )
-        self._journal.append(events.Unavailable(what="--step-of", reason=reason))
-
-    def _tell_printed(self) -> None:
-        for name, count in self._printed.found.items():
-            if name in self._printed.given_up:
-                reason = (
-                    f"stopped after {plural(count, 'value')}: its pattern took too long on a line"
-                )
-                self._journal.append(events.Unavailable(what=f"{name} (printed)", reason=reason))
-            elif not count:
-                what = (
-                    "took too long on a line"
-                    if name in self._printed.slow
-                    else "did not match any line"
-                )
-                self._journal.append(
-                    events.Unavailable(what=f"{name} (printed)", reason=f"its pattern {what}")
-                )
-        if passed_over := self._printed.passed_over:
-            reason = f"{size(passed_over)} came faster than tuilab could read them"
-            self._journal.append(
-                events.Unavailable(what="some of the printed values", reason=reason)
-            )
+        names: set[str] = set()
+        for lane in lanes:
+            names.update(optimizer_name(lane.process, number) for number in lane.steps.counts)
+        missing = f"no optimizer that stepped is named {show(chosen_name, 60)}"
+        optimizers = join(sorted(names)) or "none"
+        self._record_unavailable("--step-of", f"{missing}; optimizers: {optimizers}")

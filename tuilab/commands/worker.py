@@ -40,52 +40,40 @@ def main() -> None:
     try:
         journal = Writer(run_dir / "journal" / f"{order.writer}.jsonl", hide)
     except OSError as problem:
-        messages.send(
-            line,
-            WorkerResult(
-                error=(
-                    f"{NOT_STARTED}:"
-                    f" {cannot_write(run_dir.parent, problem.strerror or str(problem))}"
-                )
-            ),
-        )
+        reason = cannot_write(run_dir.parent, problem.strerror or str(problem))
+        messages.send(line, WorkerResult(error=f"{NOT_STARTED}: {reason}"))
         leave(OURS)
     if order.command.arms:
-        farewell, code = race(order.command, order.repeat, run_dir, order.writer, journal)
+        result, code = race(order.command, order.repeat, run_dir, order.writer, journal)
     else:
-        farewell, code = run(order.command, run_dir, order.writer, journal)
+        result, code = run(order.command, run_dir, order.writer, journal)
     journal.append(events.ScenarioFinished(lost=journal.lost, trouble=journal.trouble))
     journal.sync()
-    farewell.lost = journal.lost
-    messages.send(line, farewell)
+    result.lost = journal.lost
+    messages.send(line, result)
     leave(code)
 
 
 def run(
     command: CommandOrder, run_dir: Path, writer: str, journal: Writer
 ) -> tuple[WorkerResult, int]:
-    """Run a command to its end; return its result, and its exit code (negative: a signal)."""
+    """Run a command to its end; return the result and the exit code (negative: a signal)."""
     try:
         ended = run_watched(command, run_dir / f"marks-{writer}", journal)
     except CannotStart as problem:
         return WorkerResult(error=str(problem)), problem.code
-    return WorkerResult(error=how_it_ended(ended, is_seen=True), left=[*ended.left]), ended.code
+    result = WorkerResult(error=how_it_ended(ended, is_seen=True), left=[*ended.left_processes])
+    return result, ended.code
 
 
 def leave(code: int) -> NoReturn:
     """End as the command did: with its exit code or by its signal, but without a core dump."""
     if code < 0:
+        number = -code
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        (
-            signal.signal(-code, signal.SIG_DFL)
-            if -code
-            not in (
-                signal.SIGKILL,
-                signal.SIGSTOP,
-            )
-            else None
-        )
-        os.kill(os.getpid(), -code)
+        if number not in (signal.SIGKILL, signal.SIGSTOP):  # these two have no handler
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
     os._exit(code & 0xFF)
 
 

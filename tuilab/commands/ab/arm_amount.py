@@ -6,7 +6,7 @@ The amount is the time of a step, the peak memory, or the last value of a curve.
 import math
 from typing import Literal, NamedTuple
 
-from tuilab.commands.ab.step_time import StepCpu, cpu_of, slowest, steady_of
+from tuilab.commands.ab.step_time import StepCpu, cpu_of, most_steps, slowest, steady_of
 from tuilab.commands.run_command import CommandEnd
 from tuilab.text.display import join, plural
 
@@ -30,48 +30,55 @@ class ArmAmount(NamedTuple):
 
 def name_of(measure: str) -> str:
     """Return the name of what is measured instead of the time of a step; empty for that time."""
-    return "peak memory" if measure == MEMORY else f"last {measure}" if measure else ""
+    if not measure:
+        return ""
+    if measure == MEMORY:
+        return "peak memory"
+    return f"last {measure}"
 
 
 def unit_of(measure: str) -> Literal["", "bytes"]:
     return "bytes" if measure == MEMORY else ""
 
 
-def measured(measure: str, ended: CommandEnd) -> ArmAmount:
+def amount_of(measure: str, ended: CommandEnd) -> ArmAmount:
     """Return the amount of a process that has ended."""
     if measure == MEMORY:
         return ArmAmount(max(ended.peak_bytes, 1))
-    return _last(measure, ended) if measure else _step(ended)
+    if measure:
+        return _last_value(measure, ended)
+    return _step_time(ended)
 
 
-def _step(ended: CommandEnd) -> ArmAmount:
+def _step_time(ended: CommandEnd) -> ArmAmount:
     """Return the steady time of a step.
 
     If several processes step, return the time of the slowest one: the others wait for it.
     """
     lane = slowest(ended)
-    if lane and (steady := steady_of(lane)):
-        amount = max(round(steady.step_s * _BILLIONTHS), 1)
-        return ArmAmount(amount, is_settled=steady.is_settled, cpu=cpu_of(lane, steady))
-    count = max((lane.count for lane in ended.watched.lanes.values()), default=0)
-    few = (
-        f"{plural(count, 'step')} seen, which is too few to time a step"
-        if count
-        else ended.watched.why_unseen()
-    )
-    return ArmAmount(lacks=few)
+    if lane:
+        steady_steps = steady_of(lane)
+        if steady_steps:
+            amount = max(round(steady_steps.step_s * _BILLIONTHS), 1)
+            cpu = cpu_of(lane, steady_steps)
+            return ArmAmount(amount, is_settled=steady_steps.is_settled, cpu=cpu)
+    count = most_steps(ended)
+    if count:
+        return ArmAmount(lacks=f"{plural(count, 'step')} seen, which is too few to time a step")
+    return ArmAmount(lacks=ended.watched.why_unseen())
 
 
-def _last(curve: str, ended: CommandEnd) -> ArmAmount:
+def _last_value(curve: str, ended: CommandEnd) -> ArmAmount:
     """Return the last value of a curve.
 
     `curve` is its name, with or without the source in brackets that follows it.
     """
-    last = ended.watched.last
-    names = [name for name in last if name == curve or name.rpartition(" (")[0] == curve]
+    last_values = ended.watched.last
+    names = [name for name in last_values if curve in (name, name.rpartition(" (")[0])]
     if not names:
-        return ArmAmount(lacks=f"no curve is named {curve}; curves: {join(last) or 'none'}")
-    value = last[names[0]]
+        curves = join(last_values) or "none"
+        return ArmAmount(lacks=f"no curve is named {curve}; curves: {curves}")
+    value = last_values[names[0]]
     if not (math.isfinite(value) and 1 / _BILLIONTHS <= value < _MOST):
         return ArmAmount(lacks=f"{curve} ended at {value:g}, but a ratio needs numbers above 0")
     return ArmAmount(round(value * _BILLIONTHS))

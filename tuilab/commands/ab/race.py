@@ -11,8 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
 
-from tuilab.commands.ab.arm_amount import ArmAmount, measured, name_of, unit_of
-from tuilab.commands.ab.step_time import cpu_of, helpers_of, slowest, steady_of
+from tuilab.commands.ab.arm_amount import ArmAmount, amount_of, name_of, unit_of
+from tuilab.commands.ab.step_time import cpu_of, helpers_of, most_steps, slowest, steady_of
 from tuilab.commands.run_command import CommandEnd, how_it_ended, run_watched
 from tuilab.commands.start_command import CannotStart
 from tuilab.commands.step_parts import (
@@ -34,7 +34,7 @@ from tuilab.record.journal.writer import Writer
 from tuilab.record.order import order_of_round
 
 # `rest_s` includes the forward and logging.
-_NAMES = {
+_PARTS = {
     DATA: "data_s",
     BACKWARD: "backward_s",
     OPTIMIZER: "optimizer_s",
@@ -47,40 +47,47 @@ def race(
 ) -> tuple[WorkerResult, int]:
     """Run every arm once, and the first once more; return the worker's result and the exit code."""
     names = [arm.name for arm in command.arms]
+    processes = len(names) + 1
     _declare(command, names, journal)
     settled: list[bool] = []
     learned: dict[str, list[float]] = {}
     dtypes: dict[str, str] = {}
     accounts: dict[str, dict[str, float]] = {}
+    order = order_of_round(seed_of(run_dir.name), repeat, processes)
     with Sensors() as sensors:
-        for slot, number in enumerate(
-            order_of_round(seed_of(run_dir.name), repeat, len(names) + 1)
-        ):
-            control: events.Control = "same" if number == len(names) else ""
-            arm = command.arms[0 if control else number]
-            told_as = f"{arm.name} {events.AGAIN}" if control else arm.name
-            journal.append(events.Progressed(done=slot, total=len(names) + 1, unit=PROCESSES))
-            readings_before, began = sensors.read(), time.perf_counter_ns()
+        for slot, number in enumerate(order):
+            # The last number stands for the A/A control, which runs the first arm again.
+            is_control = number == len(names)
+            arm = command.arms[0] if is_control else command.arms[number]
+            label = f"{arm.name} {events.AGAIN}" if is_control else arm.name
+            journal.append(events.Progressed(done=slot, total=processes, unit=PROCESSES))
+            marks = run_dir / f"marks-{writer}-{slot}"
+            readings_before = sensors.read()
+            began_ns = time.perf_counter_ns()
             try:
-                ended = run_watched(
-                    command, run_dir / f"marks-{writer}-{slot}", journal, arm, told_as
-                )
+                ended = run_watched(command, marks, journal, arm, label)
             except CannotStart as problem:
                 return WorkerResult(error=f"arm {arm.name}: {problem}"), problem.code
-            counts, took_ns = sensors.read().since(readings_before), time.perf_counter_ns() - began
-            amount = measured(command.measure, ended)
-            if failure := how_it_ended(ended, is_seen=False) or amount.lacks:
+            counts = sensors.read().since(readings_before)
+            took_ns = time.perf_counter_ns() - began_ns
+            amount = amount_of(command.measure, ended)
+            failure = how_it_ended(ended, is_seen=False) or amount.lacks
+            if failure:
                 return WorkerResult(error=f"arm {arm.name}: {failure}"), abs(ended.code) or 1
             settled.append(amount.is_settled)
-            learned[told_as] = ended.watched.first_roots()
-            dtypes[told_as] = ended.watched.dtype()
-            journal.append(_block(arm.name, slot, control, amount, ended, counts, took_ns))
-            if not control:
+            learned[label] = ended.watched.first_roots()
+            dtypes[label] = ended.watched.dtype()
+            block = _make_block(arm.name, slot, amount, ended)
+            if is_control:
+                block.control = "same"
+            _add_sensor_counts(block, counts, took_ns)
+            journal.append(block)
+            if not is_control:
                 accounts[arm.name] = account_of(ended)
-    done = events.RaceFinished(
+    finished = events.RaceFinished(
         arms=names, is_settled=all(settled), learned=learned, dtypes=dtypes, accounts=accounts
     )
-    journal.append(done)
+    journal.append(finished)
     return WorkerResult(), 0
 
 
@@ -109,21 +116,16 @@ def _declare(command: CommandOrder, names: list[str], journal: Writer) -> None:
         base=names[0],
         has_instances=True,
     )
-    started.guard = ROOT if command.has_guard and command.watch == "all" else ""
-    started.measure, started.unit = name_of(command.measure), unit_of(command.measure)
+    if command.has_guard and command.watch == "all":
+        started.guard = ROOT
+    started.measure = name_of(command.measure)
+    started.unit = unit_of(command.measure)
     journal.append(started)
 
 
-def _block(
-    arm: str,
-    slot: int,
-    control: events.Control,
-    amount: ArmAmount,
-    ended: CommandEnd,
-    counts: SensorCounts,
-    took_ns: int,
-) -> events.BlockTimed:
-    steps = max((lane.count for lane in ended.watched.lanes.values()), default=0) or 1
+def _make_block(arm: str, slot: int, amount: ArmAmount, ended: CommandEnd) -> events.BlockTimed:
+    """Return the record of one process, without the counts of the sensors."""
+    steps = most_steps(ended) or 1
     block = events.BlockTimed(
         arm=arm,
         round=0,
@@ -131,25 +133,23 @@ def _block(
         loops=1,
         wall_ns=amount.amount,
         cpu_ns=round(ended.cpu_s / steps * 1e9),
-        control=control,
     )
     if amount.cpu:
-        block.thread_ns, block.cpu_ns, block.waited_ns = (
-            amount.cpu.thread_ns,
-            amount.cpu.whole_ns,
-            amount.cpu.waited_ns,
-        )
-        block.steps, block.disturbed_steps = amount.cpu.steps, amount.cpu.disturbed_steps
+        block.thread_ns = amount.cpu.thread_ns
+        block.cpu_ns = amount.cpu.whole_ns
+        block.waited_ns = amount.cpu.waited_ns
+        block.steps = amount.cpu.steps
+        block.disturbed_steps = amount.cpu.disturbed_steps
         block.helped_by = helpers_of(ended)
-    block.pressure_us, block.steal_ticks, block.throttled = (
-        counts.pressure_us,
-        counts.steal_ticks,
-        counts.throttled,
-    )
-    block.is_disturbed = bool(counts.throttled) or is_robbed(
-        counts.steal_ticks, took_ns, os.cpu_count() or 1
-    )
     return block
+
+
+def _add_sensor_counts(block: events.BlockTimed, counts: SensorCounts, took_ns: int) -> None:
+    cores = os.cpu_count() or 1
+    block.pressure_us = counts.pressure_us
+    block.steal_ticks = counts.steal_ticks
+    block.throttled = counts.throttled
+    block.is_disturbed = bool(counts.throttled) or is_robbed(counts.steal_ticks, took_ns, cores)
 
 
 def account_of(ended: CommandEnd) -> dict[str, float]:
@@ -158,26 +158,32 @@ def account_of(ended: CommandEnd) -> dict[str, float]:
     If several processes step, the values per step are those of the slowest process. A part that was
     not seen is left out.
     """
-    whole = {"cpu_s": ended.cpu_s, "peak_bytes": float(ended.peak_bytes)}
+    account: dict[str, float] = {}
     lane = slowest(ended)
-    return {**_of_steps(lane), **whole} if lane else whole
+    if lane:
+        account |= _account_of_steps(lane)
+    account["cpu_s"] = ended.cpu_s
+    account["peak_bytes"] = float(ended.peak_bytes)
+    return account
 
 
-def _of_steps(lane: Lane) -> dict[str, float]:
-    steady = steady_of(lane)
-    assert steady is not None
-    steps = [step for step in lane.last if step.took_ns][-steady.count :]
-    account = {"step_s": steady.step_s, "steps": float(steady.count)}
-    if cpu := cpu_of(lane, steady):
+def _account_of_steps(lane: Lane) -> dict[str, float]:
+    steady_steps = steady_of(lane)
+    assert steady_steps is not None
+    timed_steps = [step for step in lane.last if step.took_ns]
+    steps = timed_steps[-steady_steps.count :]
+    account = {"step_s": steady_steps.step_s, "steps": float(steady_steps.count)}
+    cpu = cpu_of(lane, steady_steps)
+    if cpu:
         account["step_cpu_s"] = cpu.whole_ns / 1e9
+    parts_of_steps = [parts_of(step) for step in steps]
+    for parts in parts_of_steps:
+        parts[REST] += parts[FORWARD] + parts[LOGGING]
     lacks = lacking(lane.steps)
-    parts = [parts_of(step) for step in steps]
-    for part in parts:
-        part[REST] += part[FORWARD] + part[LOGGING]
-    for name, words in _NAMES.items():
-        if name not in lacks:
-            account[words] = fmean(part[name] for part in parts) / 1e9
-    counts = {"backwards": "backwards", "optimized": "optimizer_steps", "skipped": "skipped_steps"}
-    for name, words in counts.items():
-        account[words] = fmean(getattr(step, name) for step in steps)
+    for part, key in _PARTS.items():
+        if part not in lacks:
+            account[key] = fmean(parts[part] for parts in parts_of_steps) / 1e9
+    account["backwards"] = fmean(step.backwards for step in steps)
+    account["optimizer_steps"] = fmean(step.optimized for step in steps)
+    account["skipped_steps"] = fmean(step.skipped for step in steps)
     return account

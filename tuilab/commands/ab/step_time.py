@@ -11,8 +11,6 @@ from tuilab.judging.clock import is_single_threaded
 from tuilab.text.display import plural
 
 _MOST_UNREAD = 0.1  # share of the steady steps
-
-
 _WINDOW = 10  # fewest steps of a window
 _DRIFT = 0.05  # largest relative change from one window to the next for steady steps
 _MOST_CUT = 0.5  # share of all steps that may be cut as warm-up
@@ -48,20 +46,18 @@ def steady(times_s: Sequence[float], own_s: Sequence[float] | None = None) -> St
         return None
     settling_s = times_s if own_s is None else own_s
     window = max(_WINDOW, len(times_s) // 20)
-    last = int(len(times_s) * _MOST_CUT)
-    for cut in range(min(window, last), last + 1, window):
-        here, following = (
-            settling_s[cut : cut + window],
-            settling_s[cut + window : cut + 2 * window],
-        )
-        if following and abs(median(here) / median(following) - 1) < _DRIFT:
-            return _from(times_s, cut, is_settled=True)
-    return _from(times_s, last, is_settled=False)
+    most_cut = int(len(times_s) * _MOST_CUT)
+    for cut in range(min(window, most_cut), most_cut + 1, window):
+        window_s = settling_s[cut : cut + window]
+        next_window_s = settling_s[cut + window : cut + 2 * window]
+        if next_window_s and abs(median(window_s) / median(next_window_s) - 1) < _DRIFT:
+            return _cut_off(times_s, cut, is_settled=True)
+    return _cut_off(times_s, most_cut, is_settled=False)
 
 
-def _from(times_s: Sequence[float], cut: int, *, is_settled: bool) -> Steady:
-    kept = times_s[cut:]
-    return Steady(fmean(kept), len(kept), cut, is_settled=is_settled)
+def _cut_off(times_s: Sequence[float], cut: int, *, is_settled: bool) -> Steady:
+    kept_s = times_s[cut:]
+    return Steady(fmean(kept_s), len(kept_s), cut, is_settled=is_settled)
 
 
 class StepCpu(NamedTuple):
@@ -80,10 +76,11 @@ def steady_of(lane: Lane) -> Steady | None:
     If the steps are the work of one thread, its CPU time decides when they have settled: on a busy
     machine, their wall time never settles.
     """
-    whole = total(lane.core_times.since(0))
-    if whole is None or lane.steps.has_workers or not _is_of_one_thread(whole):
+    sums = total(lane.core_times.since(0))
+    if sums is None or lane.steps.has_workers or not _is_of_one_thread(sums):
         return steady(lane.times_s)
-    return steady(lane.times_s, lane.core_times.thread_s(len(lane.times_s)))
+    thread_s = lane.core_times.thread_s(len(lane.times_s))
+    return steady(lane.times_s, thread_s)
 
 
 def slowest(ended: CommandEnd) -> Lane | None:
@@ -91,25 +88,33 @@ def slowest(ended: CommandEnd) -> Lane | None:
 
     The processes of the other lanes wait for that one.
     """
-    timed = {
-        lane: steady.step_s for lane in ended.watched.lanes.values() if (steady := steady_of(lane))
-    }
-    return max(timed, key=lambda lane: timed[lane], default=None)
+    step_s_of: dict[Lane, float] = {}
+    for lane in ended.watched.lanes.values():
+        steady_steps = steady_of(lane)
+        if steady_steps:
+            step_s_of[lane] = steady_steps.step_s
+    return max(step_s_of, key=lambda lane: step_s_of[lane], default=None)
 
 
-def cpu_of(lane: Lane, steady: Steady) -> StepCpu | None:
+def most_steps(ended: CommandEnd) -> int:
+    """Return how many steps the process made that made most; 0 if no process made any."""
+    return max((lane.count for lane in ended.watched.lanes.values()), default=0)
+
+
+def cpu_of(lane: Lane, steady_steps: Steady) -> StepCpu | None:
     """Return the CPU time of the steady steps; None if too few of them were read."""
-    times = lane.core_times.since(steady.cut)
+    times = lane.core_times.since(steady_steps.cut)
     sums = total(times)
-    if sums is None or sums.steps < (1 - _MOST_UNREAD) * steady.count:
+    if sums is None or sums.steps < (1 - _MOST_UNREAD) * steady_steps.count:
         return None
     helpers_ns = lane.helpers.cores * sums.wall_ns
+    disturbed_steps = sum(time.steps for time in times if time.is_disturbed)
     return StepCpu(
         thread_ns=round(sums.thread_ns / sums.steps),
         whole_ns=round((sums.process_ns + helpers_ns) / sums.steps),
         waited_ns=round(sums.waited_ns / sums.steps),
         steps=sums.steps,
-        disturbed_steps=sum(time.steps for time in times if time.is_disturbed),
+        disturbed_steps=disturbed_steps,
     )
 
 

@@ -19,7 +19,7 @@ _FULL_SHARE = 0.75  # of the usable cores
 class ContentionReading(NamedTuple):
     """A reading at one moment of a training."""
 
-    at: float
+    read_at_s: float
     waited_s: float  # that the threads of the command have waited for a core so far
     work: Work | None
 
@@ -53,10 +53,10 @@ class Contention:
         self.first = self.first or self.last
         if self._has_stepped:
             self._has_stepped = False
-            self._training_ended = ContentionReading(
-                self._clock(), self.cores.threads.waited_s, self.last
-            )
-            self._training_began = self._training_began or self._training_ended
+            waited_s = self.cores.threads.waited_s
+            reading = ContentionReading(self._clock(), waited_s, self.last)
+            self._training_began = self._training_began or reading
+            self._training_ended = reading
         return True
 
     def in_training(self) -> CoresAwaited | None:
@@ -64,15 +64,21 @@ class Contention:
 
         None if there are fewer than two readings, or if the kernel does not count the wait.
         """
-        began, ended = self._training_began, self._training_ended
-        if began is None or ended is None or ended.at <= began.at or not self.cores.is_known:
+        began = self._training_began
+        ended = self._training_ended
+        if began is None or ended is None or ended.read_at_s <= began.read_at_s:
+            return None
+        if not self.cores.is_known:
             return None
         use = use_between(began.work, ended.work)
+        other_cores = None
+        if use is not None:
+            other_cores = max(use.others, 0.0)
         return CoresAwaited(
-            elapsed_s=ended.at - began.at,
+            elapsed_s=ended.read_at_s - began.read_at_s,
             waited_s=ended.waited_s - began.waited_s,
             usable=max(len(self.usable), 1),
-            others=None if use is None else max(use.others, 0.0),
+            others=other_cores,
         )
 
     def is_starved(self) -> bool:
@@ -85,13 +91,12 @@ class Contention:
 
     def is_starved_by_others(self) -> bool:
         """Return whether the command waited because other processes used the cores."""
+        if not self.is_starved():
+            return False
         use = use_between(self.first, self.last)
-        return (
-            self.is_starved()
-            and use is not None
-            and self._is_full(use)
-            and use.others >= self._others_from()
-        )
+        if use is None or not self._is_full(use):
+            return False
+        return use.others >= OTHERS_SHARE * len(self.usable)
 
     def are_cores_idle(self) -> bool:
         """Return whether the readings show cores with time left, and the command did not wait."""
@@ -108,27 +113,18 @@ class Contention:
         share = 100 * waited_share(self.cores.threads)
         waited = f"the command waited for a core {share:.0f} % of the time it wanted one"
         effect = f"{waited}, so its steps took longer than they would on a quiet machine"
-        use, cores = use_between(self.first, self.last), plural(len(self.usable), "core")
+        use = use_between(self.first, self.last)
         if use is None or not self._is_full(use):
             return [effect]  # a limit of its control group may be the cause
+        cores = plural(len(self.usable), "core")
+        cause = f"the command's own threads and processes compete for {cores}"
         if self.is_starved_by_others():
-            return [
-                (
-                    "the machine was busy: other processes used"
-                    f" {min(use.others, len(self.usable)):.1f} of {cores}"
-                ),
-                effect,
-            ]
-        return [
-            f"the machine was busy: the command's own threads and processes compete for {cores}",
-            effect,
-        ]
+            other_cores = min(use.others, len(self.usable))
+            cause = f"other processes used {other_cores:.1f} of {cores}"
+        return [f"the machine was busy: {cause}", effect]
 
     def _is_full(self, use: Use) -> bool:
         return use.all >= _FULL_SHARE * len(self.usable)
-
-    def _others_from(self) -> float:
-        return OTHERS_SHARE * len(self.usable)
 
     def _read(self) -> Work | None:
         """Return the work so far.

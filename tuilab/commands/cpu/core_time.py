@@ -58,13 +58,16 @@ class CoreTimeReadings:
         if reading is None:
             return None
         used = self._since(ended, reading)
-        self._last, self._ended, self._steps = reading, ended, 0
+        self._last = reading
+        self._ended = ended
+        self._steps = 0
         return used
 
     def _since(self, ended: int, reading: CoreTimeReading) -> CoreTime | None:
         last = self._last
         if last is None:
-            self._delay_ns, self._known_ns = reading.delay_ns, 0
+            self._delay_ns = reading.delay_ns
+            self._known_ns = 0
             return None
         wall_ns = ended - self._ended
         thread_ns = reading.thread_ns - last.thread_ns
@@ -78,22 +81,23 @@ class CoreTimeReadings:
             delayed_ns = off_core_ns
         else:
             delayed_ns = self._delayed_ns(reading, off_core_ns)
-        return CoreTime(
-            self._steps, wall_ns, thread_ns, process_ns, delayed_ns, off_core_ns - delayed_ns
-        )
+        waited_ns = off_core_ns - delayed_ns
+        return CoreTime(self._steps, wall_ns, thread_ns, process_ns, delayed_ns, waited_ns)
 
     def _delayed_ns(self, reading: CoreTimeReading, off_core_ns: int) -> int:
         """Return how much of the time off a core was a delay, if the thread also waited by itself.
 
         If the kernel does not count delays, all of the time counts as waiting.
         """
-        before_ns, known_ns = self._delay_ns, self._known_ns
         if reading.delay_ns is None:
             return 0
-        self._delay_ns, self._known_ns = reading.delay_ns, 0
-        if before_ns is None:
+        previous_ns = self._delay_ns
+        known_ns = self._known_ns
+        self._delay_ns = reading.delay_ns
+        self._known_ns = 0
+        if previous_ns is None:
             return 0
-        delayed_ns = round(reading.delay_ns - before_ns) - known_ns
+        delayed_ns = round(reading.delay_ns - previous_ns) - known_ns
         return min(max(delayed_ns, 0), off_core_ns)
 
 
@@ -116,9 +120,8 @@ class CoreTimes:
         Each step before the first reading gets the time of the steps after it.
         """
         thread_seconds: list[float] = []
-        for end, steps, thread_ns in zip(
-            self._ends, self._columns["steps"], self._columns["thread_ns"], strict=True
-        ):
+        columns = (self._ends, self._columns["steps"], self._columns["thread_ns"])
+        for end, steps, thread_ns in zip(*columns, strict=True):
             step_s = thread_ns / steps / 1e9
             is_first = not thread_seconds
             if end - steps > len(thread_seconds) and not is_first:
@@ -140,4 +143,5 @@ def total(times: Sequence[CoreTime]) -> CoreTime | None:
     """Return the sum of several times; None if there are none."""
     if not times:
         return None
-    return CoreTime(*(sum(column) for column in zip(*times, strict=True)))
+    sums = [sum(column) for column in zip(*times, strict=True)]
+    return CoreTime(*sums)

@@ -21,8 +21,7 @@ _COST = 100
 _MOST_THREADS = 10_000
 _HIGH_PRESSURE = 50.0  # percent of ten seconds in which some process waited for a core
 
-
-Thread = tuple[int, int]  # the ids of a process and of a thread
+ThreadKey = tuple[int, int]  # the ids of a process and of a thread
 Times = tuple[int, int]  # nanoseconds on a core, and nanoseconds without one
 
 
@@ -48,8 +47,8 @@ class CoreUse:
         # A reading costs CPU time. On a busy machine, it takes long but costs little.
         self._own_clock = own_clock
         self._proc = proc
-        self._seen: dict[Thread, Times] = {}  # by the last reading
-        self._next = 0.0
+        self._times: dict[ThreadKey, Times] = {}  # by the last reading
+        self._next_at = 0.0
         self.is_known = False  # whether the kernel has these files
         self.threads = Threads()
 
@@ -59,36 +58,39 @@ class CoreUse:
         It is not done if the last reading took long and was just now.
         """
         began = self._clock()
-        if began < self._next:
+        if began < self._next_at:
             return False
-        own_began = self._own_clock()
-        previous, self._seen = self._seen, {}
+        own_began_s = self._own_clock()
         try:
             pids = [self._pid, *presence.descendants(self._pid)]
         except OSError:
-            self._seen = previous
             return False
+        previous = self._times
+        self._times = {}
         for pid in pids:
             self._read_process(pid, previous)
-        self._next = began + _COST * (self._own_clock() - own_began)
+        self._next_at = began + _COST * (self._own_clock() - own_began_s)
         return True
 
-    def _read_process(self, pid: int, previous: Mapping[Thread, Times]) -> None:
+    def _read_process(self, pid: int, previous: Mapping[ThreadKey, Times]) -> None:
         with suppress(OSError):
             for thread in os.listdir(self._proc / str(pid) / "task"):
-                if thread.isdecimal() and len(self._seen) < _MOST_THREADS:
+                if thread.isdecimal() and len(self._times) < _MOST_THREADS:
                     self._read_thread((pid, int(thread)), previous)
 
-    def _read_thread(self, key: Thread, previous: Mapping[Thread, Times]) -> None:
+    def _read_thread(self, key: ThreadKey, previous: Mapping[ThreadKey, Times]) -> None:
         with suppress(OSError, ValueError, IndexError):
-            fields = (self._proc / f"{key[0]}/task/{key[1]}/schedstat").read_text().split()
-            ran_ns, waited_ns = int(fields[0]), int(fields[1])
-            had_ran_ns, had_waited_ns = previous.get(key, (0, 0))
-            if ran_ns < had_ran_ns:  # another thread has this number by now
-                had_ran_ns, had_waited_ns = 0, 0
-            self._seen[key] = ran_ns, waited_ns
-            ran_s = self.threads.ran_s + (ran_ns - had_ran_ns) / 1e9
-            waited_s = self.threads.waited_s + max(waited_ns - had_waited_ns, 0) / 1e9
+            pid, thread = key
+            fields = (self._proc / f"{pid}/task/{thread}/schedstat").read_text().split()
+            ran_ns = int(fields[0])
+            waited_ns = int(fields[1])
+            previous_ran_ns, previous_waited_ns = previous.get(key, (0, 0))
+            if ran_ns < previous_ran_ns:  # another thread has this number by now
+                previous_ran_ns = 0
+                previous_waited_ns = 0
+            self._times[key] = (ran_ns, waited_ns)
+            ran_s = self.threads.ran_s + (ran_ns - previous_ran_ns) / 1e9
+            waited_s = self.threads.waited_s + max(waited_ns - previous_waited_ns, 0) / 1e9
             self.threads = Threads(ran_s, waited_s)
             self.is_known = True
 
@@ -112,8 +114,6 @@ def granted_cores(usable: int) -> int:
     from tuilab.probes.cpu import cpu_facts  # imported here: only the advice at the end needs it
 
     quota = cpu_facts().get("quota_cores")
-    return (
-        min(usable, max(math.ceil(quota), 1))
-        if isinstance(quota, (int, float)) and quota > 0
-        else usable
-    )
+    if not isinstance(quota, (int, float)) or not quota > 0:
+        return usable
+    return min(usable, max(math.ceil(quota), 1))

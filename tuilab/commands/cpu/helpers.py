@@ -24,8 +24,9 @@ class Helpers:
     def __init__(self, pid: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._pid = pid
         self._clock = clock
-        self._next = self._looked = clock()
-        self._began: float | None = None  # time of the first reading
+        self._next_at = clock()
+        self._read_at = self._next_at
+        self._began_at: float | None = None  # time of the first reading
         # By pid and start time of a process: the ticks that it had used before the first reading,
         # and those that it had used at its last one.
         self._first: dict[tuple[int, str], int] = {}
@@ -34,12 +35,13 @@ class Helpers:
     def look(self) -> None:
         """Read the processes, if it is time again."""
         now_s = self._clock()
-        if now_s < self._next:
+        if now_s < self._next_at:
             return
-        is_first = self._began is None
-        if self._began is None:
-            self._began = now_s
-        self._looked, self._next = now_s, now_s + _EVERY_S
+        is_first = self._began_at is None
+        if self._began_at is None:
+            self._began_at = now_s
+        self._read_at = now_s
+        self._next_at = now_s + _EVERY_S
         with suppress(OSError):
             for pid in presence.descendants(self._pid):
                 self._look_at(pid, is_first=is_first)
@@ -49,18 +51,21 @@ class Helpers:
             fields = presence.stat_fields(pid)
             if fields is None:
                 return
-            key = pid, fields[19]
+            key = (pid, fields[19])
             if key not in self._last and len(self._last) >= _MOST:
                 return
-            used = int(fields[11]) + int(fields[12])
-            self._first.setdefault(key, used if is_first else 0)
-            self._last[key] = used
+            used_ticks = int(fields[11]) + int(fields[12])
+            # A process that began after the first reading had used nothing at the first reading.
+            self._first.setdefault(key, used_ticks if is_first else 0)
+            self._last[key] = used_ticks
 
     @property
     def cores(self) -> float:
         """How many cores these processes used on average; 0 if there were none."""
-        elapsed_s = self._looked - (self._looked if self._began is None else self._began)
+        if self._began_at is None:
+            return 0.0
+        elapsed_s = self._read_at - self._began_at
         if elapsed_s <= 0:
             return 0.0
-        ticks = sum(used - self._first[key] for key, used in self._last.items())
+        ticks = sum(used_ticks - self._first[key] for key, used_ticks in self._last.items())
         return ticks / _TICKS_PER_S / elapsed_s

@@ -81,17 +81,20 @@ class Passing:
             return self._taken + waiting[0]
 
     def _pass_on(self) -> None:
-        while data := self._read():
-            if self._is_over:
+        while True:
+            data = self._read()
+            if not data or self._is_over:
                 return
             if self._record is not None and _write(self._record, data):
                 self._record = None
-            if self._target is not None and (problem := _write(self._target, data)):
-                self._target = None
-                if isinstance(problem, BrokenPipeError):
-                    self._pipe.close()
-                    return
-                self.trouble = problem.strerror or str(problem)
+            if self._target is not None:
+                problem = _write(self._target, data)
+                if problem is not None:
+                    self._target = None
+                    if isinstance(problem, BrokenPipeError):
+                        self._pipe.close()
+                        return
+                    self.trouble = problem.strerror or str(problem)
             self._on_data(data)
             self._passed += len(data)
 

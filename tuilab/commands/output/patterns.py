@@ -44,14 +44,22 @@ class Pattern:
             return
         begin = data.find(self.text)
         while begin >= 0:
-            end = data.find(b"\n", begin)
-            yield data[data.rfind(b"\n", 0, begin) + 1 : end if end >= 0 else len(data)]
-            begin = data.find(self.text, max(end, begin + 1)) if end >= 0 else -1
+            line_begin = data.rfind(b"\n", 0, begin) + 1
+            line_end = data.find(b"\n", begin)
+            if line_end < 0:
+                yield data[line_begin:]
+                return
+            yield data[line_begin:line_end]
+            begin = data.find(self.text, max(line_end, begin + 1))
 
     def numbers(self, line: bytes) -> list[float]:
         """Return the numbers that the pattern finds in a line."""
-        numbers = (number(match[1] or b"") for match in self.regex.finditer(line))
-        return [number_or_none for number_or_none in numbers if number_or_none is not None]
+        numbers = []
+        for match in self.regex.finditer(line):
+            value = number(match[1] or b"")
+            if value is not None:
+                numbers.append(value)
+        return numbers
 
 
 def split(metric: str) -> tuple[str, str]:
@@ -96,9 +104,9 @@ def sure_text(pattern: bytes) -> bytes:
         from re import _parser  # type: ignore[attr-defined]  # private, so it may change
 
         parsed = _parser.parse(pattern)
-        return (
-            b"" if parsed.state.flags & re.IGNORECASE else max(_runs(parsed), key=len, default=b"")
-        )
+        if parsed.state.flags & re.IGNORECASE:
+            return b""
+        return max(_runs(parsed), key=len, default=b"")
     except (ImportError, AttributeError, TypeError, ValueError):
         return b""
 

@@ -38,22 +38,22 @@ class NumberScanner:
         self._patterns = [Pattern.of(metric) for metric in metrics]
         self._clock = clock
         self._totals = Totals()
-        self._told: CommandProgress | None = None
+        self._last_progress: CommandProgress | None = None  # the result of the last search
         self._looked_at = clock()
-        self._ends: list[_End] = []  # by stream
+        self._ends: list[_StreamEnd] = []  # by stream
         self._rests: list[bytes] = []  # by stream: the line that is not complete yet
         self._waiting: deque[tuple[int, bytes]] = deque()
         self._size = 0
         self._is_heard = False
         self._lock = threading.Lock()
-        self.passed_over = 0  # bytes that were skipped
-        self.found = {pattern.name: 0 for pattern in self._patterns}
+        self.skipped_bytes = 0
+        self.counts = {pattern.name: 0 for pattern in self._patterns}  # of numbers
         self.slow: set[str] = set()  # names of patterns that took too long on a line
         self.given_up: list[str] = []  # names of patterns that did so _STRIKES times
 
-    def ear(self) -> Callable[[bytes], None]:
+    def add_stream(self) -> Callable[[bytes], None]:
         """Add a stream; return the function that takes its output."""
-        self._ends.append(_End())
+        self._ends.append(_StreamEnd())
         self._rests.append(b"")
         stream = len(self._ends) - 1
         return lambda data: self._take(stream, data)
@@ -65,7 +65,7 @@ class NumberScanner:
             if not self._patterns:
                 return
             if self._size > _MOST_WAITING:
-                self.passed_over += len(data)
+                self.skipped_bytes += len(data)
                 return
             self._waiting.append((stream, data))
             self._size += len(data)
@@ -73,20 +73,25 @@ class NumberScanner:
     def is_heard(self) -> bool:
         """Return whether anything was printed since the last call."""
         with self._lock:
-            is_heard, self._is_heard = self._is_heard, False
+            is_heard = self._is_heard
+            self._is_heard = False
         return is_heard
 
     def values(self, *, is_last: bool = False) -> Iterator[PrintedNumber]:
         """Yield the numbers in the new output, until the time for one turn is used up."""
         until = self._clock() + (_LAST_S if is_last else _TURN_S)
-        while portion := self._next():
-            yield from self._look(*portion)
+        while True:
+            portion = self._next()
+            if portion is None:
+                break
+            stream, data = portion
+            yield from self._search(stream, data)
             if self._clock() > until:
                 break
         if is_last:
-            for stream, rest_of_stream in enumerate(self._rests):
-                yield from self._look(stream, b"\n" if rest_of_stream else b"")
-            self.passed_over += self._size
+            for stream, rest in enumerate(self._rests):
+                yield from self._search(stream, b"\n" if rest else b"")
+            self.skipped_bytes += self._size
 
     def _next(self) -> tuple[int, bytes] | None:
         with self._lock:
@@ -96,14 +101,15 @@ class NumberScanner:
             self._size -= len(data)
             return stream, data
 
-    def _look(self, stream: int, data: bytes) -> Iterator[PrintedNumber]:
+    def _search(self, stream: int, data: bytes) -> Iterator[PrintedNumber]:
         """Search the lines that are complete now, and yield their numbers."""
         end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
-        lines, rest = (
-            (self._rests[stream] + data[:end], data[end:])
-            if end
-            else (b"", self._rests[stream] + data)
-        )
+        if end:
+            lines = self._rests[stream] + data[:end]
+            rest = data[end:]
+        else:
+            lines = b""
+            rest = self._rests[stream] + data
         self._rests[stream] = rest[:_LONGEST]
         for pattern in list(self._patterns):
             for line in pattern.lines(lines):
@@ -120,25 +126,29 @@ class NumberScanner:
                 self._patterns.remove(pattern)
                 self.given_up.append(pattern.name)
             return
-        for number in numbers:
-            self.found[pattern.name] += 1
-            yield PrintedNumber(pattern.name, number)
+        for value in numbers:
+            self.counts[pattern.name] += 1
+            yield PrintedNumber(pattern.name, value)
 
     def progress(self, *, is_last: bool = False) -> CommandProgress | None:
         """Return the progress of the command if it has changed, else None."""
         if not is_last and self._clock() - self._looked_at < _TOTALS_EVERY_S:
             return None
         self._looked_at = self._clock()
+        lines: list[bytes] = []
         with self._lock:
-            lines = [line for end in self._ends for line in end.lines(is_last=is_last)]
+            for end in self._ends:
+                lines += end.lines(is_last=is_last)
         for line in lines:
             self._totals.take(line)
         progress = self._totals.progress()
-        news, self._told = progress if progress != self._told else None, progress
-        return news
+        if progress == self._last_progress:
+            return None
+        self._last_progress = progress
+        return progress
 
 
-class _End:
+class _StreamEnd:
     """The end of the output of one stream, whose complete lines are searched for totals."""
 
     def __init__(self) -> None:

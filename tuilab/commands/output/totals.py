@@ -60,7 +60,9 @@ class _Track:
         """The unit, followed by the epoch or the round if there are several."""
         if self.epoch is not None and not self.outlasts_epochs:
             return f"{self.unit}, epoch {self.epoch}"
-        return f"{self.unit}, round {self.restarts + 1}" if self.restarts else self.unit
+        if self.restarts:
+            return f"{self.unit}, round {self.restarts + 1}"
+        return self.unit
 
 
 class Totals:
@@ -69,17 +71,22 @@ class Totals:
     def __init__(self) -> None:
         self._tracks: dict[tuple[str, int], _Track] = {}
         self._chosen: _Track | None = None
-        self._restarts = self._rises = self._count = 0  # of all totals
+        # Of all totals:
+        self._restarts = 0
+        self._rises = 0
+        self._count = 0  # how often one was seen
 
     def take(self, line: bytes) -> None:
         """Note every total of a line."""
         for match in _TOTAL.finditer(line):
-            done, total = int(match[1]), int(match[2])
-            if done <= total > 1 and not _SCORES.search(_before(line, match.start())):
-                epoch = _EPOCH.search(line, 0, match.start())
-                self._note(
-                    _unit(line, match.start()), done, total, int(epoch[1]) if epoch else None
-                )
+            done = int(match[1])
+            total = int(match[2])
+            begin = match.start()
+            if total <= 1 or done > total or _SCORES.search(_text_before(line, begin)):
+                continue
+            epoch_match = _EPOCH.search(line, 0, begin)
+            epoch = int(epoch_match[1]) if epoch_match else None
+            self._note(_unit_of(line, begin), done, total, epoch)
 
     def progress(self) -> CommandProgress | None:
         """Return the progress by the best total; None if there is no total."""
@@ -87,63 +94,69 @@ class Totals:
         track = self._chosen
         if track is None:
             return None
-        if whole := self._counted_on(track):
-            return whole
+        progress = self._count_through_epochs(track)
+        if progress is not None:
+            return progress
         return CommandProgress(track.done, track.total, track.counted)
 
-    def _counted_on(self, track: _Track) -> CommandProgress | None:
+    def _count_through_epochs(self, track: _Track) -> CommandProgress | None:
         """Return the progress through the steps of all epochs; None if they cannot be counted.
 
         In the first epoch that is seen, return the progress by its steps, and name the epoch.
         """
-        epochs = max(
-            (of for of in self._tracks.values() if _is_begun(of)),
-            key=lambda of: of.seen_at,
-            default=None,
-        )
-        steps = self._in_each(epochs) if epochs else None
-        if epochs is None or steps is None:
+        epochs = self._find_epochs()
+        if epochs is None:
+            return None
+        steps = self._find_steps_of(epochs)
+        if steps is None:
             return None
         if epochs.rises == 1:  # the steps may be those of all epochs
-            return CommandProgress(
-                steps.done, steps.total, f"steps, epoch {epochs.done}/{epochs.total}"
-            )
-        is_full = steps.done > (1 - _AGAIN) * steps.total
-        # The next epoch has begun, but none of its steps was printed yet.
-        is_next = is_full and steps.restarts == epochs.rises - 2 and steps.seen_at < epochs.rose_at
-        is_other = track not in (epochs, steps) and not track.restarts
-        if is_other or not (is_next or 0 < steps.restarts == epochs.rises - 1):
+            unit = f"steps, epoch {epochs.done}/{epochs.total}"
+            return CommandProgress(steps.done, steps.total, unit)
+        is_other_total = track not in (epochs, steps) and not track.restarts
+        if is_other_total:
             return None
-        earlier = epochs.done - min(epochs.least, 1)
-        return CommandProgress(
-            earlier * steps.total + (0 if is_next else steps.done),
-            epochs.total * steps.total,
-            "steps",
-        )
+        # The next epoch may have begun, while none of its steps was printed yet.
+        is_full = steps.done > (1 - _AGAIN) * steps.total
+        is_next_begun = steps.restarts == epochs.rises - 2 and steps.seen_at < epochs.rose_at
+        if is_full and is_next_begun:
+            steps_done = 0
+        elif steps.restarts > 0 and steps.restarts == epochs.rises - 1:
+            steps_done = steps.done
+        else:
+            return None
+        earlier_epochs = epochs.done - min(epochs.least, 1)
+        done = earlier_epochs * steps.total + steps_done
+        return CommandProgress(done, epochs.total * steps.total, "steps")
 
-    def _in_each(self, epochs: _Track) -> _Track | None:
+    def _find_epochs(self) -> _Track | None:
+        """Return the total of epochs that was seen last; None if there is none."""
+        begun_tracks = [track for track in self._tracks.values() if _is_begun(track)]
+        return max(begun_tracks, key=lambda track: track.seen_at, default=None)
+
+    def _find_steps_of(self, epochs: _Track) -> _Track | None:
         """Return the total that counts the steps of an epoch; None if there is none.
 
         If there are several, return the first in the epoch: it counts the steps of the training.
         """
-        inner = (
-            of
-            for of in self._tracks.values()
-            if of.unit == "steps" and of.is_count and of.rises >= _needed(of)
-        )
-        return next(
-            (of for of in inner if of.seen_at > epochs.began_at and self._is_alive(of)), None
-        )
+        for track in self._tracks.values():
+            counts_steps = track.unit == "steps" and _counts_progress(track)
+            if counts_steps and track.seen_at > epochs.began_at and self._is_alive(track):
+                return track
+        return None
 
     def _note(self, unit: str, done: int, total: int, epoch: int | None) -> None:
-        if (unit, total) not in self._tracks and len(self._tracks) >= _MOST:
-            self._tracks.pop(min(self._tracks, key=lambda name: self._tracks[name].seen_after))
+        key = (unit, total)
+        if key not in self._tracks and len(self._tracks) >= _MOST:
+            oldest = min(self._tracks, key=lambda name: self._tracks[name].seen_after)
+            del self._tracks[oldest]
         self._count += 1
-        track = self._tracks.setdefault(
-            (unit, total), _Track(unit, total, done, least=done, began_at=self._count)
-        )
+        if key not in self._tracks:
+            self._tracks[key] = _Track(unit, total, done, least=done, began_at=self._count)
+        track = self._tracks[key]
         track.seen_at = self._count
-        track.outlasts_epochs |= epoch != track.epoch and track.rises > 1 and done > track.done
+        if epoch != track.epoch and track.rises > 1 and done > track.done:
+            track.outlasts_epochs = True
         track.epoch = epoch
         if done > track.done:
             track.rises += 1
@@ -154,7 +167,9 @@ class Totals:
             self._restarts += 1
         elif done < track.done:
             track.is_count = False
-        track.done, track.seen_after, track.rises_after = done, self._restarts, self._rises
+        track.done = done
+        track.seen_after = self._restarts
+        track.rises_after = self._rises
 
     def _choose(self) -> None:
         """Keep the chosen total until it begins again or is over; then choose another one.
@@ -162,27 +177,23 @@ class Totals:
         Totals that never began again come first. Of these, unfinished ones come first. Of the
         rest, the total that rose most often is chosen.
         """
-        able = [
-            track
-            for track in self._tracks.values()
-            if track.is_count and track.rises >= _needed(track)
-        ]
-        whole = [track for track in able if not track.restarts and self._is_alive(track)]
+        counting = [track for track in self._tracks.values() if _counts_progress(track)]
+        alive = [track for track in counting if self._is_alive(track)]
+        whole = [track for track in alive if not track.restarts]
         if self._chosen in whole and not self._is_over(self._chosen, whole):
             return
-        unfinished = [track for track in whole if track.done < track.total] or whole
-        again = [track for track in able if track.restarts and self._is_alive(track)]
-        self._chosen = max(unfinished or again, key=lambda track: track.rises, default=self._chosen)
+        unfinished = [track for track in whole if track.done < track.total]
+        repeating = [track for track in alive if track.restarts]
+        candidates = unfinished or whole or repeating
+        if candidates:
+            self._chosen = max(candidates, key=lambda track: track.rises)
 
     def _is_over(self, track: _Track, whole: list[_Track]) -> bool:
         """Return whether other totals, which never began again, keep rising without this one."""
-        other_tracks = [other for other in whole if other is not track and other.done < other.total]
-        is_left = self._rises - track.rises_after > _GONE_ON
-        return (
-            bool(other_tracks)
-            and (track.done == track.total or is_left)
-            and any(o.rises_after > track.rises_after for o in other_tracks)
-        )
+        if track.done < track.total and self._rises - track.rises_after <= _GONE_ON:
+            return False
+        unfinished = [other for other in whole if other is not track and other.done < other.total]
+        return any(other.rises_after > track.rises_after for other in unfinished)
 
     def _is_alive(self, track: _Track) -> bool:
         """Return whether a total was seen since others began again.
@@ -192,8 +203,9 @@ class Totals:
         return self._restarts - track.seen_after <= 1 + track.restarts
 
 
-def _needed(track: _Track) -> int:
-    return min(_SEEN[track.unit], track.total)
+def _counts_progress(track: _Track) -> bool:
+    """Return whether a total rises as progress does, and has risen often enough to count."""
+    return track.is_count and track.rises >= min(_SEEN[track.unit], track.total)
 
 
 def _is_begun(track: _Track) -> bool:
@@ -201,18 +213,18 @@ def _is_begun(track: _Track) -> bool:
 
     If it begins with the first epoch, it counts at once, else from the second epoch that is seen.
     """
-    return (
-        track.unit == "epochs"
-        and track.is_count
-        and not track.restarts
-        and (track.rises > 1 or track.least <= 1)
-    )
+    if track.unit != "epochs" or not track.is_count or track.restarts:
+        return False
+    return track.rises > 1 or track.least <= 1
 
 
-def _before(line: bytes, end: int) -> bytes:
+def _text_before(line: bytes, end: int) -> bytes:
     return line[max(end - 24, 0) : end]
 
 
-def _unit(line: bytes, begin: int) -> str:
-    words = _WORD.findall(_before(line, begin))
-    return "epochs" if words and words[-1].lower() in (b"epoch", b"epochs", b"ep") else "steps"
+def _unit_of(line: bytes, begin: int) -> str:
+    """Return the unit of the total that begins there, by the word before it."""
+    words = _WORD.findall(_text_before(line, begin))
+    if words and words[-1].lower() in (b"epoch", b"epochs", b"ep"):
+        return "epochs"
+    return "steps"
