@@ -79,16 +79,21 @@ def _heading(result: Result, summary: RunSummary, style: Style) -> str:
         words.append(style.dim("quick"))
     words.append(style.dim(_describe_changes(run)))
     lines = ["  ".join(filter(None, words))]
-    lines += [f"notice: {notice}" for notice in device_notices(summary)]
+    for notice in device_notices(summary):
+        lines.append(f"notice: {notice}")
     lines.append(show(run.title))
-    lines += [f"  {show(arm)}" for arm in command_line.arms_of(run)]
+    for arm in command_line.arms_of(run):
+        lines.append(f"  {show(arm)}")
     return "\n".join(lines)
 
 
 def _describe_changes(run: RunStarted) -> str:
     """Return the parameters that differ from the defaults of the scenario."""
-    changed = [name for name in run.changed if name in run.params]
-    return ", ".join(f"{show(name)}={show(run.params[name])}" for name in changed)
+    params = []
+    for name in run.changed:
+        if name in run.params:
+            params.append(f"{show(name)}={show(run.params[name])}")
+    return ", ".join(params)
 
 
 # ---- claims
@@ -100,7 +105,9 @@ def _claims(result: Result, style: Style, width: int, before: Mapping[str, str])
     That is on the same line if there is room. A claim that did not hold is shown with its key,
     because `refutes:` in a lesson takes the key.
     """
-    verdict_width = max((len(claim.outcome) for claim in result.claims), default=0)
+    verdict_width = 0
+    for claim in result.claims:
+        verdict_width = max(verdict_width, len(claim.outcome))
     indent = " " * (verdict_width + 4)
     text_width = max(width - len(indent), _MIN_WIDTH)
     for claim in result.claims:
@@ -194,7 +201,9 @@ def _numbers(result: Result, summary: RunSummary, style: Style, width: int, trus
         rows.append(("calibration", trust))
     for name, why in unmeasured(summary):
         rows.append(("not measured", f"{name}: {why}"))
-    name_width = max((cell_width(name) for name, _ in rows), default=0)
+    name_width = 0
+    for name, _ in rows:
+        name_width = max(name_width, cell_width(name))
     lines = []
     for name, value in rows:
         padded = name + " " * (name_width - cell_width(name))
@@ -206,7 +215,10 @@ def _row(name: str, value: str, style: Style, width: int) -> list[str]:
     """Return the lines of a name and its value; a long value continues below itself."""
     indent = " " * (cell_width(name) + 2)
     first, *rest = wrap(value, max(width - len(indent), _MIN_WIDTH)) or [""]
-    return [f"{style.dim(name)}  {first}", *(indent + line for line in rest)]
+    lines = [f"{style.dim(name)}  {first}"]
+    for line in rest:
+        lines.append(indent + line)
+    return lines
 
 
 # ---- charts, texts, figures and pictures
@@ -246,7 +258,9 @@ def _list_not_finite(lines: Iterable[Series], axes: AxesNamed) -> Iterator[str]:
 
 def _texts(result: Result, style: Style, width: int) -> list[str]:
     """Return the short texts that the scenario showed, the last of each title."""
-    latest = {text.title: text.text for text in result.texts}
+    latest: dict[str, str] = {}
+    for shown in result.texts:
+        latest[shown.title] = shown.text
     texts = []
     for title, text in latest.items():
         lines = _fold_lines(text, width)
@@ -275,9 +289,10 @@ def _fold(line: str, width: int) -> list[str]:
 
 def _figures(summary: RunSummary, style: Style, width: int, *, has_chart: bool) -> list[str]:
     """Return tables, and with a chart bars and lanes as well, each below its title."""
-    has_figures = any(isinstance(figure, TableShown) for figure in summary.figures.values())
     if has_chart:
         has_figures = bool(summary.figures or summary.spans)
+    else:
+        has_figures = any(isinstance(figure, TableShown) for figure in summary.figures.values())
     if not has_figures:
         return []
     # imported here: this loads numpy, and few runs show figures
@@ -294,8 +309,12 @@ def _figures(summary: RunSummary, style: Style, width: int, *, has_chart: bool) 
 
 
 def _pictures(summary: RunSummary, style: Style, width: int) -> list[str]:
-    images = list(summary.images.values())[:_MOST_PICTURES]
-    return [shade(image, min(width, _PICTURE_WIDTH), is_utf8=style.is_utf8) for image in images]
+    images = list(summary.images.values())
+    columns = min(width, _PICTURE_WIDTH)
+    pictures = []
+    for image in images[:_MOST_PICTURES]:
+        pictures.append(shade(image, columns, is_utf8=style.is_utf8))
+    return pictures
 
 
 # ---- where the run is
@@ -333,4 +352,6 @@ def _is_unjudged(summary: RunSummary, state: str) -> bool:
     claims = summary.claims.values()
     if any(claim.verdict for claim in claims):
         return False
-    return any(claim.measured or (claim.declared and has_times(summary)) for claim in claims)
+    if any(claim.measured for claim in claims):
+        return True
+    return any(claim.declared for claim in claims) and has_times(summary)
