@@ -22,6 +22,7 @@ _ASCII_MARKERS = ("*", "o", "+", "x", "#", "@")
 _LEGEND_MARKERS = {"braille": "⠒", "hd": "▚"}  # others are shown as they are
 _LEAST_SPAN, _GREATEST_SPAN = 1e-307, 1e300  # outside of these, the arithmetic of ticks ends
 _FRAME_COLUMNS = 10  # about as many as the frame and the labels take
+_FRAME_ROWS = 3  # two of the frame, and one of labels
 _LEAST_BAND = 10  # columns
 _NO_BREAK = "\xa0"  # between a marker and its arm
 _LOCK = threading.Lock()  # plotext draws on one global figure
@@ -45,6 +46,15 @@ class _TextAxis:
 
     def can_show(self, value: float) -> bool:
         return value > 0 or not self.is_log
+
+    def cell(self, place: float, cells: int) -> int:
+        """Return in which of so many rows or columns plotext draws a place."""
+        low = self.place(self.low)
+        high = self.place(self.high)
+        if low == high:
+            return 0
+        share = (place - low) / (high - low)
+        return math.floor(round(0.5 + (cells - 1) * share, 8))
 
     def ticks(self) -> tuple[list[float], list[str]]:
         """Return the places of ticks, and their labels."""
@@ -151,8 +161,13 @@ def _draw(
                 xs.append(x.place(step))
                 ys.append(y.place(value))
         plotext.plot(xs, ys, marker=marker)
-    plotext.yticks(*y.ticks())
-    plotext.xticks(*x.ticks())
+    # plotext makes a chart that is larger than the terminal smaller, and needs a line below it.
+    rows = min(height, plotext.terminal_height() - 1) - _FRAME_ROWS
+    y_places, y_texts = _choose_y_ticks(y, rows)
+    plotext.yticks(y_places, y_texts)
+    label_columns = max(map(len, y_texts), default=0)
+    columns = min(width, plotext.terminal_width()) - label_columns - 2
+    plotext.xticks(*_choose_x_ticks(x, columns))
     left, right = x.place(x.low), x.place(x.high)
     if left < right:
         plotext.xlim(left, right)
@@ -262,6 +277,41 @@ def _make_bands(lines: Sequence[Series], x: _TextAxis, rows: list[str]) -> list[
 
 
 # ---- ticks
+#
+# plotext keeps ticks in a set, whose order differs from process to process. If two labels wanted
+# the same room, that order would decide which of them is drawn. So it gets no such ticks.
+
+
+def _choose_y_ticks(axis: _TextAxis, rows: int) -> tuple[list[float], list[str]]:
+    """Return the places and labels of ticks along y: of several in one row, the lowest."""
+    places: list[float] = []
+    texts: list[str] = []
+    last_row = -1
+    for place, text in zip(*axis.ticks(), strict=True):
+        row = axis.cell(place, rows)
+        if row > last_row:
+            places.append(place)
+            texts.append(text)
+            last_row = row
+    return places, texts
+
+
+def _choose_x_ticks(axis: _TextAxis, columns: int) -> tuple[list[float], list[str]]:
+    """Return the places and labels of ticks along x that have room, from the left.
+
+    plotext moves a label away from labels and edges that are nearer than its length. So the ticks
+    are so far apart that no label moves another one.
+    """
+    places: list[float] = []
+    texts: list[str] = []
+    free = 0
+    for place, text in zip(*axis.ticks(), strict=True):
+        column = axis.cell(place, columns)
+        if not places or column - len(text) >= free:
+            places.append(place)
+            texts.append(text)
+            free = column + len(text)
+    return places, texts
 
 
 def _linear_ticks(low: float, high: float, unit: str) -> list[float]:
