@@ -5,6 +5,7 @@ import json
 import math
 import random
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,15 @@ import pytest
 from tests.faults.oracle import view
 from tests.tui.made_up import make_run, started
 from tuilab.drawings.axis import y_axis
+from tuilab.drawings.spreads import MeasuredSpread
 from tuilab.drawings.text_chart import line_chart
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
+from tuilab.record.blocks import NoiseFloor
 from tuilab.record.events import AxesNamed, Measured
 from tuilab.record.live_run import read_run
 from tuilab.record.series import Series
+from tuilab.reports.charts.spreads import draw_spreads
 
 ENDS = [
     0.0,
@@ -36,6 +40,16 @@ ENDS = [
     1e16 + 2,
 ]
 ODD = [*ENDS, math.nan, math.inf, -math.inf]
+
+
+def test_chart_of_times_leaves_out_an_arm_whose_numbers_are_not_finite() -> None:
+    whole = MeasuredSpread("whole", value=2.0, low=1.5, high=2.5, least=1.0, greatest=3.0)
+
+    for name in ("value", "low", "high", "least", "greatest"):
+        for number in (math.inf, -math.inf, math.nan):
+            odd = replace(whole, label="odd", **{name: number})
+            chart = draw_spreads([odd, whole], NoiseFloor(0.1))
+            assert [row.label for row in chart.rows] == ["whole"]
 
 
 @pytest.mark.parametrize("log", ["", "x", "y", None])

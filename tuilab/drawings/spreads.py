@@ -37,6 +37,15 @@ class MeasuredSpread:
     style: int = 0
     aside: str = ""  # shown in grey behind the value: the median on the other clock
 
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        return self.value, self.low, self.high, self.least, self.greatest
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the spread can be drawn on an axis."""
+        return all(map(math.isfinite, self.numbers))
+
 
 def draw_spreads(
     spreads: Sequence[MeasuredSpread],
@@ -52,14 +61,14 @@ def draw_spreads(
     A band shows the noise around the arm that was compared with itself.
     """
     canvas = Canvas(width, height)
-    finite = [spread for spread in spreads if _is_finite(spread)]
+    finite = [spread for spread in spreads if spread.is_finite]
     if not finite:
         canvas.put(0, 0, to_ascii("nothing measured yet", symbols), "muted")
         return canvas.picture()
     texts = []
     for spread in spreads:
         text = "n/a"
-        if _is_finite(spread):
+        if spread.is_finite:
             text = to_ascii(format_number(spread.value, unit, 3), symbols)
         texts.append(text)
     stride = 2 if height >= 2 * len(spreads) + 2 else 1
@@ -77,7 +86,7 @@ def draw_spreads(
         _put_band(canvas, base.value, noise.share, axis, left, room, rows, symbols)
     for index, (spread, text, aside) in enumerate(zip(spreads, texts, asides, strict=True)):
         y = stride * index
-        if _is_finite(spread) and room >= _LEAST_ROOM:
+        if spread.is_finite and room >= _LEAST_ROOM:
             _put_spread(canvas, spread, axis, left, room, y, symbols)
         canvas.put(width - aside_columns - len(text), y, text, "value")
         if aside_columns:
@@ -105,21 +114,13 @@ def spread_axis(spreads: Sequence[MeasuredSpread], unit: str, count: int) -> Axi
     """Return the axis that spreads share, with about `count` ticks."""
     ends: list[float] = []
     for spread in spreads:
-        ends += _values(spread)
+        ends += spread.numbers
     least = min(ends)
     greatest = max(ends)
     is_log = wants_log(ends, unit)
     if not is_log and 0 < least < _FROM_ZERO * greatest:
         least = 0.0
     return y_axis(least, greatest, unit, count, is_log=is_log)
-
-
-def _values(spread: MeasuredSpread) -> tuple[float, ...]:
-    return spread.value, spread.low, spread.high, spread.least, spread.greatest
-
-
-def _is_finite(spread: MeasuredSpread) -> bool:
-    return all(map(math.isfinite, _values(spread)))
 
 
 def _put_names(
