@@ -7,6 +7,7 @@ import random
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -40,6 +41,7 @@ ENDS = [
     1e16 + 2,
 ]
 ODD = [*ENDS, math.nan, math.inf, -math.inf]
+Log = Literal["", "x", "y", "xy"] | None
 
 
 def test_chart_of_times_leaves_out_an_arm_whose_numbers_are_not_finite() -> None:
@@ -50,6 +52,14 @@ def test_chart_of_times_leaves_out_an_arm_whose_numbers_are_not_finite() -> None
             odd = replace(whole, label="odd", **{name: number})
             chart = draw_spreads([odd, whole], NoiseFloor(0.1))
             assert [row.label for row in chart.rows] == ["whole"]
+
+
+@pytest.mark.parametrize("log", ["", "x", "y", "xy", None])
+def test_printed_chart_takes_any_constant(log: Log) -> None:
+    for step, value in itertools.product(ENDS, ENDS):
+        series = Series("x")
+        series.add(step, 0, value)
+        line_chart([series], 60, 12, axes=AxesNamed(metric="x", log=log))
 
 
 @pytest.mark.parametrize("log", ["", "x", "y", None])

@@ -133,10 +133,15 @@ def _make_axis(
     if not shown:
         return None
     axis = _TextAxis(min(shown), max(shown), is_log, unit, is_whole)
-    is_constant = axis.low == axis.high
-    if is_log or is_constant or _LEAST_SPAN < axis.high - axis.low < _GREATEST_SPAN:
-        return axis
-    return None
+    if is_log:
+        can_be_drawn = True
+    elif axis.low == axis.high:  # plotext draws it from half of the value to 1.5 times the value
+        can_be_drawn = abs(axis.low) < _GREATEST_SPAN
+    else:
+        can_be_drawn = _LEAST_SPAN < axis.high - axis.low < _GREATEST_SPAN
+    if not can_be_drawn:
+        return None
+    return axis
 
 
 def _draw(
