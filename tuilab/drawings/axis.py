@@ -149,7 +149,8 @@ def _near_log_axis(low: float, high: float, unit: str, count: int) -> Axis:
         if step <= low:
             break
     linear = Axis(math.floor(low / step) * step, math.ceil(high / step) * step)
-    bottom, top = math.log10(linear.low), math.log10(linear.high)
+    bottom = math.log10(linear.low)
+    top = math.log10(linear.high)
     ticks = []
     for share, label in _make_ticks(linear, step, unit, is_short=False):
         value = linear.low + share * (linear.high - linear.low)

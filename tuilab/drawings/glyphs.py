@@ -53,7 +53,11 @@ def count_marks(verdicts: Iterable[str]) -> list[tuple[str, int]]:
     for verdict in Verdict:
         mark, _, _ = VERDICT_MARKS[verdict]
         first_verdicts[mark] = first_verdicts.pop(mark, verdict)  # moves the mark to the end
-    return [(verdict, counts[mark]) for mark, verdict in first_verdicts.items() if counts[mark]]
+    counted = []
+    for mark, verdict in first_verdicts.items():
+        if counts[mark]:
+            counted.append((verdict, counts[mark]))
+    return counted
 
 
 class Style(NamedTuple):

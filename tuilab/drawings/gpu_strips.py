@@ -134,9 +134,9 @@ def _make_rows(
         end_s = (stretch.end_t - start_t) / 1e9
         spans.append((begin_s, end_s, stretch.is_held_back))
     yield StripMarks("held", tuple(spans))
-    others = _describe_others(summary, gpu)
-    if others:
-        yield TextRow("others", others)
+    other_processes = _describe_others(summary, gpu)
+    if other_processes:
+        yield TextRow("others", other_processes)
 
 
 def _make_strip(summary: RunSummary, gpu: GpuFound, metric: str, style: int) -> Strip:

@@ -122,7 +122,7 @@ def _describe_values(
     brief = extent(values, unit, 3)
     usual = extent(values, unit, 4)
     if len(set(owners)) < 2:
-        owners = []  # of one owner, the legend has the name
+        owners = []  # a single owner needs no name
         if cursor is None:
             return brief, usual, ""
     digits = 4 if cursor is None else 6

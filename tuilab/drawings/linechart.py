@@ -123,7 +123,9 @@ def x_range(chart: LineChart) -> tuple[float, float]:
     if chart.is_log_x:  # whole powers of ten rarely change
         low = float(math.floor(first))
         return low, max(float(math.ceil(last)), low + 1.0)
-    least = _LEAST_SECONDS if chart.is_timed else _LEAST_STEPS
+    least = _LEAST_STEPS
+    if chart.is_timed:
+        least = _LEAST_SECONDS
     return growing_range(first, last, least, chart.x_end)
 
 
@@ -320,7 +322,7 @@ class _Plot:
             label = to_ascii(label, self.symbols)
             start = centre(self._column(share), len(label), self.canvas.width)
             columns = range(start, start + len(label))
-            is_taken = any(_overlap(columns, taken) for taken in taken_columns)
+            is_taken = any(_overlap(columns, reserved) for reserved in taken_columns)
             if start >= free and not is_taken:
                 placed.append((start, label))
                 free = start + len(label) + 2
@@ -537,8 +539,8 @@ def _choose_named(columns: Ints, style: int) -> NDArray[np.intp]:
     return named
 
 
-def _overlap(columns: range, others: range) -> bool:
-    return columns.start < others.stop and others.start < columns.stop
+def _overlap(first: range, second: range) -> bool:
+    return first.start < second.stop and second.start < first.stop
 
 
 @cache
@@ -635,8 +637,10 @@ def _overlay_name(line: Line, chart: LineChart) -> str:
 
     It is the digit of its label, and the letter of the line with the same style.
     """
-    letter = legend.letter(line.style) if _has_several_styles(chart) else ""
-    return _overlay_number(line.label, chart) + letter
+    name = _overlay_number(line.label, chart)
+    if _has_several_styles(chart):
+        name += legend.letter(line.style)
+    return name
 
 
 def _make_notes(chart: LineChart) -> list[str]:

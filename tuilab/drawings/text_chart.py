@@ -173,10 +173,12 @@ def _draw(
     label_columns = max(map(len, y_texts), default=0)
     columns = min(width, plotext.terminal_width()) - label_columns - 2
     plotext.xticks(*_choose_x_ticks(x, columns))
-    left, right = x.place(x.low), x.place(x.high)
+    left = x.place(x.low)
+    right = x.place(x.high)
     if left < right:
         plotext.xlim(left, right)
-    bottom, top = y.place(y.low), y.place(y.high)
+    bottom = y.place(y.low)
+    top = y.place(y.high)
     if bottom < top:
         plotext.ylim(bottom, top)
     text: str = plotext.uncolorize(plotext.build())

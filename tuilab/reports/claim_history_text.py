@@ -61,8 +61,8 @@ def _describe_changes(entry: HistoryEntry) -> list[str]:
     """Return what changed since the previous run, a line each."""
     lines = []
     for difference in entry.changes[:_MOST_CHANGES]:
-        before, after = [show(value, _VALUE_WIDTH) for value in difference.values]
-        lines.append(f"{difference.part} {show(difference.name, 60)}: {before} -> {after}")
+        old, new = [show(value, _VALUE_WIDTH) for value in difference.values]
+        lines.append(f"{difference.part} {show(difference.name, 60)}: {old} -> {new}")
     left_out = len(entry.changes) - _MOST_CHANGES
     if left_out > 0:
         lines.append(f"and {left_out} more")

@@ -35,7 +35,8 @@ def outline_of(
     if not groups:
         sweeps = group_by_sweep(subjects)
         in_sweeps = _find_ids(sweeps)
-        groups = _group_by_scenario([run for run in subjects if id(run) not in in_sweeps])
+        single_runs = [subject for subject in subjects if id(subject) not in in_sweeps]
+        groups = _group_by_scenario(single_runs)
     is_many = len(subjects) != 1
     opening = None
     if is_many and not _are_all_in([*sweeps, *groups], subjects):

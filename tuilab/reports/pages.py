@@ -189,6 +189,8 @@ def page_of(
     counts = ""
     if not is_watched:
         counts = _count_verdicts(claims)
+    numbers = [(number.name, number.words) for number in subject.result.numbers]
+    faults = [cut(fault, budget) for fault in summary.faults[:_MOST_FAULTS]]
     left_out = _list_left_out(summary, budget, len(claims), is_brief=is_brief)
     tags = [f"#{tag}" for tag in subject.notes.tags]
     return ReportPage(
@@ -212,13 +214,13 @@ def page_of(
         timings=_draw_timings(summary),
         pictures=_list_pictures(list(summary.images.values())[: budget.pictures]),
         has_arms=ARMS in summary.figures,
-        figures=tuple(shapes_of(figure) for figure in figures),
+        figures=tuple(map(shapes_of, figures)),
         texts=tuple(texts),
-        numbers=tuple((number.name, number.words) for number in subject.result.numbers),
+        numbers=tuple(numbers),
         params=_list_params(subject, budget),
         lesson=_list_lesson_parts(subject, budget),
         failure=_describe_failure(summary, budget),
-        faults=tuple(cut(fault, budget) for fault in summary.faults[:_MOST_FAULTS]),
+        faults=tuple(faults),
         gaps=(*gaps(subject), *left_out),
         tags=" ".join(tags),
         notes=_list_notes(subject),
@@ -254,12 +256,12 @@ def claim_rows(subject: ReportedRun) -> list[ClaimRow]:
     """Return the claims of a run as pages show them."""
     rows = []
     for claim in subject.result.claims:
-        rows.append(claim_row(claim, subject.before.get(claim.claim_id, "")))
+        rows.append(claim_row(claim, subject.earlier.get(claim.claim_id, "")))
     return rows
 
 
-def claim_row(claim: ResultClaim, before: str = "") -> ClaimRow:
-    """Return a claim as pages show it; `before` says how often it was judged before."""
+def claim_row(claim: ResultClaim, earlier: str = "") -> ClaimRow:
+    """Return a claim as pages show it; `earlier` says how often it was judged before."""
     mark, kind = mark_and_kind(claim.outcome)
     if claim.verdict == Verdict.NO_DIFFERENCE:
         kind = "bad" if claim.is_contradicted else "good"
@@ -280,7 +282,7 @@ def claim_row(claim: ResultClaim, before: str = "") -> ClaimRow:
         row,
         estimate=claim.ratio_words(has_confidence=True),
         claimed=f"claimed {claim.claimed.words}; {floor}",
-        why="; ".join(filter(None, (claim.why, before))),
+        why="; ".join(filter(None, (claim.why, earlier))),
         interval=_draw_interval(claim, claim.claimed),
     )
 

@@ -38,7 +38,7 @@ class ReportedRun:
     reading_gaps: tuple[str, ...] = ()  # parts of the record that could not be read
     notes: Notes = field(default_factory=Notes)  # tags and texts that people added to it
     # By claim: how often it was judged on this machine before.
-    before: Mapping[str, str] = field(default_factory=dict)
+    earlier: Mapping[str, str] = field(default_factory=dict)
     path: str = ""  # of its folder, without private words
     private: Redactor | None = None  # removes private words; None: they are kept
     # The run in the index, if the report is about its sweep: it has the point of the sweep even
@@ -148,7 +148,7 @@ def _subject_of(
         source_note=_source_note(run, data) or show(scenario.error),
         reading_gaps=tuple(_list_reading_gaps(watch, state)),
         notes=notes.read(run_dir),
-        before=earlier_verdicts.describe_earlier_verdicts(run_dir, summary, index),
+        earlier=earlier_verdicts.describe_earlier_verdicts(run_dir, summary, index),
         path=str(run_dir),
         private=private,
     )

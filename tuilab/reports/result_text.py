@@ -42,17 +42,17 @@ def render(
     *,
     has_chart: bool,
     trust: str = "",
-    before: Mapping[str, str] = {},
+    earlier: Mapping[str, str] = {},
 ) -> str:
     """Return the result of one run: claims, key numbers, chart, where it is.
 
-    `trust` is what the calibration says. `before` says how often each claim was judged before on
-    this machine.
+    `trust` is what the calibration says. `earlier` says how often each claim was judged before
+    on this machine.
     """
     result = result_of(summary, state, run_dir)
     parts = [
         _heading(result, summary, style),
-        "\n".join(_claims(result, style, width, before)),
+        "\n".join(_claims(result, style, width, earlier)),
         "\n".join(_trouble(result, summary, style)),
         prediction.describe_prediction(summary.run, summary.claims.values()),
         *_texts(result, style, width),
@@ -99,7 +99,7 @@ def _describe_changes(run: RunStarted) -> str:
 # ---- claims
 
 
-def _claims(result: Result, style: Style, width: int, before: Mapping[str, str]) -> Iterator[str]:
+def _claims(result: Result, style: Style, width: int, earlier: Mapping[str, str]) -> Iterator[str]:
     """Yield the lines of each claim: mark, verdict and text, and what was measured.
 
     That is on the same line if there is room. A claim that did not hold is shown with its key,
@@ -113,7 +113,7 @@ def _claims(result: Result, style: Style, width: int, before: Mapping[str, str])
     for claim in result.claims:
         key = claim.key if claim.is_contradicted else ""
         lines = wrap(with_key(key, claim.text), text_width) or [""]
-        measured = wrap(_evidence(claim, result, before), text_width)
+        measured = wrap(_evidence(claim, result, earlier), text_width)
         if len(measured) == 1:
             used = cell_width(lines[-1]) + 2 + cell_width(measured[0])
             if used <= text_width:
@@ -126,9 +126,9 @@ def _claims(result: Result, style: Style, width: int, before: Mapping[str, str])
             yield indent + style.dim(line)
 
 
-def _evidence(claim: ResultClaim, result: Result, before: Mapping[str, str]) -> str:
+def _evidence(claim: ResultClaim, result: Result, earlier: Mapping[str, str]) -> str:
     """Return what was measured for a claim, and how often it was judged before."""
-    parts = [claim.evidence, before.get(claim.claim_id)]
+    parts = [claim.evidence, earlier.get(claim.claim_id)]
     if claim.verdict == Verdict.NOT_TESTABLE and claim.why == result.box_lacks:
         parts[0] = ""  # a notice below the claims has the reason, once for all of them
     return show("; ".join(filter(None, parts)))

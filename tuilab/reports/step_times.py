@@ -31,11 +31,9 @@ from tuilab.text.words import seconds, size, unit_of
 
 LEAST = 20  # steps that an interval needs
 _STRETCHES = 10
-_LABELS = {
-    STEP: "a step",
-    CPU: "CPU time of a step",
-    **{curve: part for part, curve in CURVES.items()},
-}
+_LABELS = {STEP: "a step", CPU: "CPU time of a step"}  # by curve
+for _part, _curve in CURVES.items():
+    _LABELS[_curve] = _part
 _MOST_CURVES = 12
 _MOST_LOST = 0.99  # of the time of the steps; the end of an interval is divided by the rest
 _NOTABLE_LOST = 0.05  # of the time of the steps: from here on a sentence names it

@@ -65,7 +65,7 @@ def describe_comparison(setting: AdvisedSetting) -> str:
     for candidate in declared.candidates:
         if candidate.cost is not None:
             costs[candidate.value] = _format_cost(candidate.cost, declared.unit)
-    others = []
+    comparisons = []
     for value, judgement in setting.choice.against.items():
         name = value
         if value == declared.default:
@@ -73,8 +73,8 @@ def describe_comparison(setting: AdvisedSetting) -> str:
         words = f"{show(name, _VALUE_LENGTH)} x{_format_ratio(judgement)}"
         if value in costs:
             words += f", {costs[value]}"
-        others.append(words)
-    comparison = f"Other values relative to it: {'; '.join(others)}"
+        comparisons.append(words)
+    comparison = f"Other values relative to it: {'; '.join(comparisons)}"
     own_cost = costs.get(setting.choice.value or declared.default)
     if own_cost:
         comparison = f"It takes {own_cost}. {comparison}"

@@ -138,15 +138,15 @@ def _is_worse(judgement: Judgement) -> bool:
 
 def _explain_no_decision(values: Sequence[str], default: str, judgements: _Judgements) -> str:
     """Return why the default may not be best, or an empty string if it is."""
-    others = [value for value in values if value != default]
-    better = [value for value in others if _is_worse(judgements[default, value])]
+    alternatives = [value for value in values if value != default]
+    better = [value for value in alternatives if _is_worse(judgements[default, value])]
     if better:
         verb = "are"
         if len(better) == 1:
             verb = "is"
         names = " and ".join(better)
         return f"{names} {verb} better than the default, but the best value is not decided"
-    for value in others:
+    for value in alternatives:
         judgement = judgements[default, value]
         if judgement.verdict not in DECISIONS:
             reason = judgement.why.partition(";")[0]

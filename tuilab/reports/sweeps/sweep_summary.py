@@ -283,7 +283,7 @@ def _follow_claim(
     for point, subject, claims in finished:
         claim = claims.get(claim_id)
         if claim is not None:
-            row = claim_row(claim, subject.before.get(claim_id, ""))
+            row = claim_row(claim, subject.earlier.get(claim_id, ""))
             words = point_words(point, varied)
             judged.append(PointClaim(point, words, subject.id, row, claim))
     if axis:

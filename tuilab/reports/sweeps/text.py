@@ -145,7 +145,10 @@ def fit_table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
         widths = _column_widths(rows)
         widest = max(range(1, len(widths) - 1), key=lambda column: widths[column])
         left_out.append(rows[0][widest].strip())
-        rows = [[*row[:widest], *row[widest + 1 :]] for row in rows]
+        narrower_rows = []
+        for row in rows:
+            narrower_rows.append([*row[:widest], *row[widest + 1 :]])
+        rows = narrower_rows
     lines = align_columns(rows)
     if max(map(cell_width, lines)) > width:
         lines = _stack_cells(rows, width)
@@ -160,11 +163,11 @@ def fit_table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
 
 def _drop_details(row: Sequence[str]) -> list[str]:
     """Return a row without what is behind a semicolon in its cells, of which the first stays."""
-    kept = [row[0]]
+    cells = [row[0]]
     for cell in row[1:]:
         result, _, _ = cell.partition("; ")
-        kept.append(result)
-    return kept
+        cells.append(result)
+    return cells
 
 
 def _is_too_wide(rows: Sequence[Sequence[str]], width: int) -> bool:
