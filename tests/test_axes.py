@@ -1,6 +1,9 @@
 """What a scenario says of the axes of a chart, and values that stand between steps: on the screen, as text, in a report."""
 
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -156,6 +159,23 @@ def test_the_chart_of_a_result_draws_a_sweep_with_its_gaps_and_leaves_out_what_h
     assert rows[-1].split() == ["n", "NaN"]
     assert rows[-3].split() == ["0.6", "0.8", "1", "1.2"]
     assert line_chart([sweep], 60, 10, axes=AxesNamed(metric="total", log="xy"))
+
+
+def test_narrow_text_chart_is_the_same_in_every_process() -> None:
+    script = (
+        "from tests.test_axes import placed\n"
+        "from tuilab.drawings.text_chart import line_chart\n"
+        "series = placed([(step * 1000, 10.0 ** (step % 9)) for step in range(40)])\n"
+        "for width in (20, 24, 40):\n"
+        "    print(line_chart([series], width, 8))\n"
+    )
+
+    charts = set()
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        charts.add(subprocess.check_output([sys.executable, "-c", script], env=environment))
+
+    assert len(charts) == 1
 
 
 def test_a_report_draws_the_same_axes_and_keeps_the_steps_as_they_are() -> None:

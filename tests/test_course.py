@@ -34,6 +34,21 @@ def faults(folder: Path) -> list[tuple[int, str]]:
     return sorted(course.check(course.read([str(folder)]), own(folder)))
 
 
+def test_missing_lessons_are_named_in_the_order_of_the_catalogue(mine: Path) -> None:
+    for number in range(8):
+        (mine / f"zoo/cat{number}.py").write_text(GOOD)
+    write(mine, "zoo: animals", "    bees", "art: pictures", "    oils")
+    scenarios = own(mine)
+
+    found = list(course.check(course.read([str(mine)]), scenarios))
+
+    missing = [scenario.id for scenario in scenarios if scenario.id not in ("bees", "oils")]
+    assert len(missing) == 9
+    assert found == [
+        (1, f"the lesson zoo/{name} is missing; add a line for it") for name in missing
+    ]
+
+
 def test_lessons_are_listed_in_the_order_of_the_course(mine: Path) -> None:
     write(
         mine,

@@ -87,7 +87,7 @@ def test_the_result_of_a_run_and_its_report_tell_it_beside_the_verdict(root: Pat
     run_dir = judged(root, 2)
 
     result = result_text.render(
-        read_run(run_dir), "succeeded", run_dir, STYLE, 100, has_chart=False, before=told(run_dir)
+        read_run(run_dir), "succeeded", run_dir, STYLE, 100, has_chart=False, earlier=told(run_dir)
     )
     rows = page_of(read_subject(run_dir)).claims
 

@@ -6,6 +6,7 @@ import math
 import random
 import re
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -13,12 +14,15 @@ import pytest
 from tests.faults.oracle import view
 from tests.made_runs import make_run, started
 from tuilab.drawings.axis import y_axis
+from tuilab.drawings.spreads import MeasuredSpread
 from tuilab.drawings.text_chart import line_chart
 from tuilab.judging.judge_run import judge
 from tuilab.record import events
+from tuilab.record.blocks import NoiseFloor
 from tuilab.record.events import AxesNamed, Measured
 from tuilab.record.live_run import read_run
 from tuilab.record.series import Series
+from tuilab.reports.charts.spreads import draw_spreads
 
 ENDS = [
     0.0,
@@ -36,6 +40,26 @@ ENDS = [
     1e16 + 2,
 ]
 ODD = [*ENDS, math.nan, math.inf, -math.inf]
+Log = Literal["", "x", "y", "xy"] | None
+
+
+def test_chart_of_times_leaves_out_an_arm_whose_numbers_are_not_finite() -> None:
+    whole = MeasuredSpread("whole", value=2.0, low=1.5, high=2.5, least=1.0, greatest=3.0)
+
+    for position in range(5):
+        for number in (math.inf, -math.inf, math.nan):
+            numbers = [2.0, 1.5, 2.5, 1.0, 3.0]
+            numbers[position] = number
+            chart = draw_spreads([MeasuredSpread("odd", *numbers), whole], NoiseFloor(0.1))
+            assert [row.label for row in chart.rows] == ["whole"]
+
+
+@pytest.mark.parametrize("log", ["", "x", "y", "xy", None])
+def test_printed_chart_takes_any_constant(log: Log) -> None:
+    for step, value in itertools.product(ENDS, ENDS):
+        series = Series("x")
+        series.add(step, 0, value)
+        line_chart([series], 60, 12, axes=AxesNamed(metric="x", log=log))
 
 
 @pytest.mark.parametrize("log", ["", "x", "y", None])

@@ -259,7 +259,7 @@ def test_the_document_tells_what_time_was_judged_and_how_often_it_was_before(
     run_dir = make_run(
         tmp_path, started(), declared, reached, events.StateChanged(state="succeeded")
     )
-    subject = replace(read_subject(run_dir), before={"slower": "2nd run of this claim"})
+    subject = replace(read_subject(run_dir), earlier={"slower": "2nd run of this claim"})
 
     (run,) = json_document([subject])["runs"]
 

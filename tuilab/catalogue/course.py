@@ -115,6 +115,7 @@ def check(course: Course, scenarios: Sequence[Scenario]) -> Iterator[tuple[int, 
             if name not in earlier:
                 yield line, f"{show(name)} has to come before {show(id)}, which builds on it"
         earlier.add(id)
-    for id in scenario_of_id.keys() - course.lessons.keys():
-        path = f"{show(scenario_of_id[id].topic)}/{show(id)}"
-        yield 1, f"the lesson {path} is missing; add a line for it"
+    for id, scenario in scenario_of_id.items():
+        if id not in course.lessons:
+            path = f"{show(scenario.topic)}/{show(id)}"
+            yield 1, f"the lesson {path} is missing; add a line for it"

@@ -80,7 +80,7 @@ class ResultPrinter:
             terminal_width(),
             has_chart=self.has_chart,
             trust=calibration.describe_trust(watch.summary),
-            before=earlier_verdicts.describe_earlier_verdicts(watch.run_dir, watch.summary),
+            earlier=earlier_verdicts.describe_earlier_verdicts(watch.run_dir, watch.summary),
         )
         print_result(style.fit(text), self.stream)
 

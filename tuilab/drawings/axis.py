@@ -44,7 +44,11 @@ class Axis:
     @property
     def visible_ticks(self) -> Ticks:
         """The ticks that do not lie outside of the range."""
-        return tuple(tick for tick in self.ticks if -_ROUNDING <= tick[0] <= 1 + _ROUNDING)
+        visible = []
+        for share, label in self.ticks:
+            if -_ROUNDING <= share <= 1 + _ROUNDING:
+                visible.append((share, label))
+        return tuple(visible)
 
     def shares(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return where values are: 0 at the low end, 1 at the high end.
@@ -55,7 +59,8 @@ class Axis:
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = np.where(values > 0, np.log10(values), -_FAR)
         scale = self._scale
-        low, high = self.low * scale, self.high * scale
+        low = self.low * scale
+        high = self.high * scale
         with np.errstate(over="ignore", under="ignore"):
             unclipped = (values * scale - low) / (high - low)
             shares: NDArray[np.float64] = np.clip(unclipped, -_FAR, _FAR)
@@ -64,7 +69,9 @@ class Axis:
     @property
     def _scale(self) -> float:
         """The factor that keeps the span from overflowing."""
-        return 2.0**-4 if self.high > 1e300 or self.low < -1e300 else 1.0
+        if self.high > 1e300 or self.low < -1e300:
+            return 2.0**-4
+        return 1.0
 
     def share(self, value: float) -> float:
         """Return where a value is."""
@@ -72,7 +79,8 @@ class Axis:
             return float(self.shares(np.array([value], np.float64))[0])
         # Not by `shares`: numpy takes ten times as long for a single value.
         scale = self._scale
-        low, high = self.low * scale, self.high * scale
+        low = self.low * scale
+        high = self.high * scale
         return min(max((value * scale - low) / (high - low), -_FAR), _FAR)
 
 
@@ -141,7 +149,8 @@ def _near_log_axis(low: float, high: float, unit: str, count: int) -> Axis:
         if step <= low:
             break
     linear = Axis(math.floor(low / step) * step, math.ceil(high / step) * step)
-    bottom, top = math.log10(linear.low), math.log10(linear.high)
+    bottom = math.log10(linear.low)
+    top = math.log10(linear.high)
     ticks = []
     for share, label in _make_ticks(linear, step, unit, is_short=False):
         value = linear.low + share * (linear.high - linear.low)
@@ -178,8 +187,11 @@ def x_axis(
     if high <= low or high - low < _LEAST_SPAN:
         low, high = _widen(low, high)
     if is_log:
-        powers = _choose_powers(max(low, -_MOST_POWER), min(high, _MOST_POWER), max(count, 2))
-        ticks = [((power - low) / (high - low), _step_label(power)) for power in powers]
+        least_power = max(low, -_MOST_POWER)
+        greatest_power = min(high, _MOST_POWER)
+        ticks = []
+        for power in _choose_powers(least_power, greatest_power, max(count, 2)):
+            ticks.append(((power - low) / (high - low), _step_label(power)))
         return Axis(low, high, ticks=tuple(ticks))
     least_step = 1.0 if not unit and is_whole else 0.0
     axis = Axis(low, high)
@@ -197,7 +209,9 @@ def axis_start(first: float, last: float) -> float:
 
     The axis begins at the same place while a run is running and when it has finished.
     """
-    return 0.0 if 0 <= first <= 0.25 * last or first == 0 else first
+    if first == 0 or 0 <= first <= 0.25 * last:
+        return 0.0
+    return first
 
 
 def growing_range(
@@ -230,7 +244,9 @@ def _widen(low: float, high: float) -> tuple[float, float]:
     greatest = max(abs(low), abs(high))
     if half_span >= greatest * 1e-9 and half_span > _LEAST_SPAN:
         return low, high
-    margin = max(greatest * 0.1, _LEAST_SPAN) if low or high else 1.0
+    margin = 1.0
+    if low or high:
+        margin = max(greatest * 0.1, _LEAST_SPAN)
     return max(low - margin, -_GREATEST), min(high + margin, _GREATEST)
 
 
@@ -274,10 +290,15 @@ def _whole_steps(low: float, high: float, step: float) -> tuple[int, int]:
 
 def _make_ticks(axis: Axis, step: float, unit: str, *, is_short: bool) -> Ticks:
     first, last = _whole_steps(axis.low, axis.high, step)
-    values = [whole * step for whole in range(first, min(last, first + _MOST_TICKS) + 1)]
-    values = [value for value in values if math.isfinite(value)]
+    last = min(last, first + _MOST_TICKS)
+    values = []
+    for whole in range(first, last + 1):
+        value = whole * step
+        if math.isfinite(value):
+            values.append(value)
     shares = [axis.share(value) for value in values]
-    return tuple(zip(shares, labels(values, step, unit, is_short=is_short), strict=True))
+    texts = labels(values, step, unit, is_short=is_short)
+    return tuple(zip(shares, texts, strict=True))
 
 
 def _choose_powers(bottom: float, top: float, count: int) -> list[float]:
@@ -299,20 +320,25 @@ def _choose_powers(bottom: float, top: float, count: int) -> list[float]:
         first, last = _whole_steps(10.0**bottom, 10.0**top, step)
         multiples = range(first, last + 1)[:_MOST_TICKS]
         return [math.log10(multiple * step) for multiple in multiples if multiple > 0]
-    powers = fine if len(fine) <= count or len(whole) < 2 else whole
-    stride = math.ceil(len(powers) / (count + 1)) or 1
+    powers = whole
+    if len(fine) <= count or len(whole) < 2:
+        powers = fine
+    stride = max(math.ceil(len(powers) / (count + 1)), 1)
     return powers[::stride]
 
 
 def _power_label(power: float, unit: str) -> str:
-    return log_label(10.0**power, unit) if -300 < power < 300 else _extreme_label(power)
+    if not -300 < power < 300:
+        return _extreme_label(power)
+    return log_label(10.0**power, unit)
 
 
 def _step_label(power: float) -> str:
     if not -300 < power < 300:
         return _extreme_label(power)
     step = float(f"{10.0**power:.6g}")
-    return labels([step], step, is_short=True)[0]
+    [label] = labels([step], step, is_short=True)
+    return label
 
 
 def _extreme_label(power: float) -> str:

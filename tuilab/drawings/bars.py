@@ -17,7 +17,9 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 def unit_of_bars(bars: BarsShown) -> str:
     """Return the unit in which values are shown. That of "B" has powers of 1024."""
-    return "bytes" if bars.unit == "B" else show(bars.unit, 20)
+    if bars.unit == "B":
+        return "bytes"
+    return show(bars.unit, 20)
 
 
 def find_axis_ends(values: Sequence[float]) -> tuple[float, float]:
@@ -30,7 +32,9 @@ def share_of(value: float, axis_ends: tuple[float, float]) -> float:
     """Return where a value is on the way from one end of the axis to the other."""
     low, high = axis_ends
     half_span = high / 2 - low / 2  # the difference of halves never overflows
-    return (value / 2 - low / 2) / half_span if half_span > 0 else 0.0
+    if not half_span > 0:
+        return 0.0
+    return (value / 2 - low / 2) / half_span
 
 
 def make_bar(columns: float, symbols: Symbols) -> str:
@@ -40,18 +44,26 @@ def make_bar(columns: float, symbols: Symbols) -> str:
         return symbols.box * round(eighths / 8)
     whole, rest = divmod(eighths, 8)
     bar = symbols.box * whole
-    return bar + _EIGHTHS[rest] if rest else bar
+    if rest:
+        bar += _EIGHTHS[rest]
+    return bar
 
 
 def draw_bars(bars: BarsShown, width: int, symbols: Symbols = BRAILLE) -> Picture:
     """Draw a row for the title and one for each bar."""
     canvas = Canvas(width, 1 + len(bars.names))
-    canvas.put(0, 0, to_ascii(fit(show(bars.title, 100), width), symbols), "title")
+    title = fit(show(bars.title, 100), width)
+    canvas.put(0, 0, to_ascii(title, symbols), "title")
     unit = unit_of_bars(bars)
-    texts = [to_ascii(format_number(value, unit, DIGITS), symbols) for value in bars.values]
+    texts = []
+    for value in bars.values:
+        texts.append(to_ascii(format_number(value, unit, DIGITS), symbols))
     text_columns = max(map(count_cells, texts), default=0)
     name_limit = max(min(int(_NAME_SHARE * width), width - text_columns - 2), 1)
-    names = [to_ascii(fit(show(name, 100), name_limit), symbols) for name in bars.names]
+    names = []
+    for name in bars.names:
+        shown_name = fit(show(name, 100), name_limit)
+        names.append(to_ascii(shown_name, symbols))
     left = max(map(count_cells, names), default=0) + 1
     room = width - left - text_columns - 1
     axis_ends = find_axis_ends(bars.values)

@@ -39,14 +39,25 @@ _ASCII_SPELLINGS = str.maketrans(
 
 
 def count_marks(verdicts: Iterable[str]) -> list[tuple[str, int]]:
-    """Return how many verdicts have each mark, in the order of `Verdict`, supported claims first.
+    """Return how many verdicts have each mark, supported claims first.
 
-    A mark is named by the first verdict that has it. Claims without a verdict are not counted.
+    If several verdicts share a mark, the first of them in `Verdict` names it, and the last one
+    gives its place. Claims without a verdict are not counted.
     """
-    counts = Counter(VERDICT_MARKS[verdict][0] for verdict in verdicts if verdict in VERDICT_MARKS)
-    first_verdicts = {VERDICT_MARKS[verdict][0]: verdict for verdict in reversed(Verdict)}
-    marks = reversed(first_verdicts)
-    return [(first_verdicts[mark], counts[mark]) for mark in marks if counts[mark]]
+    counts: Counter[str] = Counter()
+    for verdict in verdicts:
+        if verdict in VERDICT_MARKS:
+            mark, _, _ = VERDICT_MARKS[verdict]
+            counts[mark] += 1
+    first_verdicts: dict[str, str] = {}
+    for verdict in Verdict:
+        mark, _, _ = VERDICT_MARKS[verdict]
+        first_verdicts[mark] = first_verdicts.pop(mark, verdict)  # moves the mark to the end
+    counted = []
+    for mark, verdict in first_verdicts.items():
+        if counts[mark]:
+            counted.append((verdict, counts[mark]))
+    return counted
 
 
 class Style(NamedTuple):
@@ -63,16 +74,21 @@ class Style(NamedTuple):
 
     def tally(self, verdicts: Iterable[str]) -> str:
         """Return how many verdicts have each mark: `3 ✓ 1 ✗`."""
-        return " ".join(f"{count} {self.mark(verdict)}" for verdict, count in count_marks(verdicts))
+        parts = []
+        for verdict, count in count_marks(verdicts):
+            parts.append(f"{count} {self.mark(verdict)}")
+        return " ".join(parts)
 
     def verdict(self, verdict: str, width: int = 0) -> str:
         """Return a verdict's name, padded and coloured."""
-        kind = VERDICT_MARKS.get(verdict, _PENDING)[2]
+        _, _, kind = VERDICT_MARKS.get(verdict, _PENDING)
         return self.paint(verdict.ljust(width), _COLOURS[kind])
 
     def paint(self, text: str, colour: int) -> str:
         """Return `text` in an ANSI colour if the terminal has colour."""
-        return f"\x1b[{colour}m{text}\x1b[0m" if self.has_colour and text else text
+        if not self.has_colour or not text:
+            return text
+        return f"\x1b[{colour}m{text}\x1b[0m"
 
     def bold(self, text: str) -> str:
         return self.paint(text, 1)
@@ -82,7 +98,10 @@ class Style(NamedTuple):
 
     def dim_key(self, key: str | None, line: str) -> str:
         """Return the first line of a claim with its `[key]` dimmed."""
-        return line.replace(f"[{key}]", self.dim(f"[{key}]"), 1) if key else line
+        if not key:
+            return line
+        tag = f"[{key}]"
+        return line.replace(tag, self.dim(tag), 1)
 
     def fit(self, text: str) -> str:
         """Return `text` as it is, or in ASCII if the terminal has no UTF-8."""

@@ -51,9 +51,10 @@ def version_of(summary: RunSummary, gpus: Sequence[GpuFound]) -> Hashable:
     for gpu in gpus:
         for metric in recorded_metrics(summary, gpu):
             counts.append(summary.resources[f"{gpu.uuid} {metric}"].count)
-    uuids = tuple(gpu.uuid for gpu in gpus)
-    texts = tuple((_loss_reason(summary, gpu), _describe_others(summary, gpu)) for gpu in gpus)
-    return uuids, tuple(counts), len(summary.gpu_states), texts
+    texts = []
+    for gpu in gpus:
+        texts += [gpu.uuid, _loss_reason(summary, gpu), _describe_others(summary, gpu)]
+    return tuple(counts), tuple(texts), len(summary.gpu_states)
 
 
 def strips_of(
@@ -91,8 +92,10 @@ def describe_throttling(throttling: ThrottlingByGpu) -> str:
             ns_by_name[name] = ns_by_name.get(name, 0) + ns
     if not ns_by_name:
         return ""
-    names = sorted(ns_by_name, key=lambda name: -ns_by_name[name])
-    return f"throttled: {', '.join(f'{name} {seconds(ns_by_name[name] / 1e9)}' for name in names)}"
+    parts = []
+    for name in sorted(ns_by_name, key=lambda name: -ns_by_name[name]):
+        parts.append(f"{name} {seconds(ns_by_name[name] / 1e9)}")
+    return f"throttled: {', '.join(parts)}"
 
 
 def span_of(rows: Sequence[Row], *, is_over: bool) -> tuple[float, float]:
@@ -100,11 +103,16 @@ def span_of(rows: Sequence[Row], *, is_over: bool) -> tuple[float, float]:
 
     A running run shows more than it has, so that columns stay where they are.
     """
-    lines = [row.line for row in rows if isinstance(row, Strip) and len(row.line.xs)]
-    if not lines:
+    begins = []
+    ends = []
+    for row in rows:
+        if isinstance(row, Strip) and len(row.line.xs):
+            begins.append(float(row.line.xs[0]))
+            ends.append(row.line.last_x)
+    if not begins:
         return 0.0, _LEAST_SECONDS
-    first = min(float(line.xs[0]) for line in lines)
-    last = max(line.last_x for line in lines)
+    first = min(begins)
+    last = max(ends)
     if is_over:
         return axis_start(first, last), last
     return growing_range(first, last, _LEAST_SECONDS)
@@ -122,12 +130,13 @@ def _make_rows(
     start_t = summary.first_t
     spans = []
     for stretch in throttling:
-        begin_s, end_s = (stretch.begin_t - start_t) / 1e9, (stretch.end_t - start_t) / 1e9
+        begin_s = (stretch.begin_t - start_t) / 1e9
+        end_s = (stretch.end_t - start_t) / 1e9
         spans.append((begin_s, end_s, stretch.is_held_back))
     yield StripMarks("held", tuple(spans))
-    others = _describe_others(summary, gpu)
-    if others:
-        yield TextRow("others", others)
+    other_processes = _describe_others(summary, gpu)
+    if other_processes:
+        yield TextRow("others", other_processes)
 
 
 def _make_strip(summary: RunSummary, gpu: GpuFound, metric: str, style: int) -> Strip:
@@ -148,5 +157,8 @@ def _loss_reason(summary: RunSummary, gpu: GpuFound) -> str:
 
 def _describe_others(summary: RunSummary, gpu: GpuFound) -> str:
     """Return the other processes on a GPU of the run; empty if it is not a GPU of the run."""
-    own = [own_gpu for own_gpu in own_gpus(summary) if own_gpu.nvml_uuid == gpu.uuid]
-    return ", ".join(others_words(summary, own_gpu) for own_gpu in own)
+    descriptions = []
+    for own_gpu in own_gpus(summary):
+        if own_gpu.nvml_uuid == gpu.uuid:
+            descriptions.append(others_words(summary, own_gpu))
+    return ", ".join(descriptions)

@@ -61,7 +61,8 @@ def _put_image(
     *,
     has_colour: bool,
 ) -> None:
-    width, height = canvas.width, canvas.height
+    width = canvas.width
+    height = canvas.height
     is_large = tones.shape[0] > 2 * height or tones.shape[1] > width  # the stride may be noted
     scale_columns = len(title) + 3 + len(TONES)
     scale_columns += sum(len(format_number(end, digits=3)) for end in ends)
@@ -73,10 +74,12 @@ def _put_image(
     if method == "shades":
         tones, stride = _fit_array(tones, width // 2, room)
         _put_shades(canvas, tones, symbols)
-        rows, scale = len(tones), symbols.shades
+        rows = len(tones)
+        scale = symbols.shades
     else:
         tones, stride = _fit_array(tones, width, 2 * room)
-        rows, scale = math.ceil(len(tones) / 2), ""
+        rows = math.ceil(len(tones) / 2)
+        scale = ""
         if method == "quarters":
             _put_quarters(canvas, tones, symbols)
             scale = _QUARTERS[::4]
@@ -97,7 +100,9 @@ def _choose_method(
     if symbols.is_utf8 and has_colour:
         return "colours"
     _, stride = _fit_array(tones, width // 2, room)
-    return "quarters" if symbols.is_utf8 and stride > 1 else "shades"
+    if symbols.is_utf8 and stride > 1:
+        return "quarters"
+    return "shades"
 
 
 def _fit_array(tones: NDArray[np.int64], columns: int, rows: int) -> tuple[NDArray[np.int64], int]:
@@ -119,7 +124,8 @@ def _put_halves(canvas: Canvas, tones: NDArray[np.int64], symbols: Symbols) -> N
     """
     if len(tones) % 2:
         tones = np.vstack([tones, tones[-1:]])
-    upper_rows, lower_rows = tones[::2].tolist(), tones[1::2].tolist()
+    upper_rows = tones[::2].tolist()
+    lower_rows = tones[1::2].tolist()
     for y, (upper, lower) in enumerate(zip(upper_rows, lower_rows, strict=True)):
         for x, (above, below) in enumerate(zip(upper, lower, strict=True)):
             if above == _BAD and below == _BAD:
@@ -173,7 +179,8 @@ def _put_scale(
 
     Notes behind it say which mark is not finite, and at which stride the array was thinned.
     """
-    low, high = (to_ascii(format_number(end, digits=3), symbols) for end in ends)
+    low = to_ascii(format_number(ends[0], digits=3), symbols)
+    high = to_ascii(format_number(ends[1], digits=3), symbols)
     x = canvas.put(0, y, to_ascii(f"{title} {low} ".lstrip(), symbols), "label")
     if scale:
         x = canvas.put(x, y, scale, "value")

@@ -37,29 +37,37 @@ class Lanes:
 
     @property
     def _all_lanes(self) -> list[str]:
-        return list(dict.fromkeys(span.lane for span in self.spans))
+        lanes = [span.lane for span in self.spans]
+        return list(dict.fromkeys(lanes))
 
     @property
     def names(self) -> list[str]:
         """The names of spans, in the order in which they first appear. Their places are styles."""
-        return list(dict.fromkeys(span.name for span in self.spans))
+        names = [span.name for span in self.spans]
+        return list(dict.fromkeys(names))
 
     @property
     def start(self) -> float:
-        return min(span.began for span in self.spans) if self.unit == "s" else 0.0
+        if self.unit != "s":
+            return 0.0
+        return min(span.began for span in self.spans)
 
     def axis(self, count: int) -> Axis:
         """Return the axis from the first span to the last, with about `count` ticks."""
         begins = [span.began for span in self.spans]
         ends = [span.ended for span in self.spans]
-        low, high = min(begins) - self.start, max(ends) - self.start
+        low = min(begins) - self.start
+        high = max(ends) - self.start
+        unit = "s" if self.unit == "s" else ""
         is_whole = all(edge == math.floor(edge) for edge in begins + ends)
-        return x_axis(low, high, "s" if self.unit == "s" else "", count, is_whole=is_whole)
+        return x_axis(low, high, unit, count, is_whole=is_whole)
 
     @property
     def x_name(self) -> str:
         """The unit of the axis; empty for seconds, because each tick has their unit."""
-        return "" if self.unit == "s" else show(self.unit, 20)
+        if self.unit == "s":
+            return ""
+        return show(self.unit, 20)
 
 
 def lanes_of(summary: RunSummary) -> list[Lanes]:
@@ -67,14 +75,17 @@ def lanes_of(summary: RunSummary) -> list[Lanes]:
     writers_by_arm: dict[str, list[str]] = {}
     for arm, writer in summary.spans:
         writers_by_arm.setdefault(arm, []).append(writer)
-    return [_make_lanes(summary, arm, writers) for arm, writers in writers_by_arm.items()]
+    pictures = []
+    for arm, writers in writers_by_arm.items():
+        pictures.append(_make_lanes(summary, arm, writers))
+    return pictures
 
 
 def _make_lanes(summary: RunSummary, arm: str, writers: Sequence[str]) -> Lanes:
-    repeats = [_repeat_of(writer, summary) for writer in writers]
+    first_repeat = min(_repeat_of(writer, summary) for writer in writers)
     spans = []
-    for writer, repeat in zip(writers, repeats, strict=True):
-        if repeat == min(repeats):
+    for writer in writers:
+        if _repeat_of(writer, summary) == first_repeat:
             spans += summary.spans[arm, writer]
     unit = spans[0].unit
     shown = [span for span in spans if _is_drawable(span) and span.unit == unit]
@@ -82,7 +93,9 @@ def _make_lanes(summary: RunSummary, arm: str, writers: Sequence[str]) -> Lanes:
 
 
 def _repeat_of(writer: str, summary: RunSummary) -> int:
-    return summary.workers[writer].repeat if writer in summary.workers else 0
+    if writer not in summary.workers:
+        return 0
+    return summary.workers[writer].repeat
 
 
 def _is_drawable(span: SpanShown) -> bool:
@@ -106,7 +119,10 @@ def draw_lanes(lanes: Lanes, width: int, symbols: Symbols = BRAILLE) -> Picture:
         canvas.put(0, top, to_ascii("no span that can be drawn", symbols), "muted")
         return canvas.picture()
     limit = max(int(_LANE_SHARE * width), 1)
-    labels = [to_ascii(fit(show(name, 100), limit), symbols) for name in names]
+    labels = []
+    for name in names:
+        label = fit(show(name, 100), limit)
+        labels.append(to_ascii(label, symbols))
     left = max(map(count_cells, labels)) + 1
     room = max(width - left - 1, 1)
     axis = lanes.axis(max(2, room // 9))
@@ -125,7 +141,7 @@ def _make_legend(lanes: Lanes, width: int, symbols: Symbols) -> list[list[Run]]:
         title += f" +{plural(lanes.hidden_count, 'lane')} not drawn"
     title = to_ascii(fit(title, width), symbols)
     rows: list[list[Run]] = [[(title, "title")]]
-    used = count_cells(title)
+    used = count_cells(title)  # columns of the last row
     for style, name in enumerate(lanes.names):
         if not name:
             continue
@@ -160,9 +176,10 @@ def _put_spans(
     symbols: Symbols,
 ) -> None:
     """Fill the columns of each span. A span that follows another of its name has an edge."""
-    names, start = lanes.names, lanes.start
+    names = lanes.names
+    start = lanes.start
     edge = "▐" if symbols.is_utf8 else "|"
-    last_columns = dict.fromkeys(range(len(names)), -1)  # by style: the last filled column
+    last_columns: dict[int, int] = {}  # by style: the last filled column
     spans = [span for span in lanes.spans if span.lane == lane]
     for span in sorted(spans, key=lambda span: span.began):
         first = min(round(axis.share(span.began - start) * room), room - 1)
@@ -170,7 +187,7 @@ def _put_spans(
         style = names.index(span.name)
         role = arm_role(style)
         canvas.put(left + first, y, _fill(style, symbols) * (last - first + 1), role)
-        previous = last_columns[style]
+        previous = last_columns.get(style, -1)
         if previous >= 0 and first <= previous + 1 and last > first:
             canvas.put(left + first, y, edge, role)
         last_columns[style] = last
@@ -181,7 +198,8 @@ def _put_axis(
 ) -> None:
     canvas.put(left, y, symbols.corner + symbols.horizontal * room, "axis")
     name = to_ascii(lanes.x_name, symbols)
-    free, end = 0, canvas.width
+    free = 0
+    end = canvas.width
     if name:
         end -= count_cells(name) + 2
     for share, label in axis.visible_ticks:

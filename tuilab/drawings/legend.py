@@ -108,21 +108,28 @@ def _describe_values(
     group: list[Line], cursor: float | None, unit: str, gap_reason: str
 ) -> tuple[str, str, str]:
     """Return a brief value, a usual one, and a full one; the last is empty if it adds nothing."""
-    values, owners = [], []
+    values = []
+    owners = []
     for line in group:
         for value in _find_values(line, cursor):
             values.append(value)
             owners.append(line.owner)
     if not values and cursor is not None:
-        has_reason = gap_reason and any(is_in_gap(line, cursor) for line in group)
-        return "n/a", "n/a", f"n/a: {gap_reason}" if has_reason else ""
-    brief, usual = extent(values, unit, 3), extent(values, unit, 4)
-    has_several_owners = len(set(owners)) > 1
-    if cursor is None and not has_several_owners:
-        return brief, usual, ""
+        full = ""
+        if gap_reason and any(is_in_gap(line, cursor) for line in group):
+            full = f"n/a: {gap_reason}"
+        return "n/a", "n/a", full
+    brief = extent(values, unit, 3)
+    usual = extent(values, unit, 4)
+    if len(set(owners)) < 2:
+        owners = []  # a single owner needs no name
+        if cursor is None:
+            return brief, usual, ""
     digits = 4 if cursor is None else 6
-    full = extent(values, unit, digits, owners if has_several_owners else ())
-    return brief, usual, full if full != usual else ""
+    full = extent(values, unit, digits, owners)
+    if full == usual:
+        full = ""
+    return brief, usual, full
 
 
 def _find_values(line: Line, cursor: float | None) -> list[float]:
@@ -130,7 +137,9 @@ def _find_values(line: Line, cursor: float | None) -> list[float]:
     if cursor is None:
         return last_values([line])
     reading = reading_at(line, cursor)
-    return [reading.low, reading.high] if reading else []
+    if reading is None:
+        return []
+    return [reading.low, reading.high]
 
 
 def _describe_bad(group: list[Line], *, is_timed: bool, is_log_x: bool) -> str:
@@ -148,7 +157,10 @@ def _describe_bad(group: list[Line], *, is_timed: bool, is_log_x: bool) -> str:
         kinds.append("-Inf")
     count = sum(line.bad_count for line in bad_lines)
     first = min(float(line.bad_xs[0]) for line in bad_lines)
-    place = clock(first, 0.1) if is_timed else f"{step_at(first, is_log_x=is_log_x):.10g}"
+    if is_timed:
+        place = clock(first, 0.1)
+    else:
+        place = f"{step_at(first, is_log_x=is_log_x):.10g}"
     return f"{'/'.join(kinds)} ×{count} from {place}"
 
 
@@ -192,7 +204,9 @@ def put_legend(
     left_out = len(entries) - len(layout.entries)
     if left_out:
         canvas.put(canvas.width - 4, layout.rows - 1, f" +{left_out}".rjust(4), "muted")
-    return layout.rows if layout.head or entries else 0
+    if not layout.head and not entries:
+        return 0
+    return layout.rows
 
 
 def _choose_layout(
@@ -211,14 +225,19 @@ def _choose_layout(
 
 def _list_attempts(height: int, *, has_full_values: bool) -> list[tuple[int, _Form]]:
     """Return how many rows and which form to try, in order. A tall chart takes more rows early."""
-    few, many = max(1, height // 4), max(1, height // 3)
+    few = max(1, height // 4)
+    many = max(1, height // 3)
     all_but_plot = max(many, height - _LEAST_PLOT)
     forms = _FORMS[:3] if height >= _TALL else _FORMS
-    attempts = [(few, form) for form in forms[:-1]]
-    attempts += [(many, form) for form in forms]
-    attempts += [(all_but_plot, form) for form in _FORMS]
+    attempts = []
     if has_full_values:
-        return [(few, _FULL_FORM), *attempts]
+        attempts.append((few, _FULL_FORM))
+    for form in forms[:-1]:
+        attempts.append((few, form))
+    for form in forms:
+        attempts.append((many, form))
+    for form in _FORMS:
+        attempts.append((all_but_plot, form))
     return attempts
 
 
@@ -226,27 +245,35 @@ def _lay_out(
     entries: Sequence[LegendEntry], title_parts: Sequence[str], rows: int, form: _Form, width: int
 ) -> _LegendLayout:
     """Return the layout of a legend in that many rows, with entries of that form."""
-    unit = _most_frequent_unit(entries) if form.has_unit_once else ""
-    head_parts = [*title_parts, unit] if unit else title_parts
+    head_parts = list(title_parts)
+    unit = ""
+    if form.has_unit_once:
+        unit = _most_frequent_unit(entries)
+    if unit:
+        head_parts.append(unit)
     head = fit(", ".join(head_parts), width)
     names = _shorten_names(tuple(entry.label for entry in entries), form.name_columns)
     placed = []
     ends = []
-    x, y = count_cells(head), 0
+    x = count_cells(head)
+    y = 0
     for entry, name in zip(entries, names, strict=True):
         parts = _make_parts(entry, name, form, unit)
         columns = sum(count_cells(text) for text, _ in parts)
         if x:
             x += _GAP
             if x + columns > width:
-                x, y = 0, y + 1
+                x = 0
+                y += 1
         if y == rows:  # the remaining entries have no room, however many there are
             break
         placed.append(_PlacedEntry(parts, x, y))
         x += columns
         ends.append(x)
     is_cut = y == rows
-    limit = width - 5 if is_cut else width  # columns for how many entries are left out
+    limit = width
+    if is_cut:
+        limit -= 5  # columns for how many entries are left out
     fitting = []
     for placed_entry, end in zip(placed, ends, strict=True):
         if placed_entry.y < rows - 1 or end <= limit:
@@ -258,7 +285,11 @@ def _lay_out(
 
 def _most_frequent_unit(entries: Sequence[LegendEntry]) -> str:
     """Return the unit that most values have. A range of two values keeps its own units."""
-    units = Counter(entry.brief.partition(" ")[2] for entry in entries if ".." not in entry.brief)
+    units: Counter[str] = Counter()
+    for entry in entries:
+        if ".." not in entry.brief:
+            _, _, unit = entry.brief.partition(" ")
+            units[unit] += 1
     return max(units, key=lambda unit: units[unit], default="")
 
 
@@ -276,7 +307,10 @@ def _shorten_names(labels: tuple[str, ...], width: int) -> list[str]:
     cut_at_end = [fit(label, width) for label in labels]
     if cut_at_end == list(labels):
         return cut_at_end
-    without_first_word = [fit(label.partition(" ")[2] or label, width) for label in labels]
+    without_first_word = []
+    for label in labels:
+        _, _, rest = label.partition(" ")
+        without_first_word.append(fit(rest or label, width))
     methods = [without_first_word, cut_at_end, cut_in_middle]
     return max(methods, key=lambda names: len(set(names)))
 
@@ -291,7 +325,9 @@ def _make_parts(entry: LegendEntry, name: str, form: _Form, unit: str) -> list[R
         value = entry.brief.removesuffix(f" {unit}")
     else:
         value = entry.brief
-    bad = entry.bad.partition(" from")[0] if form.is_bad_brief else entry.bad
+    bad = entry.bad
+    if form.is_bad_brief:
+        bad, _, _ = bad.partition(" from")
     parts = [
         (f"{entry.letter} {name}".strip() + " ", entry.role),
         (value.ljust(form.value_columns), "value"),

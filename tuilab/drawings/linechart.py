@@ -37,6 +37,8 @@ _COUNT_DIFFERENCE = 0.02
 _NAME_ROW_FROM = 14  # rows of a chart that has one for a long name of x
 _LEAST_STEPS, _LEAST_SECONDS = 4.0, 2.0  # along the x axis of a running run
 _LEAST_LABEL_COLUMNS = 6  # for the labels of y, so that the plot rarely moves
+_COLUMNS_PER_TICK, _COLUMNS_PER_TIMED_TICK = 12, 14  # of x
+_ROUNDING = 1e-9  # a guide at the end of the axis may be off by this share of the axis
 _NO_COLUMNS = range(-9, -9)
 
 
@@ -103,7 +105,10 @@ def x_range(chart: LineChart) -> tuple[float, float]:
     for line in (*chart.lines, *chart.overlays):
         if line.is_empty:
             continue
-        lasts.append(line.last_x if math.isfinite(line.last_x) else float(line.xs[-1]))
+        if math.isfinite(line.last_x):
+            lasts.append(line.last_x)
+        else:
+            lasts.append(float(line.xs[-1]))
         for xs in (line.xs, line.bad_xs):
             if len(xs):
                 firsts.append(float(xs[0]))
@@ -118,7 +123,9 @@ def x_range(chart: LineChart) -> tuple[float, float]:
     if chart.is_log_x:  # whole powers of ten rarely change
         low = float(math.floor(first))
         return low, max(float(math.ceil(last)), low + 1.0)
-    least = _LEAST_SECONDS if chart.is_timed else _LEAST_STEPS
+    least = _LEAST_STEPS
+    if chart.is_timed:
+        least = _LEAST_SECONDS
     return growing_range(first, last, least, chart.x_end)
 
 
@@ -140,21 +147,28 @@ def _draw_numbers(chart: LineChart, width: int, height: int, symbols: Symbols) -
         rows.append((f"{head} {entry.value}".strip(), entry.role))
         if entry.bad:
             rows.append((f"  {entry.bad}", "bad"))
-    lines = [line for line in chart.lines if len(line.lows)]
-    if lines:
-        low = min(float(line.lows.min()) for line in lines)
-        high = max(float(line.highs.max()) for line in lines)
-        ends = (format_number(end, chart.unit, 3) for end in (low, high))
-        rows.append(("..".join(ends), "muted"))
+    lows = []
+    highs = []
+    for line in chart.lines:
+        if len(line.lows):
+            lows.append(float(line.lows.min()))
+            highs.append(float(line.highs.max()))
+    if lows:
+        low = format_number(min(lows), chart.unit, 3)
+        high = format_number(max(highs), chart.unit, 3)
+        rows.append((f"{low}..{high}", "muted"))
+    if not rows:
+        rows.append((chart.empty, "muted"))
     canvas = Canvas(width, height)
-    for y, (text, role) in enumerate(rows or [(chart.empty, "muted")]):
+    for y, (text, role) in enumerate(rows):
         canvas.put(0, y, fit(to_ascii(text, symbols), width), role)
     return canvas.picture()
 
 
 def _make_plot(chart: LineChart, width: int, height: int, symbols: Symbols) -> "_Plot":
     canvas = Canvas(width, height)
-    entries, notes = _make_entries(chart), _make_notes(chart)
+    entries = _make_entries(chart)
+    notes = _make_notes(chart)
     top = legend.put_legend(canvas, chart.title, entries, notes, symbols)
     return _Plot(chart, canvas, top, symbols)
 
@@ -163,12 +177,15 @@ class _Plot:
     """The chart below its legend: the places of its parts, and how each is put on the canvas."""
 
     def __init__(self, chart: LineChart, canvas: Canvas, top: int, symbols: Symbols) -> None:
-        self.chart, self.canvas, self.symbols = chart, canvas, symbols
+        self.chart = chart
+        self.canvas = canvas
+        self.symbols = symbols
         self.lines = _shown_lines(chart.lines, is_log=chart.is_log)
         self.raw_lines = _shown_lines(chart.raw_lines, is_log=chart.is_log)
         self.overlays = _shown_lines(chart.overlays, is_log=chart.is_log)
-        has_inf = any((line.bad_values == math.inf).any() for line in chart.lines)
-        self.top = top + 1 if has_inf else top  # a row for the marks of Inf
+        self.top = top
+        if any((line.bad_values == math.inf).any() for line in chart.lines):
+            self.top += 1  # a row for the marks of Inf
         name = show(chart.x_name, 200)
         name_limit = 2 * canvas.width // 5  # columns of a name that leave enough to the ticks
         self.has_name_row = count_cells(name) > name_limit and canvas.height >= _NAME_ROW_FROM
@@ -180,8 +197,10 @@ class _Plot:
         self.height = self.bottom - self.top + 1
         low, high = x_range(chart)
         self.y = self._make_y_axis(low, high)
-        label_lengths = [len(label) for _, label in self.y.ticks]
-        self.left = max([_LEAST_LABEL_COLUMNS, *label_lengths]) + 1  # the column of the y axis
+        label_columns = _LEAST_LABEL_COLUMNS
+        for _, label in self.y.ticks:
+            label_columns = max(label_columns, len(label))
+        self.left = label_columns + 1  # the column of the y axis
         self.width = canvas.width - self.left - 1
         self.x = self._make_x_axis(low, high)
         self._columns: dict[int, tuple[int, Ints]] = {}  # of the places in view, by id of the array
@@ -207,10 +226,12 @@ class _Plot:
         is_log = self.chart.is_log and bool(values)
         if not values:
             values = [0.0, 1.0]
-        bottom, top = min(values), max(values)
+        bottom = min(values)
+        top = max(values)
         for guide in self.chart.guides:
             if _is_near(guide.value, bottom, top, is_log=is_log):
-                bottom, top = min(bottom, guide.value), max(top, guide.value)
+                bottom = min(bottom, guide.value)
+                top = max(top, guide.value)
         count = max(2, min(self.height // 4 + 1, 8))
         is_growing = not self.chart.is_over
         return y_axis(bottom, top, self.chart.unit, count, is_log=is_log, is_growing=is_growing)
@@ -221,10 +242,14 @@ class _Plot:
         A single tick shows no distance. If the name of x leaves room for one alone, the ticks get
         nearer to each other, as far as that helps.
         """
-        unit = "time" if self.chart.is_timed else ""
+        unit = ""
+        columns_per_tick = _COLUMNS_PER_TICK
+        if self.chart.is_timed:
+            unit = "time"
+            columns_per_tick = _COLUMNS_PER_TIMED_TICK
         is_whole = are_whole(self.chart.lines)
         make_axis = partial(x_axis, low, high, unit, is_log=self.chart.is_log_x, is_whole=is_whole)
-        count = max(2, self.width // (14 if unit else 12))
+        count = max(2, self.width // columns_per_tick)
         for tick_count in range(count, 2 * count + 2):
             axis = make_axis(tick_count)
             if len(self._place_x_labels(axis, self._name_columns(axis))) > 1:
@@ -233,7 +258,9 @@ class _Plot:
 
     def _name_columns(self, axis: Axis) -> range:
         """Return the columns of the name of x: before the ticks if it hides none, else behind."""
-        width = 0 if self.has_name_row else count_cells(self.x_name)
+        width = count_cells(self.x_name)
+        if self.has_name_row:
+            width = 0
         before_ticks = range(width + 2)
         if not width or self._place_x_labels(axis, before_ticks) == self._place_x_labels(axis):
             return before_ticks
@@ -248,7 +275,10 @@ class _Plot:
         return self.left + 1 + math.floor(share * (columns - 1) + 0.5) // self.symbols.across
 
     def _put_axes(self) -> None:
-        canvas, symbols, left, base = self.canvas, self.symbols, self.left, self.bottom + 1
+        canvas = self.canvas
+        symbols = self.symbols
+        left = self.left
+        base = self.bottom + 1
         canvas.fill(slice(self.top, base), slice(left, left + 1), symbols.vertical, "axis")
         canvas.put(left, base, symbols.corner + symbols.horizontal * self.width, "axis")
         grid = (symbols.grid + "   ") * (self.width // 4 + 1)
@@ -271,10 +301,12 @@ class _Plot:
         A label is left out where the name or the cursor leaves no room, and the name where the
         cursor leaves none.
         """
-        name_columns, cursor_columns = self._name_columns(self.x), self._cursor_columns()
+        name_columns = self._name_columns(self.x)
+        cursor_columns = self._cursor_columns()
         width = count_cells(self.x_name)
-        is_behind = name_columns.start != 0 or self.has_name_row
-        start = self.canvas.width - width if is_behind else 0
+        start = 0
+        if name_columns.start != 0 or self.has_name_row:  # behind the ticks, or below them
+            start = self.canvas.width - width
         if self.has_name_row or not _overlap(range(start, start + width), cursor_columns):
             self.canvas.put(start, base + 1 + self.has_name_row, self.x_name, "title")
         for share, _ in self.x.visible_ticks:
@@ -284,12 +316,14 @@ class _Plot:
 
     def _place_x_labels(self, axis: Axis, *taken_columns: range) -> list[tuple[int, str]]:
         """Return the columns and labels of the ticks that have room outside of taken columns."""
-        placed, free = [], 0
+        placed = []
+        free = 0  # the first column that a label may take
         for share, label in axis.visible_ticks:
             label = to_ascii(label, self.symbols)
             start = centre(self._column(share), len(label), self.canvas.width)
             columns = range(start, start + len(label))
-            if start >= free and not any(_overlap(columns, other) for other in taken_columns):
+            is_taken = any(_overlap(columns, reserved) for reserved in taken_columns)
+            if start >= free and not is_taken:
                 placed.append((start, label))
                 free = start + len(label) + 2
         return placed
@@ -302,7 +336,8 @@ class _Plot:
         Where lines meet, all are visible, in turns in the colour of each.
         """
         shape = (self.height, self.width)
-        dots, roles = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
+        dots = np.zeros(shape, np.uint8)
+        roles = np.zeros(shape, np.uint8)
         for lines, role in ((self.overlays, "other"), (self.raw_lines, "raw")):
             for _, line_dots in self._rasters(lines):
                 dots |= line_dots
@@ -415,23 +450,29 @@ class _Plot:
         zero_row = self._row(self.y.share(0.0))
         for guide in self.chart.guides:
             share = self.y.share(guide.value)
-            row = self._row(share) if -1e-9 <= share <= 1 + 1e-9 else self.bottom
+            if not -_ROUNDING <= share <= 1 + _ROUNDING:
+                continue
+            row = self._row(share)
             if row >= self.bottom or row == zero_row:
                 continue  # next to such large values, the guide is as good as 0
             name = to_ascii(f" {fit(show(guide.name, 40), self.width // 2)} ", self.symbols)
-            rows, columns = slice(row, row + 1), slice(self.left + 1, None)
+            rows = slice(row, row + 1)
+            columns = slice(self.left + 1, None)
             self.canvas.fill(rows, columns, self.symbols.guide, "guide", over=("grid",))
             self.canvas.put(self.canvas.width - len(name) - 1, row, name, "guide")
 
     def _put_bad(self) -> None:
         """Mark NaN and Inf at the edges of the plot: Inf above it, NaN and -Inf on the axis."""
-        symbols, above, below = self.symbols, self.top - 1, self.bottom + 1
+        symbols = self.symbols
+        above = self.top - 1
+        below = self.bottom + 1
         for line in self.chart.lines:
             if not line.bad_count:
                 continue
             xs, values = bad_points(line)
             is_visible = (xs >= self.x.low) & (xs <= self.x.high)
-            columns, values = self._columns_of(xs[is_visible]), values[is_visible]
+            columns = self._columns_of(xs[is_visible])
+            values = values[is_visible]
             self._put_marks(columns[values == math.inf], above, symbols.inf_up)
             self._put_marks(columns[values == -math.inf], below, symbols.inf_down)
             self._put_marks(columns[np.isnan(values)], below, symbols.nan)  # hides -Inf
@@ -445,7 +486,8 @@ class _Plot:
         if cursor is None:
             return
         column = self._column(self.x.share(cursor))
-        rows, columns = slice(self.top, self.bottom + 1), slice(column, column + 1)
+        rows = slice(self.top, self.bottom + 1)
+        columns = slice(column, column + 1)
         over = ("grid", "guide")
         self.canvas.fill(rows, columns, self.symbols.vertical, "cursor", over=over)
         start = self._cursor_columns().start
@@ -474,7 +516,13 @@ class _Plot:
 
 def _shown_lines(lines: Sequence[Line], *, is_log: bool) -> Sequence[Line]:
     """Return lines without the values that their axis cannot show."""
-    return [drop_nonpositive(line)[0] for line in lines] if is_log else lines
+    if not is_log:
+        return lines
+    shown = []
+    for line in lines:
+        positive_line, _ = drop_nonpositive(line)
+        shown.append(positive_line)
+    return shown
 
 
 def _choose_named(columns: Ints, style: int) -> NDArray[np.intp]:
@@ -491,8 +539,8 @@ def _choose_named(columns: Ints, style: int) -> NDArray[np.intp]:
     return named
 
 
-def _overlap(columns: range, others: range) -> bool:
-    return columns.start < others.stop and others.start < columns.stop
+def _overlap(first: range, second: range) -> bool:
+    return first.start < second.stop and second.start < first.stop
 
 
 @cache
@@ -505,11 +553,16 @@ def _visible_range(line: Line, low: float, high: float) -> list[float]:
 
     If the line only crosses that range, these are of the points at both sides.
     """
-    first, after = int(np.searchsorted(line.xs, low)), int(np.searchsorted(line.xs, high, "right"))
+    first = int(np.searchsorted(line.xs, low))
+    after = int(np.searchsorted(line.xs, high, "right"))
     if first >= after:
-        first, after = max(first - 1, 0), after + 1
-    lows, highs = line.lows[first:after], line.highs[first:after]
-    return [float(lows.min()), float(highs.max())] if len(lows) else []
+        first = max(first - 1, 0)
+        after += 1
+    lows = line.lows[first:after]
+    highs = line.highs[first:after]
+    if not len(lows):
+        return []
+    return [float(lows.min()), float(highs.max())]
 
 
 def _is_near(value: float, low: float, high: float, *, is_log: bool) -> bool:
@@ -519,8 +572,9 @@ def _is_near(value: float, low: float, high: float, *, is_log: bool) -> bool:
     if is_log:
         if value <= 0:
             return False
-        power, reach = math.log10(value), _LOG_GUIDE_REACH
-        return math.log10(low) - reach <= power <= math.log10(high) + reach
+        power = math.log10(value)
+        least = math.log10(low) - _LOG_GUIDE_REACH
+        return least <= power <= math.log10(high) + _LOG_GUIDE_REACH
     reach = (high / 2 - low / 2) * 2 * _GUIDE_REACH
     return math.isfinite(reach) and low - reach <= value <= high + reach
 
@@ -544,25 +598,38 @@ def _make_entries(chart: LineChart) -> list[legend.LegendEntry]:
     )
     if not _has_several_styles(chart):
         entries = [replace(entry, letter="") for entry in entries]
-    return entries + [_make_overlay_entry(label, chart) for label in _overlay_labels(chart)]
+    for label in _overlay_labels(chart):
+        entries.append(_make_overlay_entry(label, chart))
+    return entries
 
 
 def _make_overlay_entry(label: str, chart: LineChart) -> legend.LegendEntry:
     """Return the entry of a label of overlays. It has a value if it has a single line."""
-    lines = [replace(line, style=0) for line in chart.overlays if line.label == label]
+    lines = []
+    for line in chart.overlays:
+        if line.label == label:
+            lines.append(replace(line, style=0))  # one style, so that they have one entry
     [entry] = legend.make_entries(lines, chart.cursor, chart.unit, is_timed=chart.is_timed)
     entry = replace(entry, letter=_overlay_number(label, chart), bad="", role="muted")
-    return entry if len(lines) == 1 else replace(entry, value="", brief="")
+    if len(lines) > 1:
+        return replace(entry, value="", brief="")
+    return entry
 
 
 def _overlay_labels(chart: LineChart) -> list[str]:
-    return list(dict.fromkeys(line.label for line in chart.overlays if line.label))
+    labels: list[str] = []
+    for line in chart.overlays:
+        if line.label and line.label not in labels:
+            labels.append(line.label)
+    return labels
 
 
 def _overlay_number(label: str, chart: LineChart) -> str:
     """Return the digit of a label of overlays; empty if there is no other label."""
     labels = _overlay_labels(chart)
-    return str(labels.index(label) + 1) if len(labels) > 1 and label else ""
+    if len(labels) < 2 or not label:
+        return ""
+    return str(labels.index(label) + 1)
 
 
 def _overlay_name(line: Line, chart: LineChart) -> str:
@@ -570,8 +637,10 @@ def _overlay_name(line: Line, chart: LineChart) -> str:
 
     It is the digit of its label, and the letter of the line with the same style.
     """
-    letter = legend.letter(line.style) if _has_several_styles(chart) else ""
-    return _overlay_number(line.label, chart) + letter
+    name = _overlay_number(line.label, chart)
+    if _has_several_styles(chart):
+        name += legend.letter(line.style)
+    return name
 
 
 def _make_notes(chart: LineChart) -> list[str]:
@@ -582,7 +651,10 @@ def _make_notes(chart: LineChart) -> list[str]:
     if off_axis:
         notes.append(f"{off_axis} at x not above 0")
     if chart.is_log and has_positive:
-        hidden = sum(drop_nonpositive(line)[1] for line in chart.lines)
+        hidden = 0
+        for line in chart.lines:
+            _, hidden_in_line = drop_nonpositive(line)
+            hidden += hidden_in_line
         if hidden:
             notes.append(f"{hidden} not above 0")
     if chart.raw_lines:
@@ -591,11 +663,11 @@ def _make_notes(chart: LineChart) -> list[str]:
 
 
 def _describe_scales(chart: LineChart, *, has_positive: bool) -> list[str]:
-    if not chart.is_log:
-        return ["log x"] if chart.is_log_x else []
-    if has_positive:
+    if chart.is_log and has_positive:
         return ["log xy"] if chart.is_log_x else ["log"]
-    notes = ["linear: nothing above 0"]
+    notes = []
+    if chart.is_log:
+        notes.append("linear: nothing above 0")
     if chart.is_log_x:
         notes.append("log x")
     return notes

@@ -163,7 +163,9 @@ def _grow_array(array_cache: ArrayCache, key: tuple[int, str], values: Sequence[
     has another list, which is converted as a whole.
     """
     cached_values, array = array_cache.get(key, (None, _NONE))
-    unchanged = array[:-1] if cached_values is values else _NONE
+    unchanged = _NONE
+    if cached_values is values:
+        unchanged = array[:-1]
     new = np.array(values[len(unchanged) :], np.float64)
     array = np.concatenate([unchanged, new])
     array_cache[key] = values, array
@@ -183,8 +185,10 @@ def _sort_by_x(line: Line) -> Line:
 
 def _use_powers(line: Line) -> Line:
     """Return a line along the logarithms of its x, without the points that have none."""
-    has_power, bad_has_power = line.xs > 0, line.bad_xs > 0
-    xs, bad_xs = np.log10(line.xs[has_power]), np.log10(line.bad_xs[bad_has_power])
+    has_power = line.xs > 0
+    bad_has_power = line.bad_xs > 0
+    xs = np.log10(line.xs[has_power])
+    bad_xs = np.log10(line.bad_xs[bad_has_power])
     if line.last_x > 0:
         last_x = math.log10(line.last_x)
     else:
@@ -277,13 +281,18 @@ def last_values(lines: Sequence[Line]) -> list[float]:
 
 def values_at(lines: Sequence[Line], x: float) -> list[LineReading]:
     """Return the readings at x of the lines that have one there."""
-    readings = (reading_at(line, x) for line in lines)
-    return [reading for reading in readings if reading is not None]
+    readings = []
+    for line in lines:
+        reading = reading_at(line, x)
+        if reading is not None:
+            readings.append(reading)
+    return readings
 
 
 def reading_at(line: Line, x: float) -> LineReading | None:
     """Return the values of the bucket at x, or the NaN or Inf that came last; None in a gap."""
-    bad, last = _last_before(line.bad_xs, x), _last_before(line.xs, x)
+    bad = _last_before(line.bad_xs, x)
+    last = _last_before(line.xs, x)
     point = find_point(line, x)
     is_bad_last = bad >= 0 and (last < 0 or line.bad_xs[bad] >= line.xs[last])
     # Merged numbers may lie on both sides of the bad point, which then counts at its own x alone,
@@ -319,7 +328,8 @@ def find_point(line: Line, x: float) -> int | None:
 
 def is_in_gap(line: Line, x: float) -> bool:
     """Say whether the value could not be read at x, nor since the last point."""
-    gap, point = _last_before(line.gaps, x), _last_before(line.xs, x)
+    gap = _last_before(line.gaps, x)
+    point = _last_before(line.xs, x)
     return gap >= 0 and point >= 0 and bool(line.gaps[gap] > line.xs[point])
 
 
@@ -333,11 +343,14 @@ def next_bad(lines: Sequence[Line], x: float) -> float | None:
 
     None if no line has a NaN or Inf.
     """
-    bad_xs = np.concatenate([_NONE, *(line.bad_xs for line in lines)])
+    parts = [line.bad_xs for line in lines]
+    bad_xs = np.concatenate([_NONE, *parts])
     if not len(bad_xs):
         return None
     after = bad_xs[bad_xs > x]
-    return float(after.min()) if len(after) else float(bad_xs.min())
+    if len(after):
+        return float(after.min())
+    return float(bad_xs.min())
 
 
 def next_point(lines: Sequence[Line], x: float | None, target: float) -> float | None:
@@ -351,7 +364,10 @@ def next_point(lines: Sequence[Line], x: float | None, target: float) -> float |
     xs = np.concatenate(parts)
     if x is not None:
         xs = xs[xs > x] if target > x else xs[xs < x]
-    return float(xs[np.argmin(np.abs(xs - target))]) if len(xs) else None
+    if not len(xs):
+        return None
+    nearest = np.argmin(np.abs(xs - target))
+    return float(xs[nearest])
 
 
 # ---- other forms of a line
@@ -373,7 +389,8 @@ def smooth(line: Line, weight: float = 0.9) -> Line:
 def _average(values: Floats, weight: float) -> Floats:
     """Return the exponential moving average, corrected for its start at 0."""
     averages = []
-    average, start_weight = 0.0, 1.0
+    average = 0.0
+    start_weight = 1.0
     for value in values.tolist():
         average = average * weight + value * (1 - weight)
         start_weight *= weight

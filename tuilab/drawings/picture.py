@@ -43,15 +43,19 @@ class Picture:
     @property
     def text(self) -> str:
         """The picture without its roles."""
-        lines = ["".join(text for text, _ in row) for row in self.rows]
-        return "\n".join(line.rstrip() for line in lines)
+        lines = []
+        for row in self.rows:
+            line = "".join([text for text, _ in row])
+            lines.append(line.rstrip())
+        return "\n".join(lines)
 
 
 class Canvas:
     """Cells to draw on. Text that falls outside is cut off."""
 
     def __init__(self, width: int, height: int) -> None:
-        self.width, self.height = max(width, 0), max(height, 0)
+        self.width = max(width, 0)
+        self.height = max(height, 0)
         self.codes: NDArray[np.uint32] = np.full((self.height, self.width), _SPACE, np.uint32)
         self.roles: NDArray[np.uint8] = np.zeros((self.height, self.width), np.uint8)
         self._role_names = [""]
@@ -68,7 +72,8 @@ class Canvas:
         """Write `text` and return the column after it."""
         codes = cell_codes(text)
         after = x + len(codes)
-        left, right = max(x, 0), min(after, self.width)
+        left = max(x, 0)
+        right = min(after, self.width)
         if not 0 <= y < self.height or left >= right:
             return after
         row = self.codes[y]
@@ -101,7 +106,8 @@ class Canvas:
         self, rows: slice, columns: slice, mark: str, role: str, *, over: tuple[str, ...] = ()
     ) -> None:
         """Put a character into each cell of a block that is blank or whose role is in `over`."""
-        codes, roles = self.codes[rows, columns], self.roles[rows, columns]
+        codes = self.codes[rows, columns]
+        roles = self.roles[rows, columns]
         is_free = codes == _SPACE
         for name in over:
             is_free |= roles == self.role_number(name)
@@ -116,17 +122,19 @@ class Canvas:
         if not self.width:
             return Picture(0, ((),) * self.height)
         names = tuple(self._role_names)
+        # By role: whether its colours show in a blank cell as well.
         has_ground = np.array([" on " in name or name == "cursor" for name in names])
         is_blank = (self.codes == _SPACE) & ~has_ground[self.roles]
         roles = np.where(is_blank, np.uint8(0), self.roles).tobytes()
         text = self.codes.tobytes().decode("utf-32-le")
-        marks_by_row: list[dict[int, str]] = [{} for _ in range(self.height)]
+        marks_by_row: dict[int, list[tuple[int, str]]] = {}
         for (y, x), mark in self._marks.items():
-            marks_by_row[y][x] = mark
+            marks_by_row.setdefault(y, []).append((x, mark))
         rows = []
-        for y, row_marks in enumerate(marks_by_row):
+        for y in range(self.height):
             row = slice(y * self.width, (y + 1) * self.width)
-            rows.append(_make_runs(text[row], roles[row], names, *row_marks.items()))
+            row_marks = marks_by_row.get(y, [])
+            rows.append(_make_runs(text[row], roles[row], names, *row_marks))
         return Picture(self.width, tuple(rows))
 
 
@@ -175,7 +183,11 @@ def cell_codes(text: str) -> tuple[int, ...]:
         return tuple(text.encode())
     codes: list[int] = []
     for character in text:
-        codes += (ord(character), _WIDE_HALF)[: _character_width(character)]
+        width = _character_width(character)
+        if width:
+            codes.append(ord(character))
+        if width > 1:
+            codes.append(_WIDE_HALF)
     return tuple(codes)
 
 
@@ -190,7 +202,8 @@ def marks(text: str) -> dict[int, str]:
     if text.isascii():
         return {}
     marks_by_cell: dict[int, str] = {}
-    cell = next_cell = 0
+    cell = 0
+    next_cell = 0
     for character in text:
         width = _character_width(character)
         if width:

@@ -104,8 +104,10 @@ def _join_columns(top: Ints, bottom: Ints, continues: Flags) -> tuple[Ints, Ints
     # Free rows between a column and a lower next one, or a higher next one.
     down_by = np.where(is_continued, top[:, 1:] - bottom[:, :-1] - 1, 0)
     up_by = np.where(is_continued, top[:, :-1] - bottom[:, 1:] - 1, 0)
-    down_by, up_by = np.maximum(down_by, 0), np.maximum(up_by, 0)
-    top, bottom = top.copy(), bottom.copy()
+    down_by = np.maximum(down_by, 0)
+    up_by = np.maximum(up_by, 0)
+    top = top.copy()
+    bottom = bottom.copy()
     bottom[:, :-1] += down_by // 2
     top[:, :-1] -= up_by // 2
     top[:, 1:] -= down_by - down_by // 2

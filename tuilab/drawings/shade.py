@@ -17,7 +17,9 @@ def decode_cells(image: ImageShown) -> bytes:
         cells = base64.b64decode(image.cells, validate=True)
     except (binascii.Error, ValueError):
         return b""
-    return cells if len(cells) == image.rows * image.cols else b""
+    if len(cells) != image.rows * image.cols:
+        return b""
+    return cells
 
 
 def shade(image: ImageShown, columns: int, *, is_utf8: bool = True) -> str:
@@ -34,11 +36,12 @@ def shade(image: ImageShown, columns: int, *, is_utf8: bool = True) -> str:
     if image.cols * 2 <= columns:
         row_stride = stride
         marks = [2 * mark for mark in marks]
-    name = " ".join(part for part in (image.title, image.arm) if part)
-    rows = [f"{shorten(name, 60)}: {image.low:.4g} to {image.high:.4g}"]
+    names = [part for part in (image.title, image.arm) if part]
+    rows = [f"{shorten(' '.join(names), 60)}: {image.low:.4g} to {image.high:.4g}"]
     for row in range(0, image.rows, row_stride):
         line = cells[row * image.cols : (row + 1) * image.cols : stride]
-        rows.append("".join(marks[cell] for cell in line).rstrip())
+        text = "".join(marks[cell] for cell in line)
+        rows.append(text.rstrip())
     return "\n".join(rows)
 
 
@@ -46,5 +49,7 @@ def _mark(value: int, *, is_utf8: bool) -> str:
     """Return the character of a cell. 255 stands for a value that is not finite."""
     if value == 255:
         return _NOT_FINITE if is_utf8 else _ASCII_NOT_FINITE
-    shades = _SHADES if is_utf8 else _ASCII_SHADES
+    shades = _ASCII_SHADES
+    if is_utf8:
+        shades = _SHADES
     return shades[value * len(shades) // 255]

@@ -37,6 +37,15 @@ class MeasuredSpread:
     style: int = 0
     aside: str = ""  # shown in grey behind the value: the median on the other clock
 
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        return self.value, self.low, self.high, self.least, self.greatest
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the spread can be drawn on an axis."""
+        return all(map(math.isfinite, self.numbers))
+
 
 def draw_spreads(
     spreads: Sequence[MeasuredSpread],
@@ -52,14 +61,16 @@ def draw_spreads(
     A band shows the noise around the arm that was compared with itself.
     """
     canvas = Canvas(width, height)
-    finite = [spread for spread in spreads if _is_finite(spread)]
+    finite = [spread for spread in spreads if spread.is_finite]
     if not finite:
         canvas.put(0, 0, to_ascii("nothing measured yet", symbols), "muted")
         return canvas.picture()
     texts = []
     for spread in spreads:
-        text = format_number(spread.value, unit, 3) if _is_finite(spread) else "n/a"
-        texts.append(to_ascii(text, symbols))
+        text = "n/a"
+        if spread.is_finite:
+            text = to_ascii(format_number(spread.value, unit, 3), symbols)
+        texts.append(text)
     stride = 2 if height >= 2 * len(spreads) + 2 else 1
     left = _put_names(canvas, spreads, symbols, stride)
     room = width - left - max(map(len, texts)) - 1
@@ -75,7 +86,7 @@ def draw_spreads(
         _put_band(canvas, base.value, noise.share, axis, left, room, rows, symbols)
     for index, (spread, text, aside) in enumerate(zip(spreads, texts, asides, strict=True)):
         y = stride * index
-        if _is_finite(spread) and room >= _LEAST_ROOM:
+        if spread.is_finite and room >= _LEAST_ROOM:
             _put_spread(canvas, spread, axis, left, room, y, symbols)
         canvas.put(width - aside_columns - len(text), y, text, "value")
         if aside_columns:
@@ -101,19 +112,15 @@ def find_base(spreads: Sequence[MeasuredSpread], noise: NoiseFloor | None) -> Me
 
 def spread_axis(spreads: Sequence[MeasuredSpread], unit: str, count: int) -> Axis:
     """Return the axis that spreads share, with about `count` ticks."""
-    ends = [end for spread in spreads for end in _values(spread)]
-    least, greatest = min(ends), max(ends)
+    ends: list[float] = []
+    for spread in spreads:
+        ends += spread.numbers
+    least = min(ends)
+    greatest = max(ends)
     is_log = wants_log(ends, unit)
-    is_from_zero = not is_log and 0 < least < _FROM_ZERO * greatest
-    return y_axis(0.0 if is_from_zero else least, greatest, unit, count, is_log=is_log)
-
-
-def _values(spread: MeasuredSpread) -> tuple[float, ...]:
-    return spread.value, spread.low, spread.high, spread.least, spread.greatest
-
-
-def _is_finite(spread: MeasuredSpread) -> bool:
-    return all(map(math.isfinite, _values(spread)))
+    if not is_log and 0 < least < _FROM_ZERO * greatest:
+        least = 0.0
+    return y_axis(least, greatest, unit, count, is_log=is_log)
 
 
 def _put_names(
@@ -138,7 +145,9 @@ def _aside_columns(asides: Sequence[str], room: int) -> int:
     """
     widest = max(map(len, asides), default=0)
     has_room = room - widest - _GAP >= _LEAST_ROOM_BESIDE_ASIDES
-    return widest + _GAP if widest and has_room else 0
+    if not widest or not has_room:
+        return 0
+    return widest + _GAP
 
 
 def _put_spread(
@@ -154,12 +163,14 @@ def _put_spread(
         return left + round(axis.share(value) * (room - 1))
 
     role = arm_role(spread.style)
-    least, greatest = column_of(spread.least), column_of(spread.greatest)
+    least = column_of(spread.least)
+    greatest = column_of(spread.greatest)
     whiskers = symbols.vertical
     if greatest > least:
         whiskers = symbols.left + symbols.horizontal * (greatest - least - 1) + symbols.right
     canvas.put(least, y, whiskers, role)
-    low, high = column_of(spread.low), column_of(spread.high)
+    low = column_of(spread.low)
+    high = column_of(spread.high)
     canvas.put(low, y, symbols.bar * (high - low + 1), role)
     canvas.put(column_of(spread.value), y, symbols.box, role)
 
@@ -176,7 +187,8 @@ def _put_band(
 ) -> None:
     below = round(axis.share(base * (1 - noise_share)) * (room - 1))
     above = round(axis.share(base * (1 + noise_share)) * (room - 1))
-    start, end = max(min(below, above), 0), min(max(below, above), room - 1)
+    start = max(min(below, above), 0)
+    end = min(max(below, above), room - 1)
     for y in range(rows):
         canvas.put(left + start, y, symbols.shades[1] * (end - start + 1), "band")
 

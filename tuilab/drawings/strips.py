@@ -79,8 +79,10 @@ def draw_strips(
     left = min(label_columns + 1, width // 2)
     values = []
     for row in rows:
-        value = _describe_value(row, cursor) if isinstance(row, Strip) else ""
-        values.append(to_ascii(value, symbols))
+        value = ""
+        if isinstance(row, Strip):
+            value = to_ascii(_describe_value(row, cursor), symbols)
+        values.append(value)
     value_columns = max(map(len, values))
     frame = _Frame(canvas, symbols, left, width - left - value_columns - 1, span)
     y = 0
@@ -97,7 +99,9 @@ def draw_strips(
         canvas.put(width - len(value), y + row_height - 1, value, "value")
         y += row_height
     if has_axis and y < height:
-        moment = to_ascii(_describe_moment(cursor), symbols) if strips else ""
+        moment = ""
+        if strips:
+            moment = to_ascii(_describe_moment(cursor), symbols)
         canvas.put(width - len(moment), y, moment, "muted")
         frame.put_axis(y, width - len(moment) - 2)
     return canvas.picture()
@@ -109,19 +113,26 @@ class _Frame:
     def __init__(
         self, canvas: Canvas, symbols: Symbols, left: int, room: int, span: tuple[float, float]
     ) -> None:
-        self.canvas, self.symbols, self.left = canvas, symbols, left
+        self.canvas = canvas
+        self.symbols = symbols
+        self.left = left
         self.room = room if room >= _LEAST_ROOM else 0
         low, high = span
         if not 0 < high - low < _MOST_SPAN:
-            low, high = 0.0, 1.0
-        self.low, self.high = low, high
+            low = 0.0
+            high = 1.0
+        self.low = low
+        self.high = high
 
     def put(self, row: Row, y: int, height: int) -> None:
-        label = to_ascii(fit(show(row.label, _LABEL_LIMIT), max(self.left - 1, 0)), self.symbols)
+        label = fit(show(row.label, _LABEL_LIMIT), max(self.left - 1, 0))
+        label = to_ascii(label, self.symbols)
         if isinstance(row, TextRow):
             self._put_text(row.text, label, y)
             return
-        role = arm_role(row.style) if isinstance(row, Strip) else "label"
+        role = "label"
+        if isinstance(row, Strip):
+            role = arm_role(row.style)
         self.canvas.put(0, y + height - 1, label, role)
         if not self.room:
             return
@@ -131,10 +142,12 @@ class _Frame:
             self._put_strip(row, y, height, role)
 
     def _put_text(self, text: str, label: str, y: int) -> None:
-        start, role = 0, "title"
         after = self.canvas.put(0, y, label, "label")
+        start = 0
+        role = "title"
         if label:
-            start, role = self.left, ""
+            start = self.left
+            role = ""
         room = max(self.canvas.width - max(after, start), 0)
         text = fit(show(text, _TEXT_LIMIT), room)
         self.canvas.put(start, y, to_ascii(text, self.symbols), role)
@@ -142,14 +155,18 @@ class _Frame:
     def _put_strip(self, row: Strip, y: int, height: int, role: str) -> None:
         values = column_values(row, self.low, self.high, self.room)
         finite = values[np.isfinite(values)]
-        top = row.top
-        if top is None:
-            top = float(finite.max()) if len(finite) else 0.0
+        top = 0.0
+        if row.top is not None:
+            top = row.top
+        elif len(finite):
+            top = float(finite.max())
         bars = self.symbols.columns
         for x, value in enumerate(values.tolist()):
             if not math.isfinite(value):
                 continue
-            share = min(max(value / top, 0.0), 1.0) if top > 0 else 0.0
+            share = 0.0
+            if top > 0:
+                share = min(max(value / top, 0.0), 1.0)
             eighths = max(1, math.ceil(share * height * len(bars)))
             row_y = y + height - 1
             while eighths > 0:
@@ -163,18 +180,23 @@ class _Frame:
         places = set()  # of thousands of spans, many share their columns
         for begin, end, is_grave in row.spans:
             if begin <= end and end >= self.low and begin <= self.high:
-                first, last = self._column(max(begin, self.low)), self._column(min(end, self.high))
+                first = self._column(max(begin, self.low))
+                last = self._column(min(end, self.high))
                 places.add((is_grave, first, last))
         for is_grave, first, last in sorted(places):  # grave ones last, so that they are visible
-            mark = self.symbols.box if is_grave else self.symbols.shades[2]
-            role = "bad" if is_grave else "guide"
+            mark = self.symbols.shades[2]
+            role = "guide"
+            if is_grave:
+                mark = self.symbols.box
+                role = "bad"
             self.canvas.put(self.left + first, y, mark * (last - first + 1), role)
 
     def put_cursor(self, cursor: float | None, y: int, height: int) -> None:
         if cursor is None or not self.low <= cursor <= self.high or not self.room:
             return
         column = self.left + self._column(cursor)
-        rows, columns = slice(y, y + height), slice(column, column + 1)
+        rows = slice(y, y + height)
+        columns = slice(column, column + 1)
         self.canvas.fill(rows, columns, self.symbols.vertical, "cursor", over=("grid",))
         # In full columns, the cursor is a colour.
         self.canvas.roles[rows, column] = self.canvas.role_number("cursor")
@@ -205,12 +227,15 @@ def column_values(strip: Strip, low: float, high: float, count: int) -> NDArray[
     values = np.full(count, np.nan)
     if not len(line.xs):
         return values
-    spacing = float(np.median(np.diff(line.xs))) if len(line.xs) > 1 else 0.0
+    spacing = 0.0
+    if len(line.xs) > 1:
+        spacing = float(np.median(np.diff(line.xs)))
     end = max(line.last_x, float(line.xs[-1])) + PATIENCE * spacing
     edges = np.linspace(low, high, count + 1)
     readings = np.searchsorted(line.xs, edges, "right") - 1  # the reading that counts at each edge
     for column in range(count):
-        first, last = int(readings[column]), int(readings[column + 1])
+        first = int(readings[column])
+        last = int(readings[column + 1])
         is_broken = 0 <= first < len(line.breaks) and bool(line.breaks[first])
         if first < 0 or is_broken or edges[column] > end:
             first += 1  # the reading before this column does not reach into it
@@ -224,17 +249,21 @@ def column_values(strip: Strip, low: float, high: float, count: int) -> NDArray[
 
 
 def _describe_moment(cursor: float | None) -> str:
-    """Return the moment of the values."""
+    """Return the moment of the values; empty if the cursor is at none."""
     if cursor is None:
         return "last"
-    return f"at {clock(cursor, 0.1)}" if math.isfinite(cursor) else ""
+    if not math.isfinite(cursor):
+        return ""
+    return f"at {clock(cursor, 0.1)}"
 
 
 def _describe_value(strip: Strip, cursor: float | None) -> str:
     """Return the value at the cursor; without one, the last value."""
     line = strip.line
     if cursor is None:
-        return format_number(line.last, strip.unit) if len(line.xs) else "n/a"
+        if not len(line.xs):
+            return "n/a"
+        return format_number(line.last, strip.unit)
     point = find_point(line, cursor)
     if point is None:
         return "n/a"

@@ -41,7 +41,10 @@ class Symbols:
 def _braille() -> str:
     glyphs = [" "]
     for dots in range(1, 256):
-        bits = sum(bit for dot, bit in enumerate(_BRAILLE_BITS) if dots >> dot & 1)
+        bits = 0
+        for dot, bit in enumerate(_BRAILLE_BITS):
+            if dots >> dot & 1:
+                bits |= bit
         glyphs.append(chr(0x2800 + bits))
     return "".join(glyphs)
 

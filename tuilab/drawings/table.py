@@ -4,6 +4,7 @@ Numbers are aligned at the right. Long texts are folded within their column.
 """
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from tuilab.drawings.picture import Canvas, Picture, count_cells, fit
 from tuilab.drawings.symbols import BRAILLE, Symbols, to_ascii
@@ -17,27 +18,39 @@ _LEAST_WIDTH = 6  # columns that a text is folded to at the narrowest
 
 def format_cell(cell: Cell) -> str:
     """Return the text of a cell: whole numbers to the last digit, other numbers with four."""
-    return format_number(cell) if isinstance(cell, float) else show(cell, 400)
+    if isinstance(cell, float):
+        return format_number(cell)
+    return show(cell, 400)
 
 
 def is_number_column(table: TableShown, column: int) -> bool:
     """Say whether a column contains only numbers, which are aligned at the right."""
-    cells = [row[column] for row in table.rows if column < len(row)]
-    return bool(table.rows) and not any(isinstance(cell, str) for cell in cells)
+    for row in table.rows:
+        if column < len(row) and isinstance(row[column], str):
+            return False
+    return bool(table.rows)
 
 
 def draw_table(table: TableShown, width: int, symbols: Symbols = BRAILLE) -> Picture:
     """Draw the title, the head over a line, and the rows, in as many lines as they need."""
-    rows = [[to_ascii(format_cell(cell), symbols) for cell in row] for row in table.rows]
     head = [to_ascii(show(name, 100), symbols) for name in table.head]
+    rows = []
+    for row in table.rows:
+        rows.append([to_ascii(format_cell(cell), symbols) for cell in row])
     count = max(map(len, [*rows, head]), default=0)
     widths = _choose_widths([*rows, head], count, width)
-    head_lines = _fold_row(head, widths) if head else []
+    head_lines = []
+    if head:
+        head_lines = _fold_row(head, widths)
     lines = []
-    for row in rows:
-        lines += _fold_row(row, widths)
-    canvas = Canvas(width, 1 + len(head_lines) + bool(head_lines) + len(lines))
-    canvas.put(0, 0, to_ascii(fit(show(table.title, 100), width), symbols), "title")
+    for texts in rows:
+        lines += _fold_row(texts, widths)
+    height = 1 + len(head_lines) + len(lines)
+    if head_lines:
+        height += 1  # for the line below the head
+    canvas = Canvas(width, height)
+    title = fit(show(table.title, 100), width)
+    canvas.put(0, 0, to_ascii(title, symbols), "title")
     are_right = [is_number_column(table, column) for column in range(count)]
     y = 1
     for line in head_lines:
@@ -70,10 +83,13 @@ def _choose_widths(rows: Sequence[Sequence[str]], count: int, room: int) -> list
 
 def _fold_row(row: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
     """Return a row as lines, each with a piece of every cell."""
-    cells = [wrap_cell(text, width) for text, width in zip(row, widths, strict=False)]
-    height = max(map(len, cells), default=1)
-    padded = [pieces + [""] * (height - len(pieces)) for pieces in cells]
-    return [[pieces[line] for pieces in padded] for line in range(height)]
+    cells = []
+    for text, width in zip(row, widths, strict=False):
+        cells.append(wrap_cell(text, width))
+    if not cells:
+        return [[]]
+    lines = zip_longest(*cells, fillvalue="")
+    return [list(line) for line in lines]
 
 
 def wrap_cell(text: str, width: int) -> list[str]:
@@ -116,6 +132,8 @@ def _put_line(
 ) -> None:
     x = 0
     for text, width, is_right in zip(line, widths, are_right, strict=False):
-        indent = width - count_cells(text) if is_right else 0
+        indent = 0
+        if is_right:
+            indent = width - count_cells(text)
         canvas.put(x + indent, y, text, role)
         x += width + _GAP

@@ -22,6 +22,7 @@ _ASCII_MARKERS = ("*", "o", "+", "x", "#", "@")
 _LEGEND_MARKERS = {"braille": "⠒", "hd": "▚"}  # others are shown as they are
 _LEAST_SPAN, _GREATEST_SPAN = 1e-307, 1e300  # outside of these, the arithmetic of ticks ends
 _FRAME_COLUMNS = 10  # about as many as the frame and the labels take
+_FRAME_ROWS = 3  # two of the frame, and one of labels
 _LEAST_BAND = 10  # columns
 _NO_BREAK = "\xa0"  # between a marker and its arm
 _LOCK = threading.Lock()  # plotext draws on one global figure
@@ -39,10 +40,21 @@ class _TextAxis:
 
     def place(self, value: float) -> float:
         """Return where a number is on the axis."""
-        return math.log10(value) if self.is_log else float(value)
+        if self.is_log:
+            return math.log10(value)
+        return float(value)
 
     def can_show(self, value: float) -> bool:
         return value > 0 or not self.is_log
+
+    def cell(self, place: float, cells: int) -> int:
+        """Return in which of so many rows or columns plotext draws a place."""
+        low = self.place(self.low)
+        high = self.place(self.high)
+        if low == high:
+            return 0
+        share = (place - low) / (high - low)
+        return math.floor(round(0.5 + (cells - 1) * share, 8))
 
     def ticks(self) -> tuple[list[float], list[str]]:
         """Return the places of ticks, and their labels."""
@@ -56,7 +68,9 @@ class _TextAxis:
         elif self.is_log:
             texts = [log_label(tick, self.unit) for tick in ticks]
         else:
-            step = ticks[-1] - ticks[-2] if len(ticks) > 1 else 0.0
+            step = 0.0
+            if len(ticks) > 1:
+                step = ticks[-1] - ticks[-2]
             texts = labels(ticks, step, self.unit)
         return [self.place(tick) for tick in ticks], texts
 
@@ -76,13 +90,16 @@ def line_chart(
     axis is logarithmic, as in the charts that draw all. `axes` is what the scenario declared. A
     band below the chart has an n (NaN) or an i (Inf) where a series has no number.
     """
-    drawable = [line for line in lines if line.lows][: len(_MARKERS)]
+    drawable = [line for line in lines if line.lows]
+    drawable = drawable[: len(_MARKERS)]
     if not drawable:
         return ""
     axes = axes or AxesNamed(metric=drawable[0].name)
     steps: list[float] = []
     for line in lines:
-        steps += [*line.steps, line.last_step, *(bad.step for bad in line.bad)]
+        steps += line.steps
+        steps.append(line.last_step)
+        steps += [bad.step for bad in line.bad]
     is_whole = all(step == int(step) for step in steps)
     all_series = whole or lines
     x = _make_axis(steps, is_log=is_log_x(axes, all_series), is_whole=is_whole)
@@ -103,7 +120,9 @@ def line_chart(
         rows.append(x_name)
     rows += _make_bands(lines, x, rows)
     text = "\n".join(rows)
-    return text if is_utf8 else text.translate(_ASCII_FRAME)
+    if not is_utf8:
+        text = text.translate(_ASCII_FRAME)
+    return text
 
 
 def _make_axis(
@@ -114,10 +133,15 @@ def _make_axis(
     if not shown:
         return None
     axis = _TextAxis(min(shown), max(shown), is_log, unit, is_whole)
-    is_constant = axis.low == axis.high
-    if is_log or is_constant or _LEAST_SPAN < axis.high - axis.low < _GREATEST_SPAN:
-        return axis
-    return None
+    if is_log:
+        can_be_drawn = True
+    elif axis.low == axis.high:  # plotext draws it from half of the value to 1.5 times the value
+        can_be_drawn = abs(axis.low) < _GREATEST_SPAN
+    else:
+        can_be_drawn = _LEAST_SPAN < axis.high - axis.low < _GREATEST_SPAN
+    if not can_be_drawn:
+        return None
+    return axis
 
 
 def _draw(
@@ -134,19 +158,27 @@ def _draw(
     plotext.theme("clear")
     plotext.plotsize(width, height)
     for marker, line in zip(markers, lines, strict=False):
-        xs, ys = [], []
+        xs = []
+        ys = []
         steps, values = thin(line, max(width - _FRAME_COLUMNS, 10))
         for step, value in zip(steps, values, strict=True):
             if x.can_show(step) and y.can_show(value):
                 xs.append(x.place(step))
                 ys.append(y.place(value))
         plotext.plot(xs, ys, marker=marker)
-    plotext.yticks(*y.ticks())
-    plotext.xticks(*x.ticks())
-    left, right = x.place(x.low), x.place(x.high)
+    # plotext makes a chart that is larger than the terminal smaller, and needs a line below it.
+    rows = min(height, plotext.terminal_height() - 1) - _FRAME_ROWS
+    y_places, y_texts = _choose_y_ticks(y, rows)
+    plotext.yticks(y_places, y_texts)
+    label_columns = max(map(len, y_texts), default=0)
+    columns = min(width, plotext.terminal_width()) - label_columns - 2
+    plotext.xticks(*_choose_x_ticks(x, columns))
+    left = x.place(x.low)
+    right = x.place(x.high)
     if left < right:
         plotext.xlim(left, right)
-    bottom, top = y.place(y.low), y.place(y.high)
+    bottom = y.place(y.low)
+    top = y.place(y.high)
     if bottom < top:
         plotext.ylim(bottom, top)
     text: str = plotext.uncolorize(plotext.build())
@@ -161,10 +193,14 @@ def thin(line: Series, columns: int) -> tuple[list[float], list[float]]:
     for start in range(0, len(line.steps), per_column):
         lows = line.lows[start : start + per_column]
         highs = line.highs[start : start + per_column]
-        low, high = min(lows), max(highs)
-        is_rising = highs.index(high) >= lows.index(low)
-        ends = (low, high) if is_rising else (high, low)
-        for value in dict.fromkeys(ends):
+        low = min(lows)
+        high = max(highs)
+        ends = [low]
+        if low != high:
+            ends.append(high)
+        if highs.index(high) < lows.index(low):  # the values fall
+            ends.reverse()
+        for value in ends:
             xs.append(line.steps[start])
             ys.append(value)
     return xs, ys
@@ -183,12 +219,16 @@ def _make_legend(
 ) -> list[str]:
     """Return the name of y and the marker of each arm, in as many rows as they need."""
     name = shorten(axes.y or lines[0].name, 60)
-    entries = [f"{name} (log)" if is_log else name]
+    if is_log:
+        name = f"{name} (log)"
+    entries = [name]
     arms = distinct_labels([line.arm for line in lines], 30)
     for line, marker in zip(lines, markers, strict=False):
         if line.arm:
-            entries.append(f"{_LEGEND_MARKERS.get(marker, marker)}{_NO_BREAK}{arms[line.arm]}")
-    return [row.replace(_NO_BREAK, " ") for row in textwrap.wrap("  ".join(entries), width)]
+            shown_marker = _LEGEND_MARKERS.get(marker, marker)
+            entries.append(f"{shown_marker}{_NO_BREAK}{arms[line.arm]}")
+    rows = textwrap.wrap("  ".join(entries), width)
+    return [row.replace(_NO_BREAK, " ") for row in rows]
 
 
 def _make_x_name(axes: AxesNamed, width: int, *, is_log: bool) -> str:
@@ -199,7 +239,9 @@ def _make_x_name(axes: AxesNamed, width: int, *, is_log: bool) -> str:
     if is_log:
         name = f"{name or 'step'} (log)"
     name = fit(name, width)
-    return f"{' ' * (width - count_cells(name))}{name}" if name else ""
+    if not name:
+        return ""
+    return " " * (width - count_cells(name)) + name
 
 
 def _make_bands(lines: Sequence[Series], x: _TextAxis, rows: list[str]) -> list[str]:
@@ -209,9 +251,11 @@ def _make_bands(lines: Sequence[Series], x: _TextAxis, rows: list[str]) -> list[
         if "┌" in row:
             frame = row
             break
-    left, right = frame.find("┌") + 1, frame.rfind("┐")
+    left = frame.find("┌") + 1
+    right = frame.rfind("┐")
     columns = right - left
-    low, high = x.place(x.low), x.place(x.high)
+    low = x.place(x.low)
+    high = x.place(x.high)
     if columns < _LEAST_BAND or low == high:
         return []
     columns_per_unit = (columns - 1) / (high - low)
@@ -222,7 +266,9 @@ def _make_bands(lines: Sequence[Series], x: _TextAxis, rows: list[str]) -> list[
             continue
         band = [" "] * columns
         for bad in bad_points:
-            end = bad.step + 1 if x.is_whole else bad.step  # a whole step reaches to the next one
+            end = bad.step
+            if x.is_whole:
+                end += 1  # a whole step reaches to the next one
             first = round((x.place(bad.step) - low) * columns_per_unit)
             after = round((x.place(end) - low) * columns_per_unit)
             for column in range(first, min(max(after, first + 1), columns)):
@@ -238,6 +284,41 @@ def _make_bands(lines: Sequence[Series], x: _TextAxis, rows: list[str]) -> list[
 
 
 # ---- ticks
+#
+# plotext keeps ticks in a set, whose order differs from process to process. If two labels wanted
+# the same room, that order would decide which of them is drawn. So it gets no such ticks.
+
+
+def _choose_y_ticks(axis: _TextAxis, rows: int) -> tuple[list[float], list[str]]:
+    """Return the places and labels of ticks along y: of several in one row, the lowest."""
+    places: list[float] = []
+    texts: list[str] = []
+    last_row = -1
+    for place, text in zip(*axis.ticks(), strict=True):
+        row = axis.cell(place, rows)
+        if row > last_row:
+            places.append(place)
+            texts.append(text)
+            last_row = row
+    return places, texts
+
+
+def _choose_x_ticks(axis: _TextAxis, columns: int) -> tuple[list[float], list[str]]:
+    """Return the places and labels of ticks along x that have room, from the left.
+
+    plotext moves a label away from labels and edges that are nearer than its length. So the ticks
+    are so far apart that no label moves another one.
+    """
+    places: list[float] = []
+    texts: list[str] = []
+    free = 0
+    for place, text in zip(*axis.ticks(), strict=True):
+        column = axis.cell(place, columns)
+        if not places or column - len(text) >= free:
+            places.append(place)
+            texts.append(text)
+            free = column + len(text)
+    return places, texts
 
 
 def _linear_ticks(low: float, high: float, unit: str) -> list[float]:
@@ -257,7 +338,8 @@ def _round_ticks(low: float, high: float) -> list[float]:
         if step >= least_step:
             break
     wholes = range(math.ceil(low / step), math.floor(high / step) + 1)
-    return [float(f"{whole * step:.12g}") for whole in wholes] or [low, high]
+    ticks = [float(f"{whole * step:.12g}") for whole in wholes]
+    return ticks or [low, high]
 
 
 def _log_ticks(low: float, high: float) -> list[float]:

@@ -24,7 +24,10 @@ def labels(
     if unit == "time":
         return [clock(tick, step) for tick in ticks]
     has_thousands = is_short and not unit and 1e3 <= greatest < 1e15
-    divisor, suffix = _thousands(greatest) if has_thousands else scale_of(greatest, unit)
+    if has_thousands:
+        divisor, suffix = _thousands(greatest)
+    else:
+        divisor, suffix = scale_of(greatest, unit)
     scaled = greatest / divisor
     if scaled >= _LARGEST_PLAIN or 0 < scaled < _SMALLEST_PLAIN:
         digits = min(_significant_digits(greatest, step), _MOST_DIGITS)
@@ -34,7 +37,10 @@ def labels(
     else:
         decimals = decimals_of(step / divisor)
         texts = [trimmed(f"{tick / divisor:.{decimals}f}") for tick in ticks]
-    return [text + suffix if tick else "0" for tick, text in zip(ticks, texts, strict=True)]
+    with_unit = []
+    for tick, text in zip(ticks, texts, strict=True):
+        with_unit.append(text + suffix if tick else "0")
+    return with_unit
 
 
 def _significant_digits(greatest: float, step: float) -> int:
@@ -56,7 +62,11 @@ def _short_label(tick: float, step: float) -> str:
 
 
 def _thousands(greatest: float) -> tuple[float, str]:
-    return next(scale for scale in _THOUSANDS if greatest >= scale[0])
+    """Return the divisor and the suffix of a number that is at least 1000."""
+    for divisor, suffix in _THOUSANDS:
+        if greatest >= divisor:
+            return divisor, suffix
+    return _THOUSANDS[-1]
 
 
 def log_label(value: float, unit: str = "") -> str:

@@ -41,14 +41,14 @@ def render(history: ClaimHistory, style: Style, width: int) -> str:
 
 def _curves(history: ClaimHistory) -> list[Series]:
     """Return the estimates, the ends of their intervals, and the claimed bound, along the runs."""
-    curves = {name: Series("estimate", arm=name) for name in ("estimate", "low", "high", "claimed")}
+    curves = [Series("estimate", arm=name) for name in ("estimate", "low", "high", "claimed")]
     for number, entry in enumerate(history.moments, 1):
         side = entry.side
         values = (side.estimate, side.low, side.high, history.bound)
-        for curve, value in zip(curves.values(), values, strict=True):
+        for curve, value in zip(curves, values, strict=True):
             if value is not None:
                 curve.add(number, 0, value)
-    return [curve for curve in curves.values() if curve.count]
+    return [curve for curve in curves if curve.count]
 
 
 def _describe_run(number: int, entry: HistoryEntry, style: Style) -> str:
@@ -61,8 +61,8 @@ def _describe_changes(entry: HistoryEntry) -> list[str]:
     """Return what changed since the previous run, a line each."""
     lines = []
     for difference in entry.changes[:_MOST_CHANGES]:
-        before, after = (show(value, _VALUE_WIDTH) for value in difference.values)
-        lines.append(f"{difference.part} {show(difference.name, 60)}: {before} -> {after}")
+        old, new = [show(value, _VALUE_WIDTH) for value in difference.values]
+        lines.append(f"{difference.part} {show(difference.name, 60)}: {old} -> {new}")
     left_out = len(entry.changes) - _MOST_CHANGES
     if left_out > 0:
         lines.append(f"and {left_out} more")
@@ -73,10 +73,12 @@ def _describe_changes(entry: HistoryEntry) -> list[str]:
 
 def summed_up(history: ClaimHistory) -> str:
     """Return how often the claim had each verdict, and the range of its estimates, in a line."""
-    counts = Counter(entry.side.verdict for entry in history.moments)
-    words = [f"{count} {show(verdict or NOT_JUDGED, 40)}" for verdict, count in counts.items()]
-    line = ", ".join(words)
     sides = [entry.side for entry in history.moments]
+    counts = Counter(side.verdict for side in sides)
+    words = []
+    for verdict, count in counts.items():
+        words.append(f"{count} {show(verdict or NOT_JUDGED, 40)}")
+    line = ", ".join(words)
     estimates = [side.estimate for side in sides if side.estimate is not None]
     if estimates:
         line += f"; from {brief(min(estimates))} to {brief(max(estimates))}"

@@ -198,24 +198,32 @@ def _lists(rows: Iterable[tuple[str, Iterable[Value]]]) -> dict[str, list[Value]
 
 
 def _run(subject: ReportedRun) -> ComparedRun:
+    scenario = None
+    host = None
     run = subject.summary.run
+    if run:
+        scenario = run.scenario
+        host = run.supervisor.host
     return ComparedRun(
         run=subject.run_dir.name,
         path=str(subject.run_dir),
         state=subject.state,
         elapsed_s=subject.summary.elapsed_s,
-        scenario=run.scenario if run else None,
-        host=run.supervisor.host if run else None,
+        scenario=scenario,
+        host=host,
     )
 
 
 def _claim(pair: ClaimPair) -> ComparedClaim:
+    sides: list[ComparedSide | None] = []
+    for side in pair.sides:
+        sides.append(_side(side) if side else None)
     return ComparedClaim(
         key=pair.key or None,
         former_keys=list(pair.former_keys),
         text=pair.text,
         differs=verdict_words(pair),
-        sides=[_side(side) if side else None for side in pair.sides],
+        sides=sides,
         shifts=list(pair.shifts),
     )
 

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from tuilab.drawings.glyphs import Style
@@ -94,7 +93,10 @@ def _describe_run(subject: ReportedRun) -> str:
     """Return the id of a run, when and where it started, and how long it took."""
     name = RunName(subject.run_dir.name)
     words = show(name.id, 20)
-    words += f"  {show(name.text, 40) if name.started_s is None else name.started}"
+    if name.started_s is None:
+        words += f"  {show(name.text, 40)}"
+    else:
+        words += f"  {name.started}"
     if subject.summary.run:
         words += f" on {show(box_of(subject.summary), 40)}"
     duration = for_how_long(f"{subject.summary.elapsed_s:.1f} s", subject.state)
@@ -107,9 +109,10 @@ def _differences(compared: Comparison, changes: Sequence[str], style: Style, wid
     names = [f"{difference.part} {difference.name}" for difference in differences]
     name_width = min(max(map(len, names), default=0), 40)
     lines = [style.bold("What differs")]
-    for difference, name in islice(zip(differences, names, strict=True), _MOST_ROWS):
+    for difference in differences[:_MOST_ROWS]:
+        name = show(f"{difference.part} {difference.name}", 60)
         values = [show(value, 120) for value in difference.values]
-        lines += _row(show(name, 60).ljust(name_width), values, width)
+        lines += _row(name.ljust(name_width), values, width)
         if difference.part == "source":
             for line in changes:
                 colour = _DIFF_COLOURS.get(line[:1], _DIM)
@@ -170,8 +173,10 @@ def claims_on_boxes(compared: Comparison, style: Style, width: int) -> str:
     lines = [style.bold(f"{claims} in {len(columns)} runs on {boxes} machines")]
     for begin in range(0, len(columns), per_line):
         visible = columns[begin : begin + per_line]
-        heads = [style.bold(_pad(column.box, column_width + 2)) for column in visible]
-        lines.append(f"  {'':{name_width}}{''.join(heads)}".rstrip())
+        line = "  " + " " * name_width
+        for column in visible:
+            line += style.bold(_pad(column.box, column_width + 2))
+        lines.append(line.rstrip())
         for row, name in enumerate(names):
             line = f"  {_pad(name, name_width)}"
             for column in visible:
@@ -221,18 +226,23 @@ def _claim(pair: ClaimPair, style: Style, width: int) -> list[str]:
     marks = "".join(_mark(side, style) for side in pair.sides)
     indent = " " * (len(pair.sides) + 4)
     text_width = max(width - len(indent), _MIN_WIDTH)
-    key = pair.key if verdict_words(pair) else ""
+    key = ""
+    if verdict_words(pair):
+        key = pair.key
     first, *rest = wrap(with_key(key, pair.text), text_width) or [""]
     sides = [side_words(side) for side in pair.sides]
-    rows = [f"{number}  {words}" for number, words in enumerate(sides, 1)]
     if len(set(sides)) == 1:
-        rows = [f"all  {sides[0]}"]
-    for row in rows:
-        rest += wrap(row, text_width)
+        rest += wrap(f"all  {sides[0]}", text_width)
+    else:
+        for number, words in enumerate(sides, 1):
+            rest += wrap(f"{number}  {words}", text_width)
     differences = pair_words(pair)
     if differences:
         rest.append(style.paint("; ".join(differences), _YELLOW))
-    return [f"  {marks}  {style.dim_key(key, first)}", *(indent + line for line in rest)]
+    lines = [f"  {marks}  {style.dim_key(key, first)}"]
+    for line in rest:
+        lines.append(indent + line)
+    return lines
 
 
 def _table(table: NumberTable, style: Style, width: int) -> str:

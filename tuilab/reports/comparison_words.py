@@ -38,7 +38,11 @@ class NumberTable(NamedTuple):
 
 def running_positions(subjects: Sequence[ReportedRun]) -> set[int]:
     """Return the positions of the runs that are still running."""
-    return {i for i, subject in enumerate(subjects) if subject.state in RUNNING_STATES}
+    positions = set()
+    for position, subject in enumerate(subjects):
+        if subject.state in RUNNING_STATES:
+            positions.add(position)
+    return positions
 
 
 def source_changes(subjects: Sequence[ReportedRun]) -> list[str]:
@@ -48,8 +52,10 @@ def source_changes(subjects: Sequence[ReportedRun]) -> list[str]:
     """
     names = set()
     for subject in subjects:
-        run = subject.summary.run
-        names.add(run.scenario if run else "")
+        name = ""
+        if subject.summary.run:
+            name = subject.summary.run.scenario
+        names.add(name)
     first = subjects[0].source
     last = subjects[-1].source
     if len(names) != 1 or not first or not last:
@@ -61,7 +67,9 @@ def order_differences(differences: Sequence[Difference]) -> list[Difference]:
     """Return the differences: parameters first, how busy the machine was last."""
 
     def position(difference: Difference) -> int:
-        return _PARTS.index(difference.part) if difference.part in _PARTS else len(_PARTS)
+        if difference.part not in _PARTS:
+            return len(_PARTS)
+        return _PARTS.index(difference.part)
 
     return sorted(differences, key=position)
 
@@ -142,7 +150,9 @@ def number_tables(compared: Comparison) -> list[NumberTable]:
             if len(set(values)) > 1:
                 rows.append(_cells(name, values, formatter_of(name), compared.lacks))
         same_count = len(compared.sizes) - len(rows)
-        note = f"{plural(same_count, 'value')} are the same" if same_count else ""
+        note = ""
+        if same_count:
+            note = f"{plural(same_count, 'value')} are the same"
         tables.append(NumberTable("Measured with lab.memory", rows, note))
     return tables
 
@@ -171,7 +181,9 @@ def _cells(
     first_value = values[0]
     row = [shorten(name, 60)]
     for value, lack, shift in zip_longest(values, lacks, [None, *shifts]):
-        cell = lack if value is None else spell(value)
+        cell = lack
+        if value is not None:
+            cell = spell(value)
         if len(row) > 1 and value is not None and first_value:
             cell += f" x{brief(value / first_value)}"
         if shift:

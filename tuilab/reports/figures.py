@@ -1,5 +1,6 @@
 """Bars, tables and lanes of a report as shapes and words: the template only writes them down."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -120,8 +121,9 @@ def _draw_bars(bars: BarsShown) -> Bars:
     labels = distinct_labels(bars.names, _NAME_WIDTH)
     shapes = []
     for row, (name, value) in enumerate(zip(bars.names, bars.values, strict=True)):
-        is_finite = abs(value) < float("inf")
-        end = place(value) if is_finite else zero
+        end = zero
+        if math.isfinite(value):
+            end = place(value)
         bar = Bar(
             name=show(name),
             label=labels[name],
@@ -136,15 +138,19 @@ def _draw_bars(bars: BarsShown) -> Bars:
 
 
 def _lay_out_table(table: TableShown) -> Table:
-    head = tuple(show(name) for name in table.head)
-    rows = tuple(tuple(map(format_cell, row)) for row in table.rows)
-    column_count = max(map(len, [*rows, table.head]), default=0)
-    are_numbers = tuple(is_number_column(table, column) for column in range(column_count))
-    return Table("table", show(table.title), head, rows, are_numbers)
+    head = tuple(map(show, table.head))
+    rows = []
+    for row in table.rows:
+        rows.append(tuple(map(format_cell, row)))
+    column_count = max(map(len, [*rows, head]), default=0)
+    are_numbers = [is_number_column(table, column) for column in range(column_count)]
+    return Table("table", show(table.title), head, tuple(rows), tuple(are_numbers))
 
 
 def _draw_lanes(lanes: Lanes) -> LanesPicture:
-    about = "time since the first span began" if lanes.unit == "s" else lanes.x_name
+    about = lanes.x_name
+    if lanes.unit == "s":
+        about = "time since the first span began"
     legend = []
     for look, name in enumerate(lanes.names):
         if show(name):
@@ -189,13 +195,15 @@ def _draw_spans(lanes: Lanes, axis: Axis, *, has_letters: bool) -> list[LaneSpan
         right = _place_in_lane(axis.share(span.ended - start))
         width = round(max(right - left, 1.0), 1)
         look = looks[span.name]
-        has_letter = has_letters and bool(span.name) and width >= 2 * _LETTER_PX
+        span_letter = ""
+        if has_letters and span.name and width >= 2 * _LETTER_PX:
+            span_letter = letter(look)
         shape = LaneSpan(
             x=left,
             y=float(_TOP + _ROW * rows[span.lane]),
             width=width,
             look=look,
-            letter=letter(look) if has_letter else "",
+            letter=span_letter,
             lane=show(span.lane),
             words=_describe_span(span, start, lanes.unit),
         )
@@ -210,7 +218,7 @@ def _place_in_lane(share: float) -> float:
 
 def _describe_span(span: SpanShown, start: float, lanes_unit: str) -> str:
     """Return the name of a span, and from when to when it lasted, counted from the start."""
-    unit = "s" if lanes_unit == "s" else show(lanes_unit, 20)
+    unit = show(lanes_unit, 20)
     began = format_number(span.began - start, unit)
     ended = format_number(span.ended - start, unit)
     return f"{show(span.name)} {began} to {ended}".strip()

@@ -37,7 +37,9 @@ def damage(subject: ReportedRun) -> list[str]:
 def _list_unmeasured(subject: ReportedRun) -> list[str]:
     """Return what was not measured, how many blocks were disturbed, and what the source lacks."""
     summary = subject.summary
-    sentences = [f"Not measured: {name} ({why})." for name, why in unmeasured(summary)]
+    sentences = []
+    for name, why in unmeasured(summary):
+        sentences.append(f"Not measured: {name} ({why}).")
     blocks = []
     for block in chain.from_iterable(summary.blocks.values()):
         if not (block.is_warmup or block.is_rerun):
@@ -60,7 +62,9 @@ def _list_removed(subject: ReportedRun) -> list[str]:
         sentences.append(
             f"Before this run was packed: {describe_packed_redactions(packed.places)}; {digest}."
         )
-    removed = describe_redactions(subject.private.places) if subject.private else ""
+    removed = ""
+    if subject.private:
+        removed = describe_redactions(subject.private.places)
     if removed:
         sentences.append(as_sentence(f"{removed}; --keep-private keeps them"))
     return sentences

@@ -59,7 +59,11 @@ def damage_of(summary: RunSummary) -> list[str]:
         ),
         (damage.unknown_count, "record", "of a kind that this version of tuilab does not know"),
     )
-    return [f"{plural(count, noun)}: {lack}" for count, noun, lack in kinds if count]
+    clauses = []
+    for count, noun, lack in kinds:
+        if count:
+            clauses.append(f"{plural(count, noun)}: {lack}")
+    return clauses
 
 
 def as_sentence(clause: str) -> str:

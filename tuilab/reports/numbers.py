@@ -51,7 +51,9 @@ def _race_rows(summary: RunSummary) -> list[Row]:
     if ARMS in summary.figures:
         return []
     measure = measure_of(summary)
-    samples = "processes" if measure.sample == "process" else ""
+    samples = ""
+    if measure.sample == "process":
+        samples = "processes"
     arms = list(arm_times(summary).items())[:_MOST_ROWS]
     names = distinct_labels([arm for arm, _ in arms], NAME_LIMIT)
     rows = []
@@ -86,7 +88,10 @@ def _memory_rows(summary: RunSummary) -> list[Row]:
             values.append(f"{show(name.removesuffix('_bytes'))} {formatter_of(name)(value)}")
         values_by_name[f"{memory.name} {memory.arm}".strip()] = ", ".join(values)
     shown_names = distinct_labels(list(values_by_name)[:_MOST_ROWS], NAME_LIMIT)
-    return [(shown, values_by_name[name]) for name, shown in shown_names.items()]
+    rows = []
+    for name, shown_name in shown_names.items():
+        rows.append((shown_name, values_by_name[name]))
+    return rows
 
 
 def _resource_rows(summary: RunSummary) -> list[Row]:
@@ -121,7 +126,9 @@ def _throttle_rows(summary: RunSummary) -> list[Row]:
     from tuilab.drawings.gpu_strips import describe_throttling, find_throttling
 
     words = describe_throttling(find_throttling(summary, gpus, Throttling()))
-    return [("  clocks", words)] if words else []
+    if not words:
+        return []
+    return [("  clocks", words)]
 
 
 def rss_peak_bytes(summary: RunSummary) -> float:
@@ -130,8 +137,10 @@ def rss_peak_bytes(summary: RunSummary) -> float:
     A sample has the sum of all processes, but only at its moment. The kernel knows the peak of the
     largest process, however short it lived.
     """
+    peaks = [0.0]
     sampled = summary.resources.get("rss_bytes")
-    peaks = [sampled.high or 0 if sampled else 0]
+    if sampled and sampled.high:
+        peaks.append(sampled.high)
     for worker in summary.workers.values():
         if worker.exited:
             peaks.append(worker.exited.rss_peak_bytes or 0)

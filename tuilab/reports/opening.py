@@ -141,43 +141,61 @@ def opening_of(subjects: Sequence[ReportedRun], scenarios: Sequence[Scenario] = 
     title = "What holds on this machine"
     if len(hosts) > 1:
         title = f"What holds on {len(hosts)} machines"
+    box = ""
+    if len(hosts) == 1:
+        box = _describe_box(boxes[hosts[0]][0])
 
     findings = _list_findings(subjects, boxes)
     supported = sum(finding.verdict == Verdict.SUPPORTED for finding in findings)
-    claim_count = sum(len(subject.summary.claims) for subject in subjects)
-    counts = (
-        f"{plural(len(subjects), 'run')}; {supported} of {plural(claim_count, 'claim')} supported"
-    )
+    claims = sum(len(subject.summary.claims) for subject in subjects)
+    runs = plural(len(subjects), "run")
+    counts = f"{runs}; {supported} of {plural(claims, 'claim')} supported"
 
     facts: Facts = {}
     if hosts:
         facts = _newest_facts(boxes[hosts[0]])
     advice = advise(subjects, facts, scenarios=scenarios)
+    settings = [_recommended_setting(setting) for setting in advice.settings]
 
-    runs = [subject.summary.run for subject in subjects if subject.summary.run]
-    newest_ns = max((run.wall_ns for run in runs), default=0)
-    when = "n/a"
-    if 0 < newest_ns < 2**62:
-        when = time.strftime("%Y-%m-%d", time.gmtime(newest_ns / 1e9))
-    ran = {run.scenario for run in runs}
+    return Opening(
+        host=show(", ".join(hosts), 200) or "n/a",
+        when=_newest_day(subjects),
+        title=title,
+        box=box,
+        counts=counts,
+        parts=tuple(_share_outcomes(findings)),
+        groups=tuple(_group_findings(findings)),
+        settings=tuple(settings),
+        env=env_file(advice),
+        has_env=bool(advice.settings or advice.unchanged or advice.conflicts or advice.unused),
+        not_run=tuple(_list_not_run(subjects, scenarios)),
+    )
+
+
+def _newest_day(subjects: Sequence[ReportedRun]) -> str:
+    """Return the day on which the newest run began, or n/a."""
+    newest_ns = 0
+    for subject in subjects:
+        if subject.summary.run:
+            newest_ns = max(newest_ns, subject.summary.run.wall_ns)
+    if not 0 < newest_ns < 2**62:
+        return "n/a"
+    return time.strftime("%Y-%m-%d", time.gmtime(newest_ns / 1e9))
+
+
+def _list_not_run(
+    subjects: Sequence[ReportedRun], scenarios: Sequence[Scenario]
+) -> list[tuple[str, str]]:
+    """Return the name and the title of each scenario that no run is of."""
+    ran = set()
+    for subject in subjects:
+        if subject.summary.run:
+            ran.add(subject.summary.run.scenario)
     not_run = []
     for scenario in scenarios:
         if not scenario.error and scenario.id not in ran:
             not_run.append((f"{scenario.topic}/{scenario.id}", scenario.title))
-
-    return Opening(
-        host=show(", ".join(hosts), 200) or "n/a",
-        when=when,
-        title=title,
-        box=_describe_box(boxes[hosts[0]][0]) if len(hosts) == 1 else "",
-        counts=counts,
-        parts=tuple(_share_outcomes(findings)),
-        groups=tuple(_group_findings(findings)),
-        settings=tuple(_recommended_setting(setting) for setting in advice.settings),
-        env=env_file(advice),
-        has_env=bool(advice.settings or advice.unchanged or advice.conflicts or advice.unused),
-        not_run=tuple(not_run),
-    )
+    return not_run
 
 
 # ---- machines
@@ -217,9 +235,12 @@ def _describe_box(subject: ReportedRun) -> str:
     """Return a machine in a line, from what one of its runs recorded."""
     summary = subject.summary
     box = summary.environment.get("box")
-    cpu = box.get("cpu") if isinstance(box, dict) else None
+    cpu = None
+    if isinstance(box, dict):
+        cpu = box.get("cpu")
+    gpu_names = Counter(gpu.name for gpu in summary.gpus.values())
     parts = []
-    for name, count in Counter(gpu.name for gpu in summary.gpus.values()).items():
+    for name, count in gpu_names.items():
         parts.append(f"{count}x {name}" if count > 1 else name)
     if not parts:
         parts.append("no GPU")
@@ -272,7 +293,9 @@ def _list_findings(
         for name, members in boxes.items():
             for subject in members:
                 box_of_run[id(subject)] = name
-    gpus = {gpu for subject in subjects for gpu in _gpus(subject)}
+    gpus: set[str] = set()
+    for subject in subjects:
+        gpus.update(_gpus(subject))
     findings = []
     for subject in subjects:
         box = box_of_run.get(id(subject), "")
@@ -282,7 +305,8 @@ def _list_findings(
 
 def _gpus(subject: ReportedRun) -> list[str]:
     """Return the GPUs on which the claims of a run were measured, in words."""
-    return list(dict.fromkeys(claim.gpu for claim in subject.summary.claims.values() if claim.gpu))
+    gpus = [claim.gpu for claim in subject.summary.claims.values() if claim.gpu]
+    return list(dict.fromkeys(gpus))
 
 
 def _findings_of_run(
@@ -296,12 +320,15 @@ def _findings_of_run(
     if has_several_gpus:
         parts.append(show(", ".join(_gpus(subject)), 120))
     name = ", ".join(filter(None, parts))
+    has_succeeded = subject.state == RunState.SUCCEEDED
     rows = claim_rows(subject)
-    if subject.state == RunState.SUCCEEDED:
-        return [_finding(subject, name, row) for row in rows]
-    judged = [row for row in rows if row.verdict != NOT_JUDGED]
-    findings = [_finding(subject, name, row) for row in judged]
-    findings.append(_finding_about_end(subject, name, len(rows) - len(judged)))
+    findings = []
+    for row in rows:
+        if has_succeeded or row.verdict != NOT_JUDGED:
+            findings.append(_finding(subject, name, row))
+    if not has_succeeded:
+        not_judged = len(rows) - len(findings)
+        findings.append(_finding_about_end(subject, name, not_judged))
     return findings
 
 
@@ -309,11 +336,18 @@ def _describe_changes(run: RunStarted | None) -> str:
     """Return the parameters that differ from the defaults of the scenario."""
     if run is None:
         return ""
-    params = changes(run).items()
-    return ", ".join(f"{show(key, 40)}={show(spell(value), 40)}" for key, value in params)
+    params = []
+    for name, value in changes(run).items():
+        params.append(f"{show(name, 40)}={show(spell(value), 40)}")
+    return ", ".join(params)
 
 
 def _finding(subject: ReportedRun, name: str, row: ClaimRow) -> ClaimFinding:
+    measured = row.why
+    details = ""
+    if row.estimate:
+        measured = row.estimate
+        details = f"{row.claimed}; {row.why}"
     return ClaimFinding(
         id=subject.id,
         name=name,
@@ -321,8 +355,8 @@ def _finding(subject: ReportedRun, name: str, row: ClaimRow) -> ClaimFinding:
         verdict=row.verdict,
         mark=row.mark,
         kind=row.kind,
-        measured=row.estimate or row.why,
-        details=f"{row.claimed}; {row.why}" if row.estimate else "",
+        measured=measured,
+        details=details,
         interval=row.interval,
     )
 

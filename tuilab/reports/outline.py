@@ -1,6 +1,6 @@
 """The parts of a report on some runs: an opening, sweeps, runs side by side, and each run."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -31,23 +31,31 @@ def outline_of(
 
     If `groups` are given, they are shown side by side, and neither sweeps nor other groups.
     """
-    sweeps = [] if groups else group_by_sweep(subjects)
-    in_parts = {id(subject) for subject in chain.from_iterable(sweeps)}
+    sweeps: list[list[ReportedRun]] = []
     if not groups:
-        groups = _group_by_scenario([run for run in subjects if id(run) not in in_parts])
-    in_parts |= {id(subject) for subject in chain.from_iterable(groups)}
+        sweeps = group_by_sweep(subjects)
+        in_sweeps = _find_ids(sweeps)
+        single_runs = [subject for subject in subjects if id(subject) not in in_sweeps]
+        groups = _group_by_scenario(single_runs)
     is_many = len(subjects) != 1
     opening = None
-    if is_many and not _are_all_in(in_parts, subjects):
+    if is_many and not _are_all_in([*sweeps, *groups], subjects):
         opening = opening_of(subjects, scenarios)
-    return Outline(is_many, opening, [summarise_sweep(sweep) for sweep in sweeps], groups)
+    summaries = [summarise_sweep(sweep) for sweep in sweeps]
+    return Outline(is_many, opening, summaries, groups)
 
 
-def _are_all_in(in_parts: Set[int], subjects: Sequence[ReportedRun]) -> bool:
-    """Say whether each run that left a record is part of a sweep or a group."""
-    if not in_parts:
+def _find_ids(parts: Sequence[Sequence[ReportedRun]]) -> set[int]:
+    """Return `id(subject)` of the runs in some sweeps or groups."""
+    return {id(subject) for subject in chain.from_iterable(parts)}
+
+
+def _are_all_in(parts: Sequence[Sequence[ReportedRun]], subjects: Sequence[ReportedRun]) -> bool:
+    """Return whether each run that left a record is in a sweep or a group."""
+    ids = _find_ids(parts)
+    if not ids:
         return False
-    return all(id(subject) in in_parts for subject in subjects if subject.summary.run)
+    return all(id(subject) in ids for subject in subjects if subject.summary.run)
 
 
 def _group_by_scenario(subjects: Sequence[ReportedRun]) -> list[list[ReportedRun]]:

@@ -127,9 +127,7 @@ class ReportPage:
     elapsed: str
     repeats: str
     command: str
-    why_not_again: (
-        str  # why the command does not repeat the run, such as a removed secret; or empty
-    )
+    why_not_again: str  # for example, because a secret was removed; empty: it repeats the run
     deciding: str  # the command that is likely to settle the inconclusive claims
     counts: str
     arms: tuple[str, ...]  # the arms of a race of commands, each with its command
@@ -179,8 +177,22 @@ def page_of(
         environment = environment_of(subject)
     panels = series_panels(summary, budget.panels, budget.lines)
     share = min(budget.points / max(len(panels) + len(machine), 1), 1.0)
+    charts = [draw_chart(panel, share, budget.places) for panel in panels]
+    machine_charts = [draw_chart(panel, share, budget.places) for panel in machine]
+    command = ""
+    arms: list[str] = []
+    if run:
+        command = command_line.rerun_line(run, summary.planned_repeats)
+        arms = command_line.arms_of(run)
     is_command = bool(run and run.command)
     is_watched = _is_watched(summary)
+    counts = ""
+    if not is_watched:
+        counts = _count_verdicts(claims)
+    numbers = [(number.name, number.words) for number in subject.result.numbers]
+    faults = [cut(fault, budget) for fault in summary.faults[:_MOST_FAULTS]]
+    left_out = _list_left_out(summary, budget, len(claims), is_brief=is_brief)
+    tags = [f"#{tag}" for tag in subject.notes.tags]
     return ReportPage(
         id=subject.id,
         name=subject.name,
@@ -191,27 +203,27 @@ def page_of(
         when=when_of(subject),
         elapsed=f"{summary.elapsed_s:.1f} s",
         repeats=_describe_repeats(summary),
-        command=command_line.rerun_line(run, summary.planned_repeats) if run else "",
+        command=command,
         why_not_again=_why_not_again(run),
         deciding=command_line.deciding_line(summary),
-        counts="" if is_watched else _count_verdicts(claims),
-        arms=tuple(command_line.arms_of(run)) if run else (),
+        counts=counts,
+        arms=tuple(arms),
         claims=tuple(claims[: budget.claims]),
-        charts=tuple(draw_chart(panel, share, budget.places) for panel in panels),
-        machine=tuple(draw_chart(panel, share, budget.places) for panel in machine),
+        charts=tuple(charts),
+        machine=tuple(machine_charts),
         timings=_draw_timings(summary),
         pictures=_list_pictures(list(summary.images.values())[: budget.pictures]),
         has_arms=ARMS in summary.figures,
-        figures=tuple(shapes_of(figure) for figure in figures),
+        figures=tuple(map(shapes_of, figures)),
         texts=tuple(texts),
-        numbers=tuple((number.name, number.words) for number in subject.result.numbers),
+        numbers=tuple(numbers),
         params=_list_params(subject, budget),
         lesson=_list_lesson_parts(subject, budget),
         failure=_describe_failure(summary, budget),
-        faults=tuple(cut(fault, budget) for fault in summary.faults[:_MOST_FAULTS]),
-        gaps=(*gaps(subject), *_list_left_out(summary, budget, len(claims), is_brief=is_brief)),
-        tags=" ".join(f"#{tag}" for tag in subject.notes.tags),
-        notes=tuple((day(wall_s), text) for wall_s, text in subject.notes.texts[-_MOST_NOTES:]),
+        faults=tuple(faults),
+        gaps=(*gaps(subject), *left_out),
+        tags=" ".join(tags),
+        notes=_list_notes(subject),
         environment=environment,
         source=cut(subject.source, budget),
         source_title="The script" if is_command else "Source as it ran",
@@ -244,12 +256,12 @@ def claim_rows(subject: ReportedRun) -> list[ClaimRow]:
     """Return the claims of a run as pages show them."""
     rows = []
     for claim in subject.result.claims:
-        rows.append(claim_row(claim, subject.before.get(claim.claim_id, "")))
+        rows.append(claim_row(claim, subject.earlier.get(claim.claim_id, "")))
     return rows
 
 
-def claim_row(claim: ResultClaim, before: str = "") -> ClaimRow:
-    """Return a claim as pages show it; `before` says how often it was judged before."""
+def claim_row(claim: ResultClaim, earlier: str = "") -> ClaimRow:
+    """Return a claim as pages show it; `earlier` says how often it was judged before."""
     mark, kind = mark_and_kind(claim.outcome)
     if claim.verdict == Verdict.NO_DIFFERENCE:
         kind = "bad" if claim.is_contradicted else "good"
@@ -270,7 +282,7 @@ def claim_row(claim: ResultClaim, before: str = "") -> ClaimRow:
         row,
         estimate=claim.ratio_words(has_confidence=True),
         claimed=f"claimed {claim.claimed.words}; {floor}",
-        why="; ".join(filter(None, (claim.why, before))),
+        why="; ".join(filter(None, (claim.why, earlier))),
         interval=_draw_interval(claim, claim.claimed),
     )
 
@@ -279,22 +291,24 @@ def _draw_interval(claim: ResultClaim, claimed: ResultRatio) -> Interval | None:
     """Return the drawing of an interval, with the noise floor if that is of an arm of the claim."""
     if claim.estimate is None or claim.low is None or claim.high is None:
         return None
-    is_own = set(claim.noise_arms or [""]) <= {claimed.over, claimed.under}
-    floor = claim.noise_floor if is_own else None
+    floor = None
+    if set(claim.noise_arms or [""]) <= {claimed.over, claimed.under}:
+        floor = claim.noise_floor
     return draw_interval(claim.estimate, claim.low, claim.high, claimed.bound, floor)
 
 
 def _draw_timings(summary: RunSummary) -> TimingShapes:
     """Return the chart of the times of the arms."""
-    rows = time_spreads(summary)[:_MOST_ARMS]
-    return draw_spreads(rows, noise_floor(summary), measure_of(summary), title=times_title(summary))
+    spreads = time_spreads(summary)[:_MOST_ARMS]
+    noise = noise_floor(summary)
+    return draw_spreads(spreads, noise, measure_of(summary), title=times_title(summary))
 
 
 def _count_verdicts(claims: Iterable[ClaimRow]) -> str:
     """Return how many claims have each verdict, in words."""
     counts = Counter(claim.verdict for claim in claims)
-    words = ", ".join(f"{count} {verdict.lower()}" for verdict, count in counts.items())
-    return words or "no claims"
+    words = [f"{count} {verdict.lower()}" for verdict, count in counts.items()]
+    return ", ".join(words) or "no claims"
 
 
 # ---- the run: when it ran, where, and how to run it again
@@ -329,7 +343,9 @@ def _why_not_again(run: RunStarted | None) -> str:
     if run is None:
         return ""
     why = command_line.why_not_again(run)
-    return f"This command does not repeat the run: {why}." if why else ""
+    if not why:
+        return ""
+    return f"This command does not repeat the run: {why}."
 
 
 def _is_watched(summary: RunSummary) -> bool:
@@ -375,7 +391,9 @@ def _flatten(prefix: str, facts: Any) -> list[tuple[str, str]]:
 def _spell_fact(fact: Any) -> str:
     if isinstance(fact, list):
         return ", ".join(map(str, fact))
-    return "n/a" if fact is None else str(fact)
+    if fact is None:
+        return "n/a"
+    return str(fact)
 
 
 # ---- the scenario: its lesson, what it showed, and how it failed
@@ -399,8 +417,18 @@ def _list_lesson_parts(
 
 def _latest_texts(subject: ReportedRun, budget: PageBudget) -> list[tuple[str, str]]:
     """Return the texts that the scenario showed, the latest of each title."""
-    latest = {text.title: text.text for text in subject.summary.texts[-_MOST_TEXTS:]}
+    latest: dict[str, str] = {}
+    for text in subject.summary.texts[-_MOST_TEXTS:]:
+        latest[text.title] = text.text
     return [(show(title).strip(), cut(text, budget)) for title, text in latest.items()]
+
+
+def _list_notes(subject: ReportedRun) -> tuple[tuple[str, str], ...]:
+    """Return the latest notes about the run, each with its day."""
+    notes = []
+    for wall_s, text in subject.notes.texts[-_MOST_NOTES:]:
+        notes.append((day(wall_s), text))
+    return tuple(notes)
 
 
 def _list_pictures(images: Iterable[ImageShown]) -> tuple[PagePicture, ...]:
@@ -419,7 +447,8 @@ def _describe_failure(summary: RunSummary, budget: PageBudget) -> tuple[str, str
     if failure is None:
         return None
     words = show(f"{failure.type}: {failure.message}", 2000)
-    return words, cut(as_named(frames(failure), summary), budget), failure.hint
+    traceback = as_named(frames(failure), summary)
+    return words, cut(traceback, budget), failure.hint
 
 
 # ---- what is left out

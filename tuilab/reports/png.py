@@ -47,7 +47,9 @@ def png(image: ImageShown) -> bytes:
 def data_address(image: ImageShown) -> str:
     """Return the picture as a `data:` address; empty if its record is damaged."""
     data = png(image)
-    return f"data:image/png;base64,{base64.b64encode(data).decode()}" if data else ""
+    if not data:
+        return ""
+    return f"data:image/png;base64,{base64.b64encode(data).decode()}"
 
 
 def _part(kind: bytes, data: bytes) -> bytes:

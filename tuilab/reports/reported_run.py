@@ -38,7 +38,7 @@ class ReportedRun:
     reading_gaps: tuple[str, ...] = ()  # parts of the record that could not be read
     notes: Notes = field(default_factory=Notes)  # tags and texts that people added to it
     # By claim: how often it was judged on this machine before.
-    before: Mapping[str, str] = field(default_factory=dict)
+    earlier: Mapping[str, str] = field(default_factory=dict)
     path: str = ""  # of its folder, without private words
     private: Redactor | None = None  # removes private words; None: they are kept
     # The run in the index, if the report is about its sweep: it has the point of the sweep even
@@ -49,12 +49,16 @@ class ReportedRun:
     def name(self) -> str:
         """The name of the run among several: its scenario."""
         run = self.summary.run
-        return f"{show(run.topic)}/{show(run.scenario)}" if run else show(self.run_dir.name)
+        if run is None:
+            return show(self.run_dir.name)
+        return f"{show(run.topic)}/{show(run.scenario)}"
 
     @property
     def title(self) -> str:
         run = self.summary.run
-        return show(run.title) if run and run.title else "A run that left no record"
+        if run is None or not run.title:
+            return "A run that left no record"
+        return show(run.title)
 
     @property
     def point(self) -> Mapping[str, Scalar]:
@@ -62,11 +66,15 @@ class ReportedRun:
         run = self.summary.run
         if run and run.sweep:
             return run.sweep.point
-        return self.of_sweep.point if self.of_sweep else {}
+        if self.of_sweep:
+            return self.of_sweep.point
+        return {}
 
     def word(self, text: str) -> str:
         """Return a word of the record without what is private."""
-        return self.private.word(text) if self.private else text
+        if self.private is None:
+            return text
+        return self.private.word(text)
 
     @cached_property
     def result(self) -> Result:
@@ -85,8 +93,12 @@ def read_subject(
     run_dir: Path, index: Index | None = None, *, keeps_private: bool = False
 ) -> ReportedRun:
     """Read a run as it is now, without private words unless they are asked for."""
-    private = None if keeps_private else Redactor()
-    watch = Watch(run_dir, private.item if private else None)
+    if keeps_private:
+        private = None
+        watch = Watch(run_dir)
+    else:
+        private = Redactor()
+        watch = Watch(run_dir, private.item)
     watch.catch_up()
     subject = _subject_of(watch, watch.state(), private, index)
     watch.close()
@@ -118,8 +130,11 @@ def _subject_of(
     run_dir = watch.run_dir
     summary = watch.summary
     run = summary.run
-    topic = run.topic if run else ""
-    name = run.scenario if run else ""
+    topic = ""
+    name = ""
+    if run:
+        topic = run.topic
+        name = run.scenario
     scenario, data = read_recorded(run_dir / "scenario.py", topic, name)
     if run and run.command:
         # The source of a command is no scenario, so errors in reading it as one do not matter.
@@ -133,11 +148,13 @@ def _subject_of(
         source_note=_source_note(run, data) or show(scenario.error),
         reading_gaps=tuple(_list_reading_gaps(watch, state)),
         notes=notes.read(run_dir),
-        before=earlier_verdicts.describe_earlier_verdicts(run_dir, summary, index),
+        earlier=earlier_verdicts.describe_earlier_verdicts(run_dir, summary, index),
         path=str(run_dir),
         private=private,
     )
-    return _without_private(subject, private) if private else subject
+    if private is None:
+        return subject
+    return _without_private(subject, private)
 
 
 def _without_private(subject: ReportedRun, private: Redactor) -> ReportedRun:
@@ -145,7 +162,9 @@ def _without_private(subject: ReportedRun, private: Redactor) -> ReportedRun:
     # The order counts: `private.places` lists the places in the order in which words were removed.
     scenario = private.scenario(subject.scenario)
     source = private.source(subject.source)
-    texts = [(wall_s, private.of(text, notes.FILE)) for wall_s, text in subject.notes.texts]
+    texts = []
+    for wall_s, text in subject.notes.texts:
+        texts.append((wall_s, private.of(text, notes.FILE)))
     tags = private.of(subject.notes.tags, notes.FILE)
     path = private.of(subject.path, "path")
     return replace(subject, scenario=scenario, source=source, notes=Notes(texts, tags), path=path)

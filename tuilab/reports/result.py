@@ -28,7 +28,6 @@ from tuilab.record.events import (
     BarsShown,
     Cell,
     RunStarted,
-    TableShown,
     VerdictReached,
 )
 from tuilab.record.finding_words import noise_words, reason_words, why_not_judged
@@ -169,8 +168,9 @@ class ResultClaim(ResultVerdict, frozen=True):
         """Whether the verdict is against the claim."""
         if self.verdict is None:
             return False
-        bound = self.claimed.bound if self.claimed else None
-        return is_against(self.verdict, bound)
+        if self.claimed is None:
+            return is_against(self.verdict, None)
+        return is_against(self.verdict, self.claimed.bound)
 
     @property
     def is_ratio(self) -> bool:
@@ -419,7 +419,9 @@ class Results(DocumentPart, tag_field="schema", tag="tuilab.result/1", frozen=Tr
 def with_key(key: str | None, text: str) -> str:
     """Return the text of a claim, behind its key if it has one."""
     words = clip(show(text, CLAIM_LIMIT), _CLAIM_WIDTH)
-    return f"[{key}] {words}" if key else words
+    if key:
+        words = f"[{key}] {words}"
+    return words
 
 
 def document(part: DocumentPart) -> dict[str, Any]:
@@ -430,7 +432,9 @@ def document(part: DocumentPart) -> dict[str, Any]:
 
 def results_of(runs: Sequence[tuple[RunSummary, str, Path]], exit_code: int) -> Results:
     """Return the document about runs, each of which is given as summary, state and folder."""
-    results = [result_of(summary, state, run_dir) for summary, state, run_dir in runs]
+    results = []
+    for summary, state, run_dir in runs:
+        results.append(result_of(summary, state, run_dir))
     return Results(int(exit_code), results)
 
 
@@ -439,7 +443,16 @@ def result_of(summary: RunSummary, state: str, run_dir: Path, path: str = "") ->
 
     `path` is the path of its folder in the report, if that is not the real one.
     """
-    figures = summary.figures.values()
+    bars = []
+    tables = []
+    for figure in summary.figures.values():
+        if isinstance(figure, BarsShown):
+            bars.append(_convert(ResultBars, figure))
+        else:
+            tables.append(_convert(ResultTable, figure))
+    failure = None
+    if summary.failure:
+        failure = _convert(ResultFailure, summary.failure)
     return Result(
         **_fields_of_run(summary.run),
         run=run_dir.name,
@@ -458,15 +471,13 @@ def result_of(summary: RunSummary, state: str, run_dir: Path, path: str = "") ->
         resources=_convert_each(ResultSeries, summary.resources.values()),
         gpus=_gpus(summary),
         texts=_convert_each(ResultText, summary.texts),
-        bars=_convert_each(ResultBars, [bars for bars in figures if isinstance(bars, BarsShown)]),
-        tables=_convert_each(
-            ResultTable, [table for table in figures if isinstance(table, TableShown)]
-        ),
+        bars=bars,
+        tables=tables,
         spans=_spans(summary),
         alerts=_convert_each(ResultAlert, summary.alerts),
         unavailable={**summary.unavailable, **summary.left_out},
         environment=summary.environment,
-        failure=_convert(ResultFailure, summary.failure) if summary.failure else None,
+        failure=failure,
         leftovers=summary.leftovers,
         record=_record(summary, digest_of(run_dir, state)),
         notices=notices_of(summary),
@@ -526,12 +537,17 @@ def claim_of(claim: Claim, summary: RunSummary) -> ResultClaim:
     reached = claim.verdict
     if reached:
         fields = _fields_of_verdict(reached)
-        fields["measure"] = reached.measure if claim.declared else None
+        fields["measure"] = None
+        if claim.declared:
+            fields["measure"] = reached.measure
     else:
         fields = dict.fromkeys(ResultVerdict.__struct_fields__)
         fields["why"] = why_not_judged(claim, summary)
     fields["key"] = claim.key or None
     fields["text"] = claim.text
+    claimed = None
+    if claim.declared:
+        claimed = _convert(ResultRatio, claim.declared)
     noise = noise_of(claim, summary)
     noise_arms = []
     if noise:
@@ -539,7 +555,7 @@ def claim_of(claim: Claim, summary: RunSummary) -> ResultClaim:
     return ResultClaim(
         **fields,
         measured=_convert_each(ResultMeasured, claim.measured),
-        claimed=_convert(ResultRatio, claim.declared) if claim.declared else None,
+        claimed=claimed,
         noise_arms=noise_arms,
         wall_estimate=wall_ratio(claim, summary),
     )
@@ -555,17 +571,23 @@ def _fields_of_verdict(reached: VerdictReached) -> dict[str, Any]:
     fields["key"] = reached.key or None
     if reached.confidence is None:  # nothing was timed
         fields["measure"] = None
-    fields["gpu"] = ResultGpu(reached.gpu, reached.gpu_name) if reached.gpu else None
+    fields["gpu"] = None
+    if reached.gpu:
+        fields["gpu"] = ResultGpu(reached.gpu, reached.gpu_name)
     return fields
 
 
 def _answer(summary: RunSummary) -> ResultAnswer:
     """Return the answer to the lesson's question, the claim that gave it, and the prediction."""
     answer = find_answer(summary.claims.values())
-    predicted = summary.run.prediction if summary.run else None
+    predicted = None
+    if summary.run:
+        predicted = summary.run.prediction
     if answer is None:
         return ResultAnswer(None, None, predicted, None)
-    nearness = None if predicted is None else rate_prediction(predicted, answer.value)
+    nearness = None
+    if predicted is not None:
+        nearness = rate_prediction(predicted, answer.value)
     return ResultAnswer(answer.value, answer.claim.key or None, predicted, nearness)
 
 

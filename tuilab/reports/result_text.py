@@ -42,17 +42,17 @@ def render(
     *,
     has_chart: bool,
     trust: str = "",
-    before: Mapping[str, str] = {},
+    earlier: Mapping[str, str] = {},
 ) -> str:
     """Return the result of one run: claims, key numbers, chart, where it is.
 
-    `trust` is what the calibration says. `before` says how often each claim was judged before on
-    this machine.
+    `trust` is what the calibration says. `earlier` says how often each claim was judged before
+    on this machine.
     """
     result = result_of(summary, state, run_dir)
     parts = [
         _heading(result, summary, style),
-        "\n".join(_claims(result, style, width, before)),
+        "\n".join(_claims(result, style, width, earlier)),
         "\n".join(_trouble(result, summary, style)),
         prediction.describe_prediction(summary.run, summary.claims.values()),
         *_texts(result, style, width),
@@ -79,34 +79,41 @@ def _heading(result: Result, summary: RunSummary, style: Style) -> str:
         words.append(style.dim("quick"))
     words.append(style.dim(_describe_changes(run)))
     lines = ["  ".join(filter(None, words))]
-    lines += [f"notice: {notice}" for notice in device_notices(summary)]
+    for notice in device_notices(summary):
+        lines.append(f"notice: {notice}")
     lines.append(show(run.title))
-    lines += [f"  {show(arm)}" for arm in command_line.arms_of(run)]
+    for arm in command_line.arms_of(run):
+        lines.append(f"  {show(arm)}")
     return "\n".join(lines)
 
 
 def _describe_changes(run: RunStarted) -> str:
     """Return the parameters that differ from the defaults of the scenario."""
-    changed = [name for name in run.changed if name in run.params]
-    return ", ".join(f"{show(name)}={show(run.params[name])}" for name in changed)
+    params = []
+    for name in run.changed:
+        if name in run.params:
+            params.append(f"{show(name)}={show(run.params[name])}")
+    return ", ".join(params)
 
 
 # ---- claims
 
 
-def _claims(result: Result, style: Style, width: int, before: Mapping[str, str]) -> Iterator[str]:
+def _claims(result: Result, style: Style, width: int, earlier: Mapping[str, str]) -> Iterator[str]:
     """Yield the lines of each claim: mark, verdict and text, and what was measured.
 
     That is on the same line if there is room. A claim that did not hold is shown with its key,
     because `refutes:` in a lesson takes the key.
     """
-    verdict_width = max((len(claim.outcome) for claim in result.claims), default=0)
+    verdict_width = 0
+    for claim in result.claims:
+        verdict_width = max(verdict_width, len(claim.outcome))
     indent = " " * (verdict_width + 4)
     text_width = max(width - len(indent), _MIN_WIDTH)
     for claim in result.claims:
         key = claim.key if claim.is_contradicted else ""
         lines = wrap(with_key(key, claim.text), text_width) or [""]
-        measured = wrap(_evidence(claim, result, before), text_width)
+        measured = wrap(_evidence(claim, result, earlier), text_width)
         if len(measured) == 1:
             used = cell_width(lines[-1]) + 2 + cell_width(measured[0])
             if used <= text_width:
@@ -119,9 +126,9 @@ def _claims(result: Result, style: Style, width: int, before: Mapping[str, str])
             yield indent + style.dim(line)
 
 
-def _evidence(claim: ResultClaim, result: Result, before: Mapping[str, str]) -> str:
+def _evidence(claim: ResultClaim, result: Result, earlier: Mapping[str, str]) -> str:
     """Return what was measured for a claim, and how often it was judged before."""
-    parts = [claim.evidence, before.get(claim.claim_id)]
+    parts = [claim.evidence, earlier.get(claim.claim_id)]
     if claim.verdict == Verdict.NOT_TESTABLE and claim.why == result.box_lacks:
         parts[0] = ""  # a notice below the claims has the reason, once for all of them
     return show("; ".join(filter(None, parts)))
@@ -194,7 +201,9 @@ def _numbers(result: Result, summary: RunSummary, style: Style, width: int, trus
         rows.append(("calibration", trust))
     for name, why in unmeasured(summary):
         rows.append(("not measured", f"{name}: {why}"))
-    name_width = max((cell_width(name) for name, _ in rows), default=0)
+    name_width = 0
+    for name, _ in rows:
+        name_width = max(name_width, cell_width(name))
     lines = []
     for name, value in rows:
         padded = name + " " * (name_width - cell_width(name))
@@ -206,7 +215,10 @@ def _row(name: str, value: str, style: Style, width: int) -> list[str]:
     """Return the lines of a name and its value; a long value continues below itself."""
     indent = " " * (cell_width(name) + 2)
     first, *rest = wrap(value, max(width - len(indent), _MIN_WIDTH)) or [""]
-    return [f"{style.dim(name)}  {first}", *(indent + line for line in rest)]
+    lines = [f"{style.dim(name)}  {first}"]
+    for line in rest:
+        lines.append(indent + line)
+    return lines
 
 
 # ---- charts, texts, figures and pictures
@@ -246,7 +258,9 @@ def _list_not_finite(lines: Iterable[Series], axes: AxesNamed) -> Iterator[str]:
 
 def _texts(result: Result, style: Style, width: int) -> list[str]:
     """Return the short texts that the scenario showed, the last of each title."""
-    latest = {text.title: text.text for text in result.texts}
+    latest: dict[str, str] = {}
+    for shown in result.texts:
+        latest[shown.title] = shown.text
     texts = []
     for title, text in latest.items():
         lines = _fold_lines(text, width)
@@ -275,9 +289,10 @@ def _fold(line: str, width: int) -> list[str]:
 
 def _figures(summary: RunSummary, style: Style, width: int, *, has_chart: bool) -> list[str]:
     """Return tables, and with a chart bars and lanes as well, each below its title."""
-    has_figures = any(isinstance(figure, TableShown) for figure in summary.figures.values())
     if has_chart:
         has_figures = bool(summary.figures or summary.spans)
+    else:
+        has_figures = any(isinstance(figure, TableShown) for figure in summary.figures.values())
     if not has_figures:
         return []
     # imported here: this loads numpy, and few runs show figures
@@ -294,8 +309,12 @@ def _figures(summary: RunSummary, style: Style, width: int, *, has_chart: bool) 
 
 
 def _pictures(summary: RunSummary, style: Style, width: int) -> list[str]:
-    images = list(summary.images.values())[:_MOST_PICTURES]
-    return [shade(image, min(width, _PICTURE_WIDTH), is_utf8=style.is_utf8) for image in images]
+    images = list(summary.images.values())
+    columns = min(width, _PICTURE_WIDTH)
+    pictures = []
+    for image in images[:_MOST_PICTURES]:
+        pictures.append(shade(image, columns, is_utf8=style.is_utf8))
+    return pictures
 
 
 # ---- where the run is
@@ -333,4 +352,6 @@ def _is_unjudged(summary: RunSummary, state: str) -> bool:
     claims = summary.claims.values()
     if any(claim.verdict for claim in claims):
         return False
-    return any(claim.measured or (claim.declared and has_times(summary)) for claim in claims)
+    if any(claim.measured for claim in claims):
+        return True
+    return any(claim.declared for claim in claims) and has_times(summary)

@@ -68,12 +68,12 @@ def _gather_pieces(run_dir: Path) -> Iterator[SamplePiece]:
     yield from gathered.values()
 
 
-def _extend(piece: SamplePiece, more: SamplePiece) -> None:
-    piece.places.extend(more.places)
-    piece.steps.extend(more.steps)
-    piece.times.extend(more.times)
-    piece.values.extend(more.values)
-    piece.notes.extend(more.notes)
+def _extend(piece: SamplePiece, addition: SamplePiece) -> None:
+    piece.places.extend(addition.places)
+    piece.steps.extend(addition.steps)
+    piece.times.extend(addition.times)
+    piece.values.extend(addition.values)
+    piece.notes.extend(addition.notes)
 
 
 def _read_portions(run_dir: Path) -> Iterator[Portion]:
@@ -177,13 +177,13 @@ def _sampled(stream: str, sample: events.Sampled, number: int) -> Iterator[Sampl
             yield _piece("sampled", name, uuid, stream, number, read_at, reading, note)
 
 
-def _allocated(stream: str, held: events.GpuHeld, number: int) -> Iterator[SamplePiece]:
+def _allocated(stream: str, memory: events.GpuHeld, number: int) -> Iterator[SamplePiece]:
     """Yield what torch's allocator held on a GPU; older runs did not record its peak."""
-    sizes = {"allocated_bytes": held.allocated_bytes, "reserved_bytes": held.reserved_bytes}
-    if held.allocated_peak_bytes:
-        sizes["allocated_peak_bytes"] = held.allocated_peak_bytes
+    sizes = {"allocated_bytes": memory.allocated_bytes, "reserved_bytes": memory.reserved_bytes}
+    if memory.allocated_peak_bytes:
+        sizes["allocated_peak_bytes"] = memory.allocated_peak_bytes
     for name, size in sizes.items():
-        yield _piece("sampled", name, held.uuid, stream, number, held.t, float(size))
+        yield _piece("sampled", name, memory.uuid, stream, number, memory.t, float(size))
 
 
 def _piece(

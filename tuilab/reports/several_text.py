@@ -44,7 +44,9 @@ class FinishedRun:
     @property
     def scenario(self) -> str:
         run = self.summary.run
-        return show(run.scenario) if run else show(self.run_dir.name)
+        if run is None:
+            return show(self.run_dir.name)
+        return show(run.scenario)
 
     @property
     def label(self) -> str:
@@ -78,17 +80,24 @@ def overview(runs: Sequence[FinishedRun], style: Style, width: int) -> str:
     untestable = _list_untestable(runs, style, width)
     next_steps = _list_next_steps(runs, width)
     # Surprises get the lines that are left; an empty line follows each part.
-    used = sum(len(part) + 1 for part in (table, count, untestable, next_steps))
-    surprises = _list_surprises(runs, style, width, MOST_LINES - used)
-    parts = [table, count, surprises, untestable, next_steps]
-    return "\n\n".join("\n".join(part) for part in parts if part)
+    max_surprises = MOST_LINES
+    for lines in (table, count, untestable, next_steps):
+        max_surprises -= len(lines) + 1
+    surprises = _list_surprises(runs, style, width, max_surprises)
+    parts = []
+    for lines in (table, count, surprises, untestable, next_steps):
+        if lines:
+            parts.append("\n".join(lines))
+    return "\n\n".join(parts)
 
 
 def line_of(run: FinishedRun, style: Style) -> str:
     """Return how a run ended, in one line."""
     tally = style.tally(claim.outcome for claim in run.claims)
     line = f"{seconds(run.summary.elapsed_s)}  {tally}".rstrip()
-    return line if run.state == RunState.SUCCEEDED else f"{run.state}  {line}"
+    if run.state != RunState.SUCCEEDED:
+        line = f"{run.state}  {line}"
+    return line
 
 
 def _list_runs(runs: Sequence[FinishedRun], style: Style) -> list[str]:
@@ -108,10 +117,17 @@ def _list_topics(runs: Sequence[FinishedRun], style: Style) -> list[str]:
     width = max(len(topic) for topic in topics)
     lines = []
     for topic, members in topics.items():
-        failed = sum(run.state != RunState.SUCCEEDED for run in members)
-        tally = style.tally(claim.outcome for run in members for claim in run.claims)
-        elapsed = seconds(sum(run.summary.elapsed_s for run in members))
-        line = f"{topic.ljust(width)}  {plural(len(members), 'run'):>7} in {elapsed}"
+        failed = 0
+        elapsed_s = 0.0
+        outcomes = []
+        for run in members:
+            if run.state != RunState.SUCCEEDED:
+                failed += 1
+            elapsed_s += run.summary.elapsed_s
+            outcomes += [claim.outcome for claim in run.claims]
+        tally = style.tally(outcomes)
+        count = plural(len(members), "run")
+        line = f"{topic.ljust(width)}  {count:>7} in {seconds(elapsed_s)}"
         if failed:
             line += f"  {failed} failed"
         if tally:
@@ -121,9 +137,12 @@ def _list_topics(runs: Sequence[FinishedRun], style: Style) -> list[str]:
 
 
 def _count(runs: Sequence[FinishedRun]) -> str:
-    claims = [claim for run in runs for claim in run.claims]
-    supported = sum(claim.outcome == Verdict.SUPPORTED for claim in claims)
-    return f"{plural(len(runs), 'run')}, {supported} of {plural(len(claims), 'claim')} supported"
+    claims = 0
+    supported = 0
+    for run in runs:
+        claims += len(run.claims)
+        supported += sum(claim.outcome == Verdict.SUPPORTED for claim in run.claims)
+    return f"{plural(len(runs), 'run')}, {supported} of {plural(claims, 'claim')} supported"
 
 
 def _list_surprises(
@@ -173,8 +192,10 @@ def _entry(run: FinishedRun, claim: ResultClaim, style: Style, width: int) -> li
 
 def _first_line(text: str, width: int) -> str:
     """Return as many whole words as fit into a line, with an ellipsis if words are left out."""
-    lines = wrap(text, width - 2) or [""]
-    return f"{lines[0]} …" if len(lines) > 1 else lines[0]
+    first, *rest = wrap(text, width - 2) or [""]
+    if rest:
+        first += " …"
+    return first
 
 
 def _reason(run: FinishedRun) -> str:
@@ -218,7 +239,8 @@ def _list_next_steps(runs: Sequence[FinishedRun], width: int) -> list[str]:
     for label, words in commands.items():
         start, *rest = _command_lines(words, width - label_width - 2)
         lines.append(f"{label.ljust(label_width)}  {start}")
-        lines += [" " * (label_width + 2) + line for line in rest]
+        for line in rest:
+            lines.append(" " * (label_width + 2) + line)
     return lines
 
 
@@ -228,10 +250,11 @@ def _command_lines(words: Sequence[str], width: int) -> list[str]:
     for word in words[1:]:
         quoted = show(command_line.line([word]))
         if len(lines[-1]) + len(f" {quoted} \\") > width:
+            lines[-1] += " \\"
             lines.append(f"  {quoted}")
         else:
             lines[-1] += f" {quoted}"
-    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
+    return lines
 
 
 def _most_surprising(runs: Sequence[FinishedRun]) -> FinishedRun:

@@ -78,21 +78,26 @@ def side_by_side(group: Sequence[ReportedRun], budget: PageBudget) -> SideBySide
     differences = order_differences(compared.differences)
     # claims on which the runs differ come first
     pairs = sorted(compared.claims, key=lambda pair: not verdict_words(pair))
+    ids = [subject.id for subject in group]
+    scenarios = [subject.name for subject in group]
+    runs = [_run(number, subject) for number, subject in enumerate(group, 1)]
+    claims = [_claim(pair) for pair in pairs[: budget.claims]]
     names = shared_names(group, compared)
+    charts = [_chart(summaries, name, budget) for name in names[:_MOST_CHARTS]]
     return SideBySide(
-        id="-".join(subject.id for subject in group[:4]),
-        title=" and ".join(dict.fromkeys(subject.name for subject in group)),
-        runs=tuple(_run(number, subject) for number, subject in enumerate(group, 1)),
+        id="-".join(ids[:4]),
+        title=" and ".join(dict.fromkeys(scenarios)),
+        runs=tuple(runs),
         has_boxes=bool(compared.boxes),
         differences=tuple(differences[:_MOST_ROWS]),
         more_differences=max(len(differences) - _MOST_ROWS, 0),
         same=compared.same,
         changes=tuple(source_changes(group)),
-        claims=tuple(_claim(pair) for pair in pairs[: budget.claims]),
+        claims=tuple(claims),
         numbers=tuple(_numbers(group, compared)[: budget.claims]),
         same_numbers=sum(len(set(values)) == 1 for _, values in compared.sizes),
         overview=_describe_claims(compared.claims),
-        charts=tuple(_chart(summaries, name, budget) for name in names[:_MOST_CHARTS]),
+        charts=tuple(charts),
     )
 
 

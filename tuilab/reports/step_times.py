@@ -11,10 +11,9 @@ threads of the command waited for a core, as far as others used the cores.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 from statistics import NormalDist, fmean
 from typing import NamedTuple
 
@@ -32,11 +31,9 @@ from tuilab.text.words import seconds, size, unit_of
 
 LEAST = 20  # steps that an interval needs
 _STRETCHES = 10
-_LABELS = {
-    STEP: "a step",
-    CPU: "CPU time of a step",
-    **{curve: part for part, curve in CURVES.items()},
-}
+_LABELS = {STEP: "a step", CPU: "CPU time of a step"}  # by curve
+for _part, _curve in CURVES.items():
+    _LABELS[_curve] = _part
 _MOST_CURVES = 12
 _MOST_LOST = 0.99  # of the time of the steps; the end of an interval is divided by the rest
 _NOTABLE_LOST = 0.05  # of the time of the steps: from here on a sentence names it
@@ -62,13 +59,14 @@ def times_of_steps(subject: ReportedRun) -> dict[str, StepTimes]:
 
     A process is known by its arm, which is empty if there is only one.
     """
-    if not any(name == STEP for name, _, _ in subject.summary.series):
+    names = {name for name, _, _ in subject.summary.series}
+    if STEP not in names:
         return {}
-    curves: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    curves: dict[str, dict[str, dict[int, float]]] = {}  # by arm, name and step
     for piece in read_samples(subject.run_dir, subject.word):
         if piece.kind != "logged" or piece.name not in _LABELS:
             continue
-        curve = curves[piece.arm][piece.name]
+        curve = curves.setdefault(piece.arm, {}).setdefault(piece.name, {})
         for step, value in zip(piece.steps, piece.values, strict=True):
             if math.isfinite(value):
                 curve[step] = value
@@ -87,7 +85,8 @@ def _step_times(curves: dict[str, dict[int, float]]) -> StepTimes:
     steady_set = set(steady)
     means = {}
     for name in _LABELS:
-        values = [value for step, value in curves.get(name, {}).items() if step in steady_set]
+        curve = curves.get(name, {})
+        values = [value for step, value in curve.items() if step in steady_set]
         if values:
             means[name] = fmean(values)
     times = [curves[STEP][step] for step in steady]
@@ -98,8 +97,12 @@ def _stretches(times: Sequence[float]) -> tuple[float, ...]:
     """Return the means of stretches of consecutive steps; nothing if there are too few steps."""
     if len(times) < LEAST:
         return ()
-    ends = [len(times) * number // _STRETCHES for number in range(_STRETCHES + 1)]
-    return tuple(fmean(times[begin:end]) for begin, end in pairwise(ends))
+    means = []
+    for number in range(_STRETCHES):
+        begin = len(times) * number // _STRETCHES
+        end = len(times) * (number + 1) // _STRETCHES
+        means.append(fmean(times[begin:end]))
+    return tuple(means)
 
 
 def shift_of_steps(
@@ -114,7 +117,9 @@ def shift_of_steps(
     if by_steps is None:
         return None
     log_ratio = math.log(other.means[STEP] / first.means[STEP])
-    process_sd = math.hypot(_variation(subjects[0], first).sd, _variation(subjects[1], other).sd)
+    first_sd = _variation(subjects[0], first).sd
+    other_sd = _variation(subjects[1], other).sd
+    process_sd = math.hypot(first_sd, other_sd)
     half_by_steps = math.log(by_steps.high / by_steps.ratio)
     half_by_processes = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * process_sd
     shift = Shift.of_logs(log_ratio, math.hypot(half_by_steps, half_by_processes))
@@ -136,7 +141,9 @@ def _variation(subject: ReportedRun, times: StepTimes) -> ProcessVariation:
     While other processes run, even a step with a core of its own takes longer: they share its
     caches and its memory.
     """
-    measured = subject.summary.run.luck if subject.summary.run else None
+    measured = None
+    if subject.summary.run:
+        measured = subject.summary.run.luck
     is_on_cpu = CPU in times.means
     if is_on_cpu and is_beside_others(subject) and (measured is None or measured < DISTURBED_SD):
         return ProcessVariation(DISTURBED_SD, "assumed, because other processes used the cores")
@@ -154,9 +161,10 @@ def lost_to_others(subject: ReportedRun) -> float | None:
     waits = core_waits(subject)
     if waits is None:
         return None
-    waited = waits.waited_s / waits.elapsed_s
-    others = 1.0 if waits.others is None else waits.others
-    return min(waited, others, _MOST_LOST)
+    lost = min(waits.waited_s / waits.elapsed_s, _MOST_LOST)
+    if waits.others is not None:
+        lost = min(lost, waits.others)
+    return lost
 
 
 def is_beside_others(subject: ReportedRun) -> bool:
@@ -172,9 +180,15 @@ def core_waits(subject: ReportedRun) -> CoresAwaited | None:
     waits = subject.summary.core_waits
     if waits is None:
         return None
-    numbers = [waits.elapsed_s, waits.waited_s, 0.0 if waits.others is None else waits.others]
-    is_possible = all(map(math.isfinite, numbers)) and min(numbers) >= 0 and waits.elapsed_s > 0
-    return waits if is_possible else None
+    numbers = [waits.elapsed_s, waits.waited_s]
+    if waits.others is not None:
+        numbers.append(waits.others)
+    for number in numbers:
+        if not math.isfinite(number) or number < 0:
+            return None
+    if waits.elapsed_s == 0:
+        return None
+    return waits
 
 
 def about_others(subjects: Mapping[int, ReportedRun]) -> str:
@@ -190,7 +204,10 @@ def about_others(subjects: Mapping[int, ReportedRun]) -> str:
             continue
         if is_beside_others(subject) or lost >= _NOTABLE_LOST:
             sentences.append(_about_waits(number, waits, lost))
-    unknown = [f"run {number}" for number, run in subjects.items() if core_waits(run) is None]
+    unknown = []
+    for number, subject in subjects.items():
+        if core_waits(subject) is None:
+            unknown.append(f"run {number}")
     if unknown:
         sentences.append(f"how long {join(unknown)} waited for a core was not recorded")
     return "; ".join(sentences)
@@ -213,6 +230,10 @@ class CommandRow:
     spell: Callable[[float], str]
     shifts: tuple[Shift | None, ...] = ()  # of each run after the first
 
+    @property
+    def has_value(self) -> bool:
+        return any(value is not None for value in self.values)
+
 
 def rows_of_commands(subjects: Sequence[ReportedRun]) -> list[CommandRow]:
     """Return the numbers of watched commands: steps and their parts, peak memory, ends of curves.
@@ -227,13 +248,18 @@ def rows_of_commands(subjects: Sequence[ReportedRun]) -> list[CommandRow]:
         for curve, label in _LABELS.items():
             means: list[float | None] = []
             for times in times_of_runs:
-                means.append(times[arm].means.get(curve) if arm in times else None)
-            shifts = shifts_of_steps(subjects, times_of_runs, arm) if curve == STEP else ()
+                mean = None
+                if arm in times:
+                    mean = times[arm].means.get(curve)
+                means.append(mean)
+            shifts: tuple[Shift | None, ...] = ()
+            if curve == STEP:
+                shifts = shifts_of_steps(subjects, times_of_runs, arm)
             rows.append(CommandRow(f"{label} {arm}".strip(), tuple(means), _spell_ms, shifts))
-    peaks = tuple(rss_peak_bytes(subject.summary) or None for subject in subjects)
-    rows.append(CommandRow("peak memory of all processes", peaks, size))
+    peaks = [rss_peak_bytes(subject.summary) or None for subject in subjects]
+    rows.append(CommandRow("peak memory of all processes", tuple(peaks), size))
     rows += _ends_of_curves(subjects)
-    return [row for row in rows if any(value is not None for value in row.values)]
+    return [row for row in rows if row.has_value]
 
 
 def shifts_of_steps(
@@ -287,7 +313,8 @@ def _ends_of_curves(subjects: Sequence[ReportedRun]) -> list[CommandRow]:
                 ends.setdefault(f"last {name} {arm}".strip(), series.last)
         columns.append(ends)
     rows = []
-    for name in list(dict.fromkeys(chain.from_iterable(columns)))[:_MOST_CURVES]:
+    names = list(dict.fromkeys(chain.from_iterable(columns)))
+    for name in names[:_MOST_CURVES]:
         values = tuple(column.get(name) for column in columns)
         rows.append(CommandRow(name, values, _spell_end))
     return rows

@@ -52,13 +52,13 @@ def write(
     target: str,
     kind: str,
     *,
-    known: Sequence[Scenario] = (),
+    scenarios: Sequence[Scenario] = (),
     limit: int = 0,
     is_appended: bool = False,
 ) -> None:
     """Write the report on some runs to a file, or to stdout for `-`.
 
-    `known` are scenarios that the report names if no run is of them. `limit` is the number of
+    `scenarios` are named by the report if no run is of them. `limit` is the number of
     characters that the report may have; 0 sets no limit.
     """
     if kind == "tensorboard":
@@ -72,7 +72,7 @@ def write(
         return
     options: dict[str, Any] = {}
     if kind in ("html", "md"):
-        options["scenarios"] = known
+        options["scenarios"] = scenarios
     if limit:
         options["limit"] = limit
     _put(target, _render(kind, subjects, **options), is_appended=is_appended)
@@ -149,7 +149,10 @@ def _put(target: str, pieces: Iterable[str], *, is_appended: bool = False) -> No
 def _render(kind: str, subjects: Sequence[ReportedRun], **options: Any) -> Iterable[str]:
     """Return the report in pieces; the module of its format is imported here."""
     rendered = import_module(f"tuilab.reports.formats.{kind}").render(subjects, **options)
-    return [rendered] if isinstance(rendered, str) else rendered
+    if isinstance(rendered, str):
+        return [rendered]
+    pieces: Iterable[str] = rendered
+    return pieces
 
 
 def _replace(target: str, pieces: Iterable[str]) -> None:
@@ -167,4 +170,5 @@ def _write_all(fd: int, pieces: Iterable[str]) -> None:
 
 
 def _encode(pieces: Iterable[str]) -> Iterator[bytes]:
-    return (piece.encode("utf-8", "replace") for piece in pieces)
+    for piece in pieces:
+        yield piece.encode("utf-8", "replace")

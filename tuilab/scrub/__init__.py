@@ -52,7 +52,8 @@ def scrubber(
 
     With `keeps_numbers` it keeps numbers, whatever their names are.
     """
-    environ = os.environ if environ is None else environ
+    if environ is None:
+        environ = os.environ
     remove = remover_for(environ)
     home = environ.get("HOME", "").rstrip("/")
     home_pattern = re.compile(rf"{re.escape(home)}(?=/|$|[^\w.-]|[.-](?!\w))")
@@ -64,17 +65,22 @@ def scrubber(
             return text
         return home_pattern.sub(_shorten_home, text)
 
-    hidden_types = str if keeps_numbers else str | int | float
+    hidden_types: Any = str | int | float
+    if keeps_numbers:
+        hidden_types = str
     return lambda value: _clean_data(value, clean, hidden_types)
 
 
 def _shorten_home(match: re.Match[str]) -> str:
-    return "~" if _begins_path(match.string, match.start()) else match[0]
+    if _begins_path(match.string, match.start()):
+        return "~"
+    return match[0]
 
 
 def _begins_path(text: str, position: int) -> bool:
     """Return whether a path begins here: `/root` in `-I/root`, but not in `/mnt/root`."""
-    path_start = _PATH_END.split(text[max(position - _LONGEST_PATH, 0) : position])[-1]
+    text_before = text[max(position - _LONGEST_PATH, 0) : position]
+    path_start = _PATH_END.split(text_before)[-1]
     return "/" not in path_start or path_start == "//"
 
 
@@ -87,8 +93,15 @@ def cleaner_of_texts(environ: Mapping[str, str] | None = None) -> Clean:
     It removes the values of secret variables, and secrets that have the form of a token. It keeps
     values that follow the name of a secret: a traceback shows lines of code.
     """
-    remove = remover_for(os.environ if environ is None else environ)
-    return lru_cache(_CACHED_TEXTS)(lambda text: remove_forms(remove(text)))
+    if environ is None:
+        environ = os.environ
+    remove = remover_for(environ)
+
+    @lru_cache(_CACHED_TEXTS)
+    def clean(text: str) -> str:
+        return remove_forms(remove(text))
+
+    return clean
 
 
 def scrubber_of(values: Iterable[str]) -> Callable[[Any], Any]:
@@ -130,9 +143,9 @@ def secrets_in(words: Sequence[str]) -> list[str]:
     """Return the parts of a command line that are not recorded, if each is one part of a word."""
     secrets = []
     for word, recorded in zip(words, words_for_record(words), strict=True):
-        before, mark, after = recorded.partition(GONE)
-        if mark and word.startswith(before) and word.endswith(after):
-            secrets.append(word[len(before) : len(word) - len(after)])
+        prefix, mark, suffix = recorded.partition(GONE)
+        if mark and word.startswith(prefix) and word.endswith(suffix):
+            secrets.append(word[len(prefix) : len(word) - len(suffix)])
     return secrets
 
 
@@ -141,9 +154,12 @@ def environment_for_record(environ: Mapping[str, str], base: Mapping[str, str]) 
     clean = _cleaner_for_record()
     recorded = {}
     for name, value in environ.items():
-        if base.get(name) != value:
-            is_hidden = _is_secret_variable(name, value)
-            recorded[clean(name)] = GONE if is_hidden else clean(value)
+        if base.get(name) == value:
+            continue
+        if _is_secret_variable(name, value):
+            recorded[clean(name)] = GONE
+        else:
+            recorded[clean(name)] = clean(value)
     return recorded
 
 
@@ -170,11 +186,14 @@ def _clean_data(value: Any, clean: Clean, hidden_types: Any = str | int | float)
         cleaned = {}
         for key, inner in value.items():
             name = str(key)
-            is_hidden = _is_hidden(name, inner, hidden_types)
-            cleaned[clean(name)] = GONE if is_hidden else _clean_data(inner, clean, hidden_types)
+            if _is_hidden(name, inner, hidden_types):
+                cleaned[clean(name)] = GONE
+            else:
+                cleaned[clean(name)] = _clean_data(inner, clean, hidden_types)
         return cleaned
     if isinstance(value, list | tuple):
-        return _clean_command_line([_clean_data(inner, clean, hidden_types) for inner in value])
+        words = [_clean_data(inner, clean, hidden_types) for inner in value]
+        return _clean_command_line(words)
     return value
 
 

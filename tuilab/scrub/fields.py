@@ -64,7 +64,7 @@ def _without_header(match: re.Match[str]) -> str:
 
 def _remove_named(text: str, pattern: str, is_hidden: Callable[[re.Match[str], str], bool]) -> str:
     """Return a text without the hidden values that follow matches of a pattern."""
-    kept: list[str] = []
+    parts: list[str] = []
     end = 0  # of the part of the text that is done
     for match in _compiled(pattern).finditer(text):
         if match.start() < end or not is_secret(match["name"]):
@@ -75,10 +75,10 @@ def _remove_named(text: str, pattern: str, is_hidden: Callable[[re.Match[str], s
         quote = beginning["quote"] or ""
         if is_hidden(match, beginning[0].strip(quote or _BRACKETS)):
             whole = _match_value(text, match.end(), len(text)) or beginning
-            kept += (text[end : match.end()], quote, GONE, quote)
+            parts += (text[end : match.end()], quote, GONE, quote)
             end = whole.end()
-    kept.append(text[end:])
-    return "".join(kept)
+    parts.append(text[end:])
+    return "".join(parts)
 
 
 def _hides_field(match: re.Match[str], value: str) -> bool:

@@ -68,7 +68,9 @@ def remove_random_words(text: str) -> str:
 
 
 def _without_random_word(match: re.Match[str]) -> str:
-    return GONE if is_random(match[0]) else match[0]
+    if is_random(match[0]):
+        return GONE
+    return match[0]
 
 
 def is_random(word: str) -> bool:
@@ -115,7 +117,8 @@ def _is_mixed(word: str, min_length: int, min_share: float) -> bool:
 
 def _share_of_words(name: str) -> float:
     """Return the share of the characters of a name in code that are in words: KeyValueCache."""
-    return sum(map(len, re.findall(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}", name))) / len(name)
+    words = re.findall(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}", name)
+    return sum(map(len, words)) / len(name)
 
 
 def _changes(word: str) -> int:

@@ -21,7 +21,9 @@ def named_values(source: str) -> list[tuple[int, int]]:
     secrets: list[ast.expr] = []
     for node in ast.walk(ast.parse(source)):
         for name, value in _named_in(node):
-            secrets += [constant for constant in _constants(value) if _is_secret(name, constant)]
+            for constant in _constants(value):
+                if _is_secret(name, constant):
+                    secrets.append(constant)
         if isinstance(node, ast.Constant) and _holds_private_key(node.value):
             secrets.append(node)
     starts = starts_of_lines(source)
@@ -45,10 +47,10 @@ def starts_of_lines(source: str) -> list[int]:
 
 def _offset(starts: Sequence[int], lines: Sequence[str], line: int, column: int) -> int:
     """Return the offset of a line and column in the text; a column counts bytes of UTF-8."""
-    before = b""
+    line_start = b""
     if line <= len(lines):
-        before = lines[line - 1].encode(errors="surrogatepass")[:column]
-    return starts[line - 1] + len(before.decode(errors="surrogatepass"))
+        line_start = lines[line - 1].encode(errors="surrogatepass")[:column]
+    return starts[line - 1] + len(line_start.decode(errors="surrogatepass"))
 
 
 def _named_in(node: ast.AST) -> Iterator[Named]:
@@ -146,7 +148,10 @@ def _is_secret(name: str, constant: ast.Constant | ast.JoinedStr) -> bool:
     value = constant.value
     if isinstance(value, bool) or not isinstance(value, str | bytes | int | float):
         return False
-    text = _decode(value) if isinstance(value, bytes) else str(value)
+    if isinstance(value, bytes):
+        text = _decode(value)
+    else:
+        text = str(value)
     if name.startswith("-"):
         return hides_option(name.lstrip("-"), text)
     return hides(name, text)
@@ -175,4 +180,6 @@ def _name_of(node: ast.expr) -> str:
 
 
 def _text_of(node: ast.expr | None) -> str:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    return ""

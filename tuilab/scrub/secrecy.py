@@ -46,7 +46,10 @@ def is_harmless(name: str, value: str) -> bool:
     """
     if value.casefold() in _SWITCHES:
         return True
-    return _is_number(value, _FEW_DIGITS if is_typed(name) else _COUNT_DIGITS)
+    max_digits = _COUNT_DIGITS
+    if is_typed(name):
+        max_digits = _FEW_DIGITS
+    return _is_number(value, max_digits)
 
 
 def is_word_of_model(name: str, value: str) -> bool:

@@ -7,7 +7,7 @@ It changes only the inside of quoted texts, comments, and numbers. Expressions s
 import ast
 import io
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from tuilab.scrub.named_values import named_values, starts_of_lines
@@ -37,23 +37,30 @@ def clean_source(source: str, clean: Clean) -> str | None:
     """
     if source.startswith("\ufeff"):  # a byte order mark
         cleaned_rest = clean_source(source[1:], clean)
-        return None if cleaned_rest is None else "\ufeff" + cleaned_rest
+        if cleaned_rest is None:
+            return None
+        return "\ufeff" + cleaned_rest
     if not _parses(source):
         return None
     named_places = named_values(source)
     parts: list[str] = []
     end = 0
     for piece in _pieces(source):
-        is_named = any(
-            begin <= piece.begin and piece.end <= named_end for begin, named_end in named_places
-        )
+        is_named = _is_within(piece, named_places)
         text = source[piece.begin : piece.end]
         parts.append(source[end : piece.begin])
         parts.append(_clean_piece(text, piece.kind, clean, is_named=is_named))
         end = piece.end
     parts.append(source[end:])
     cleaned = "".join(parts)
-    return cleaned if cleaned == source or _parses(cleaned) else None
+    if cleaned != source and not _parses(cleaned):
+        return None
+    return cleaned
+
+
+def _is_within(piece: _Piece, places: Sequence[tuple[int, int]]) -> bool:
+    """Return whether a piece lies within one of some places."""
+    return any(begin <= piece.begin and piece.end <= end for begin, end in places)
 
 
 def _parses(source: str) -> bool:
@@ -88,10 +95,13 @@ def _clean_piece(text: str, kind: int, clean: Clean, *, is_named: bool) -> str:
     if kind == tokenize.COMMENT:
         cleaned = clean(text)
         is_comment = cleaned.startswith("#") and "\n" not in cleaned and "\r" not in cleaned
-        return cleaned if is_comment else f"# {GONE}"
+        if not is_comment:
+            return f"# {GONE}"
+        return cleaned
     if kind == tokenize.NUMBER:
-        # GONE parses in the place of a number: it is a name in brackets
-        return GONE if is_named or clean(text) != text else text
+        if is_named or clean(text) != text:
+            return GONE  # it parses in the place of a number: it is a name in brackets
+        return text
     return _clean_text(text, clean, is_named=is_named)
 
 

@@ -38,7 +38,9 @@ def show_lines(text: str) -> str:
 def show(text: object, limit: int = 1000) -> str:
     """Return `text` as one safe line of at most `limit` characters."""
     line = _one_line(str(text)[: limit + 1])
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    if len(line) <= limit:
+        return line
+    return line[: limit - 1] + "…"
 
 
 def _one_line(text: str) -> str:
@@ -162,13 +164,18 @@ def _read_initial_ctype() -> str:
 
 def brief(value: float) -> str:
     """Return a number in three digits, without an exponent if that is as short."""
-    return f"{value:.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
+    if 1e3 <= abs(value) < 1e6:
+        return f"{value:.0f}"
+    return f"{value:.3g}"
 
 
 def brief_beside(bound: float, value: float) -> str:
     """Return a number in three digits, or in as many as show on which side of a bound it is."""
     shortest = brief(value)
-    for text in (shortest, *(f"{value:.{digits}g}" for digits in range(4, 10))):
+    if float(shortest) != bound:
+        return shortest
+    for digits in range(4, 10):
+        text = f"{value:.{digits}g}"
         if float(text) != bound:
             return text
     return shortest
@@ -184,12 +191,16 @@ def interval_words(
 def _interval_end(value: float | None, bound: float | None) -> str:
     if value is None:
         return "n/a"
-    return brief(value) if bound is None else brief_beside(bound, value)
+    if bound is None:
+        return brief(value)
+    return brief_beside(bound, value)
 
 
 def percent(share: float) -> str:
     """Return a share in percent, in two digits."""
-    return f"{100 * share:.2g} %" if abs(share) < 0.1 else f"{100 * share:.0f} %"
+    if abs(share) < 0.1:
+        return f"{100 * share:.2g} %"
+    return f"{100 * share:.0f} %"
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:
@@ -207,7 +218,9 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     close_words = get_close_matches(word[:100], words, n=1)
     if close_words:
         return f"; did you mean {show(close_words[0])}?"
-    return f"; there are {join(words)}" if 0 < len(words) <= 12 else ""
+    if 0 < len(words) <= 12:
+        return f"; there are {join(words)}"
+    return ""
 
 
 def join(words: Iterable[object]) -> str:
@@ -221,5 +234,7 @@ def join_first(words: Sequence[object], most: int, count: int = 0) -> str:
     `count` is the number of all, if only some are known by name.
     """
     text = join(words[:most])
-    more = max(count, len(words)) - min(most, len(words))
-    return f"{text} and {more} more" if more else text
+    left_out = max(count, len(words)) - min(most, len(words))
+    if left_out:
+        text += f" and {left_out} more"
+    return text

@@ -36,7 +36,9 @@ def seconds(value: float) -> str:
 
 def formatter_of(name: str) -> Callable[[float], str]:
     """Return the function that writes values with this name: as sizes, or as plain numbers."""
-    return size if unit_of(name) == "bytes" else "{:g}".format
+    if unit_of(name) == "bytes":
+        return size
+    return "{:g}".format
 
 
 def unit_of(name: str) -> str:
@@ -156,7 +158,9 @@ def scale_of(greatest: float, unit: str) -> tuple[float, str]:
             if greatest >= divisor * 0.9999:
                 return divisor, suffix
         return _SECONDS[0] if greatest == 0 else _SECONDS[-1]
-    return 1.0, f" {unit}" if unit else ""
+    if not unit:
+        return 1.0, ""
+    return 1.0, f" {unit}"
 
 
 def decimals_of(step: float) -> int:
@@ -177,5 +181,7 @@ def trimmed(text: str) -> str:
 
 def short_exponent(text: str) -> str:
     """Return 1e-5 for 1e-05."""
-    mantissa, e, exponent = text.partition("e")
-    return f"{mantissa}e{int(exponent)}" if e else text
+    mantissa, mark, exponent = text.partition("e")
+    if not mark:
+        return text
+    return f"{mantissa}e{int(exponent)}"

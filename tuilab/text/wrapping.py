@@ -35,7 +35,9 @@ def terminal_width() -> int:
 
 def cell_width(text: str) -> int:
     """Return the number of cells of a terminal that a text takes."""
-    return len(text) if text.isascii() else sum(map(_cells_of, text))
+    if text.isascii():
+        return len(text)
+    return sum(map(_cells_of, text))
 
 
 def wrap(text: str, width: int, *, hang: str = "", keeps_words: bool = False) -> list[str]:
@@ -50,7 +52,9 @@ def wrap(text: str, width: int, *, hang: str = "", keeps_words: bool = False) ->
     lines: list[str] = []
     for start, end in spans(text, width, len(hang), keeps_words=keeps_words):
         line = text[start:end].rstrip()
-        lines.append(hang + line if lines else line)
+        if lines:
+            line = hang + line
+        lines.append(line)
     return lines
 
 
@@ -105,7 +109,8 @@ def spans(
     start = 0  # of the line
     end = 0
     cells = 0  # of the line so far
-    for piece in _pieces(tie_units(text), _NO_LIMIT if keeps_words else max(width - hang, 2)):
+    max_cells = _NO_LIMIT if keeps_words else max(width - hang, 2)  # of a word that is not cut
+    for piece in _pieces(tie_units(text), max_cells):
         if cells + cell_width(piece) > width and text[start:end].strip():
             lines.append((start, end))
             start = end
@@ -140,10 +145,10 @@ def flow(text: str) -> str:
     return joined
 
 
-def _needs_no_blank(before: str, character: str) -> bool:
-    if _is_korean(before) or _is_korean(character) or _cells_of(before) != 2:
+def _needs_no_blank(previous: str, character: str) -> bool:
+    if _is_korean(previous) or _is_korean(character) or _cells_of(previous) != 2:
         return False
-    return _cells_of(character) == 2 or before in _NOT_FIRST or before in _NOT_LAST
+    return _cells_of(character) == 2 or previous in _NOT_FIRST or previous in _NOT_LAST
 
 
 def _is_korean(character: str) -> bool:
@@ -166,15 +171,15 @@ def _pieces(text: str, max_cells: int) -> list[str]:
     return pieces
 
 
-def _is_unbreakable(before: str, character: str) -> bool:
+def _is_unbreakable(previous: str, character: str) -> bool:
     """Return whether no line may end between two characters."""
     if character == " ":
         return False
     if not _cells_of(character):
         return True
-    if _cells_of(before) < 2 and _cells_of(character) < 2:  # both are in a word
+    if _cells_of(previous) < 2 and _cells_of(character) < 2:  # both are in a word
         return True
-    return before == " " or character in _NOT_FIRST or before in _NOT_LAST
+    return previous == " " or character in _NOT_FIRST or previous in _NOT_LAST
 
 
 @lru_cache(maxsize=4096)

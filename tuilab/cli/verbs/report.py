@@ -113,7 +113,7 @@ def command(
         subjects,
         target,
         format_name,
-        known=listed,
+        scenarios=listed,
         limit=write_report.GITHUB_LIMIT if github else 0,
         is_appended=is_appended,
     )

@@ -103,7 +103,9 @@ def raced_variables(scenario: Scenario, ranks: int) -> list[str]:
 
 
 def _began_ns(subject: ReportedRun) -> int:
-    return subject.summary.run.wall_ns if subject.summary.run else 0
+    if subject.summary.run is None:
+        return 0
+    return subject.summary.run.wall_ns
 
 
 def _is_setting(raced: RacedSetting) -> bool:

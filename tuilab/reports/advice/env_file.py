@@ -31,17 +31,19 @@ def env_file(advice: Advice, width: int = _MAX_WIDTH) -> str:
 
     The reasons are comments of this width.
     """
-    paragraphs = [_make_head(advice, width), *_export_settings(advice, width)]
+    unchanged = [_describe_unchanged(setting) for setting in advice.unchanged]
+    conflicts = [_describe_value(setting) for setting in advice.conflicts]
+    unused = [_describe_unused(run) for run in advice.unused]
+    unknown = []
+    for name, scenario in advice.unknown:
+        unknown.append(_describe_unknown(name, scenario, advice.ranks))
     comments = {
-        "Default kept:": [_describe_unchanged(setting) for setting in advice.unchanged],
-        "Not set, because the runs disagree:": [
-            _describe_value(setting) for setting in advice.conflicts
-        ],
-        "Runs that do not count:": [_describe_unused(run) for run in advice.unused],
-        "Not measured yet on this machine; to measure:": [
-            _describe_unknown(name, scenario, advice.ranks) for name, scenario in advice.unknown
-        ],
+        "Default kept:": unchanged,
+        "Not set, because the runs disagree:": conflicts,
+        "Runs that do not count:": unused,
+        "Not measured yet on this machine; to measure:": unknown,
     }
+    paragraphs = [_make_head(advice, width), *_export_settings(advice, width)]
     for heading, lines in comments.items():
         if lines:
             paragraphs.append(f"# {heading}\n{_format_comment(lines, width, indent='  ')}")
@@ -63,20 +65,26 @@ def describe_comparison(setting: AdvisedSetting) -> str:
     for candidate in declared.candidates:
         if candidate.cost is not None:
             costs[candidate.value] = _format_cost(candidate.cost, declared.unit)
-    others = []
+    comparisons = []
     for value, judgement in setting.choice.against.items():
-        name = f"{value} (the default)" if value == declared.default else value
+        name = value
+        if value == declared.default:
+            name += " (the default)"
         words = f"{show(name, _VALUE_LENGTH)} x{_format_ratio(judgement)}"
         if value in costs:
             words += f", {costs[value]}"
-        others.append(words)
-    comparison = f"Other values relative to it: {'; '.join(others)}"
+        comparisons.append(words)
+    comparison = f"Other values relative to it: {'; '.join(comparisons)}"
     own_cost = costs.get(setting.choice.value or declared.default)
-    return f"It takes {own_cost}. {comparison}" if own_cost else comparison
+    if own_cost:
+        comparison = f"It takes {own_cost}. {comparison}"
+    return comparison
 
 
 def _format_cost(cost: float, unit: str) -> str:
-    return size(cost) if unit == "B" else format_number(cost, unit)
+    if unit == "B":
+        return size(cost)
+    return format_number(cost, unit)
 
 
 def _format_ratio(judgement: Judgement) -> str:
@@ -121,7 +129,9 @@ def _describe_machine(facts: Facts) -> str:
     words = [facts[name] for name in ("host", "CPU", "GPU") if name in facts]
     if "cores" in facts:
         words.append(f"{facts['cores']} cores")
-    words += [f"{name} {facts[name]}" for name in ("torch", "driver") if name in facts]
+    for name in ("torch", "driver"):
+        if name in facts:
+            words.append(f"{name} {facts[name]}")
     return show(", ".join(words), _SENTENCE_LENGTH)
 
 

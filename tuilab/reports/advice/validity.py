@@ -28,9 +28,12 @@ def facts_of(summary: RunSummary, writers: Sequence[str] = ()) -> Facts:
 
     Of the GPUs it has the one that these workers used.
     """
+    host = ""
+    if summary.run:
+        host = summary.run.supervisor.host
     cpu = _find_inner(summary.environment.get("box"), "cpu")
     facts: dict[str, object] = {
-        "host": summary.run.supervisor.host if summary.run else "",
+        "host": host,
         "cores": cpu.get("usable_cores"),
         "CPU": cpu.get("model"),
         "torch": summary.environment.get("torch", {}).get("version"),
@@ -60,7 +63,9 @@ def why_not_valid(
         return "it ran on another machine"
     if subject.state != RunState.SUCCEEDED or summary.run is None:
         return f"it ended as {show(subject.state)}"
-    free = {_DEVICE, _RANKS} if declared.ranks else {_DEVICE}
+    free = {_DEVICE}
+    if declared.ranks:
+        free.add(_RANKS)
     if not is_with_defaults(summary.run, free):
         options = show(_describe_options(summary.run, free), _OPTIONS_LENGTH)
         return f"it ran with other options: {options}"
@@ -78,27 +83,38 @@ def why_not_valid(
 
 def _describe_options(run: RunStarted, free: Collection[str]) -> str:
     """Return the options of a run that differ from the defaults, except for free parameters."""
-    words = ["--quick"] if run.quick else []
+    words = []
+    if run.quick:
+        words.append("--quick")
     for name, value in changes(run).items():
-        if name not in free:
-            words += option_words(name, value if isinstance(value, bool) else spell(value))
+        if name in free:
+            continue
+        if not isinstance(value, bool):
+            value = spell(value)
+        words += option_words(name, value)
     return " ".join(words)
 
 
 def _list_set_variables(summary: RunSummary, name: str) -> list[str]:
     """Return the variables with the prefix of a setting that were set when the run began."""
-    prefix = _prefix(name)
-    prefixes = _THREADS if prefix in _THREADS else (prefix,)
+    prefixes: tuple[str, ...] = (_prefix(name),)
+    if _prefix(name) in _THREADS:
+        prefixes = _THREADS
     variables = _find_inner(summary.environment.get("box"), "env", "variables")
     return [variable for variable in variables if _prefix(str(variable)) in prefixes]
 
 
 def _prefix(variable: str) -> str:
-    return variable.partition("_")[0]
+    prefix, _, _ = variable.partition("_")
+    return prefix
 
 
 def _find_inner(facts: object, *path: str) -> Mapping[str, object]:
     """Return the mapping at a place within facts, which may be anything; empty if there is none."""
     for name in path:
-        facts = facts.get(name) if isinstance(facts, dict) else None
-    return facts if isinstance(facts, dict) else {}
+        if not isinstance(facts, dict):
+            return {}
+        facts = facts.get(name)
+    if not isinstance(facts, dict):
+        return {}
+    return facts

@@ -58,7 +58,10 @@ def choose_value(summary: RunSummary, raced: RacedSetting) -> ChosenValue:
     values = [candidate.value for candidate in declared.candidates]
     winner = _find_winner(values, declared.default, judgements)
     best = winner or declared.default
-    against = {value: judgements[value, best] for value in values if value != best}
+    against = {}
+    for value in values:
+        if value != best:
+            against[value] = judgements[value, best]
     if winner:
         return ChosenValue(winner, against=against)
     why = _explain_no_decision(values, declared.default, judgements)
@@ -122,11 +125,11 @@ def _find_winner(values: Sequence[str], default: str, judgements: _Judgements) -
 
 def _has_won(value: str, values: Sequence[str], default: str, judgements: _Judgements) -> bool:
     cheaper = values[: values.index(value)]
-    for other in (default, *cheaper):
-        if not _is_worse(judgements[other, value]):
+    for loser in (default, *cheaper):
+        if not _is_worse(judgements[loser, value]):
             return False
-    others = [other for other in values if other != value]
-    return not any(_is_worse(judgements[value, other]) for other in others)
+    rivals = [rival for rival in values if rival != value]
+    return not any(_is_worse(judgements[value, rival]) for rival in rivals)
 
 
 def _is_worse(judgement: Judgement) -> bool:
@@ -135,13 +138,15 @@ def _is_worse(judgement: Judgement) -> bool:
 
 def _explain_no_decision(values: Sequence[str], default: str, judgements: _Judgements) -> str:
     """Return why the default may not be best, or an empty string if it is."""
-    others = [value for value in values if value != default]
-    better = [value for value in others if _is_worse(judgements[default, value])]
+    alternatives = [value for value in values if value != default]
+    better = [value for value in alternatives if _is_worse(judgements[default, value])]
     if better:
-        verb = "is" if len(better) == 1 else "are"
+        verb = "are"
+        if len(better) == 1:
+            verb = "is"
         names = " and ".join(better)
         return f"{names} {verb} better than the default, but the best value is not decided"
-    for value in others:
+    for value in alternatives:
         judgement = judgements[default, value]
         if judgement.verdict not in DECISIONS:
             reason = judgement.why.partition(";")[0]
@@ -158,20 +163,22 @@ def _judge(
     """Judge whether one value takes at least `PAYS` times as much as another one."""
     if over.arm:
         return _judge_times(summary, raced.records[0], over, under)
-    costs = []
+    verdict = Verdict.SUPPORTED
     for declared in raced.records:
-        costs.append((_find_cost(declared, over.value), _find_cost(declared, under.value)))
-    is_worse = all(cost > other and cost >= PAYS * other for cost, other in costs)
-    first_cost, first_other = costs[0]
-    return Judgement(
-        Verdict.SUPPORTED if is_worse else Verdict.REFUTED,
-        estimate=first_cost / first_other if first_other else None,
-    )
+        cost = _find_cost(declared, over.value)
+        other_cost = _find_cost(declared, under.value)
+        if not (cost > other_cost and cost >= PAYS * other_cost):
+            verdict = Verdict.REFUTED
+    first = raced.records[0]
+    estimate = None
+    if _find_cost(first, under.value):
+        estimate = _find_cost(first, over.value) / _find_cost(first, under.value)
+    return Judgement(verdict, estimate=estimate)
 
 
 def _find_cost(declared: SettingRaced, value: str) -> float:
-    costs = {candidate.value: candidate.cost or 0.0 for candidate in declared.candidates}
-    return costs[value]
+    costs = {candidate.value: candidate.cost for candidate in declared.candidates}
+    return costs[value] or 0.0
 
 
 def _judge_times(

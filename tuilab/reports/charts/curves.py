@@ -69,8 +69,10 @@ def thin_out(line: Line, max_points: int, *, is_log: bool) -> ThinnedLine:
     if len(line.xs) <= max_points:
         return ThinnedLine(line, mids)
     thin = thin_line(line, max_points)
-    parts = np.split(mids, stretch_starts(len(line.xs), max_points)[1:])
-    medians = np.array([float(np.median(part)) for part in parts])
+    starts = stretch_starts(len(line.xs), max_points)
+    medians = []
+    for part in np.split(mids, starts[1:]):
+        medians.append(float(np.median(part)))
     return ThinnedLine(thin, np.clip(medians, thin.lows, thin.highs))
 
 
@@ -147,7 +149,8 @@ def _connect(points: _Points) -> str:
     """Return an SVG path through points."""
     if not points:
         return ""
-    return "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
+    pairs = [f"{x:g} {y:g}" for x, y in points]
+    return "M" + "L".join(pairs)
 
 
 # ---- NaN and Inf
@@ -161,7 +164,9 @@ def _mark_bad_points(line: Line, label: str, x: Axis, is_log_x: bool) -> list[No
     for step, share, value in zip(steps, x.shares(xs).tolist(), values.tolist(), strict=True):
         kind = _kind_of_bad(value)
         mark_x = px(share)
-        mark_y = _LOWER_MARK_Y if kind == "-inf" else _UPPER_MARK_Y
+        mark_y = _UPPER_MARK_Y
+        if kind == "-inf":
+            mark_y = _LOWER_MARK_Y
         words = f"{format_number(value)} at {step:g}"
         if label:
             words += f", {label}"

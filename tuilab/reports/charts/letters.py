@@ -79,7 +79,9 @@ def _group_columns(ends: Sequence[LineEnd]) -> list[list[LineEnd]]:
             columns[-1].append(end)
         else:
             columns.append([end])
-    return [sorted(column, key=lambda end: end.y) for column in columns]
+    for column in columns:
+        column.sort(key=lambda end: end.y)
+    return columns
 
 
 def _drop_crowded(column: Sequence[LineEnd], max_letters: int) -> list[LineEnd]:

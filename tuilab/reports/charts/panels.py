@@ -69,12 +69,15 @@ def series_panels(
     summary: RunSummary, most: int = MOST_PANELS, most_lines: int = MOST_LINES
 ) -> list[Panel]:
     """Return a panel for each metric, losses first."""
-    return [_metric_panel(summary, name, most_lines) for name in metric_names(summary)[:most]]
+    names = metric_names(summary)
+    return [_metric_panel(summary, name, most_lines) for name in names[:most]]
 
 
 def metric_names(summary: RunSummary) -> list[str]:
     """Return the names of the metrics, losses first."""
-    names = dict.fromkeys(name for name, _, _ in summary.series)
+    names: dict[str, None] = {}
+    for name, _, _ in summary.series:
+        names[name] = None
     return sorted(names, key=lambda name: "loss" not in name.lower())
 
 
@@ -186,7 +189,9 @@ def _timed_panel(
     series = [curve for _, curve in named_series]
     starts = [summary.first_t] * len(series)
     lines = lines_of(series, names, is_timed=True, starts=starts)
-    reason = "" if series else show(why)
+    reason = ""
+    if not series:
+        reason = show(why)
     return Panel(title, lines, unit=unit, is_timed=True, reason=reason)
 
 
@@ -202,6 +207,9 @@ def time_spreads(summary: RunSummary) -> list[MeasuredSpread]:
         label = show(row.arm, NAME_LIMIT)
         if row.clock:
             label += f", {row.clock}"
+        style = 0
+        if row.arm in arms:
+            style = arms.index(row.arm)
         spread = MeasuredSpread(
             label,
             value=median(row.times),
@@ -209,7 +217,7 @@ def time_spreads(summary: RunSummary) -> list[MeasuredSpread]:
             high=high,
             least=min(row.times),
             greatest=max(row.times),
-            style=arms.index(row.arm) if row.arm in arms else 0,
+            style=style,
             aside=row.aside,
         )
         spreads.append(spread)

@@ -74,10 +74,7 @@ def draw_spreads(
     title: str = "time of a call",
 ) -> TimingShapes:
     """Return the chart of the times of the arms, or of what else was measured, on one axis."""
-    finite = []
-    for spread in spreads:
-        if math.isfinite(spread.least) and math.isfinite(spread.greatest):
-            finite.append(spread)
+    finite = [spread for spread in spreads if spread.is_finite]
     if not finite:
         return TimingShapes()
     axis = spread_axis(finite, measure.unit, _TICKS)

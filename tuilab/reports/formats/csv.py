@@ -30,11 +30,15 @@ def render(subjects: Sequence[ReportedRun]) -> Iterator[str]:
     settings: dict[str, None] = {}
     for subject in subjects:
         settings |= dict.fromkeys(subject.point)
-    yield _format_row([*COLUMNS, *(_format_name(f"point.{name}") for name in settings)])
+    heads = list(COLUMNS)
+    for name in settings:
+        heads.append(_format_name(f"point.{name}"))
+    yield _format_row(heads)
     for subject in subjects:
         run = [_format_name(subject.run_dir.name), _format_name(subject.name)]
-        record = _format_text(" ".join(damage(subject)) or "whole")
-        last_cells = [record, *(_format_setting(subject.point.get(name)) for name in settings)]
+        last_cells = [_format_text(" ".join(damage(subject)) or "whole")]
+        for name in settings:
+            last_cells.append(_format_setting(subject.point.get(name)))
         for number in reported_numbers(subject):
             yield _make_number_row(run, number, last_cells)
         for piece in read_samples(subject.run_dir, subject.word):

@@ -66,6 +66,7 @@ def render(
 def _render_page(subjects: Sequence[ReportedRun], outline: Outline, budget: PageBudget) -> str:
     pages = [page_of(subject, budget, is_brief=outline.is_many) for subject in subjects]
     compared = [side_by_side(group, budget) for group in outline.groups]
+    sweeps = [(sweep, _draw_sweep(sweep, budget)) for sweep in outline.sweeps]
     environments = []
     if outline.is_many:
         for host, group in boxes_of(subjects).items():
@@ -78,7 +79,7 @@ def _render_page(subjects: Sequence[ReportedRun], outline: Outline, budget: Page
         pages=pages,
         opening=outline.opening,
         compared=compared,
-        sweeps=[(sweep, _draw_sweep(sweep, budget)) for sweep in outline.sweeps],
+        sweeps=sweeps,
         is_brief=outline.is_many,
         environments=environments,
         version=__version__,
@@ -95,10 +96,14 @@ def _read_stripped(name: str) -> Markup:
 
 def _draw_sweep(sweep: SweepSummary, budget: PageBudget) -> list[ChartShapes | None]:
     """Return the chart of each claim, None without one, then the charts of the curves."""
-    panels = [*(claim.panel for claim in sweep.claims), *sweep.curves]
-    charts = []
-    for panel in panels:
-        charts.append(draw_chart(panel, places=budget.places) if panel else None)
+    charts: list[ChartShapes | None] = []
+    for claim in sweep.claims:
+        if claim.panel:
+            charts.append(draw_chart(claim.panel, places=budget.places))
+        else:
+            charts.append(None)
+    for panel in sweep.curves:
+        charts.append(draw_chart(panel, places=budget.places))
     return charts
 
 
@@ -140,4 +145,5 @@ def _make_displayable(value: Any) -> Any:
 
 def _digest(text: str) -> str:
     """Return the digest by which a browser accepts a style or script."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"

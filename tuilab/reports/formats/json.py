@@ -166,7 +166,7 @@ def _make_result(subject: ReportedRun) -> ReportedResult:
         started_wall_ns=started_wall_ns,
         repeats=repeats,
         variables=variables,
-        earlier=dict(subject.before),
+        earlier=dict(subject.earlier),
         declared=declared,
         sweep=sweep,
         gaps=gaps(subject),
@@ -206,9 +206,15 @@ def _encode_samples(piece: SamplePiece, first_t: int) -> str:
         columns["note"] = piece.notes
     else:
         columns["value"] = _spell_column(piece.values)
-    return f"{json.dumps(words).removesuffix('}')}, {msgspec.json.encode(columns).decode()[1:]}"
+    # One object: the words without the brace at their end, the columns without that at their start.
+    first_part = json.dumps(words).removesuffix("}")
+    second_part = msgspec.json.encode(columns).decode().removeprefix("{")
+    return f"{first_part}, {second_part}"
 
 
 def _spell_column(column: list[Any]) -> list[Any]:
     """Return numbers as JSON has them. A finite sum shows quickly that all of them are finite."""
-    return column if math.isfinite(sum(column)) else spell_out(column)
+    if math.isfinite(sum(column)):
+        return column
+    spelled: list[Any] = spell_out(column)
+    return spelled

@@ -30,7 +30,7 @@ def _break_link(match: re.Match[str]) -> str:
 def fence(text: str, kind: str = "") -> str:
     """Return text as a code block that nothing in the text can end."""
     shown = show_lines(text).rstrip("\n")
-    longest = max((len(ticks) for ticks in _TICKS.findall(shown)), default=0)
+    longest = max(map(len, _TICKS.findall(shown)), default=0)
     fence_line = "`" * max(3, longest + 1)
     return f"{fence_line}{kind}\n{shown}\n{fence_line}"
 
@@ -44,7 +44,8 @@ def table(heads: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
 
 
 def _make_row(cells: Sequence[object]) -> str:
-    return f"| {' | '.join(escape(cell) for cell in cells)} |"
+    escaped = [escape(cell) for cell in cells]
+    return f"| {' | '.join(escaped)} |"
 
 
 def bullets(items: Sequence[str]) -> str:

@@ -77,7 +77,9 @@ def render(
             return text
         left_out.append(part)
         text = _join_sections(sections, left_out)
-    return text if len(text) <= limit else _cut(text, limit)
+    if len(text) > limit:
+        text = _cut(text, limit)
+    return text
 
 
 def _join_sections(sections: Sequence[_Section], left_out: Sequence[str]) -> str:
@@ -146,13 +148,16 @@ def _render_opening(opening: Opening) -> str:
     for group in opening.groups:
         rows = []
         for finding in group.findings:
-            measured = ", ".join(filter(None, (finding.measured, finding.details)))
             verdict = f"{finding.mark} {finding.verdict}"
-            rows.append((verdict, finding.text, measured, f"{finding.name} {finding.id}"))
+            measured = ", ".join(filter(None, (finding.measured, finding.details)))
+            run = f"{finding.name} {finding.id}"
+            rows.append((verdict, finding.text, measured, run))
         findings = table(("Verdict", "Claim", "Measured", "Run"), rows)
         parts += [f"## {group.heading}", group.about, findings]
     if opening.not_run:
-        scenarios = [f"- {escape(name)}: {escape(title)}" for name, title in opening.not_run]
+        scenarios = []
+        for name, title in opening.not_run:
+            scenarios.append(f"- {escape(name)}: {escape(title)}")
         parts += ["## Never run on this machine", "\n".join(scenarios)]
     return _join(parts)
 
@@ -170,15 +175,21 @@ def _render_sweep(sweep: SweepSummary, level: str) -> _Section:
     if sweep.numbers:
         numbers = table(sweep.numbers[0], sweep.numbers[1:])
     claims = [_render_swept_claim(claim, level) for claim in sweep.claims]
-    charts = filter(None, map(draw_text_chart, sweep.curves))
+    claims.append(escape(sweep.note))
+    doubts = [f"**{escape(doubt)}**" for doubt in sweep.doubts]
+    charts = []
+    for panel in sweep.curves:
+        chart = draw_text_chart(panel)
+        if chart:
+            charts.append(fence(chart))
     return {
         "head": f"{level} {escape(sweep.name)} {escape(sweep.title)}",
         "settings": f"{escape(sweep.id)}, {escape(sweep.counts)}: {settings}",
         "missing": missing,
-        "doubts": _join(f"**{escape(doubt)}**" for doubt in sweep.doubts),
-        "claims": _join([*claims, escape(sweep.note)]),
+        "doubts": _join(doubts),
+        "claims": _join(claims),
         "numbers": numbers,
-        "charts": _join(map(fence, charts)),
+        "charts": _join(charts),
     }
 
 
@@ -187,13 +198,16 @@ def _render_swept_claim(claim: ClaimAlongSweep, level: str) -> str:
     for point in claim.points:
         verdict = f"{point.row.mark} {point.row.verdict}"
         rows.append((verdict, point.words, f"{point.measured} ({point.id})"))
-    chart = draw_text_chart(claim.panel) if claim.panel else ""
+    holds = [f"- **{escape(sentence)}**" for sentence in claim.holds]
     parts = [
         f"{level}# {escape(claim.text)}",
         escape(claim.about),
-        "\n".join(f"- **{escape(sentence)}**" for sentence in claim.holds),
+        "\n".join(holds),
         table(("Verdict", "At", "Measured"), rows),
     ]
+    chart = ""
+    if claim.panel:
+        chart = draw_text_chart(claim.panel)
     if chart:
         parts.append(fence(chart))
     return _join(parts)
@@ -206,12 +220,17 @@ def _render_side_by_side(group: Sequence[ReportedRun], level: str) -> _Section:
     compared = side_by_side(group, PAGE_BUDGETS[-1])
     runs = []
     for number, _, _, box, *_ in compared.runs:
-        runs.append(f"run {number}, {box}" if compared.has_boxes else f"run {number}")
+        run = f"run {number}"
+        if compared.has_boxes:
+            run += f", {box}"
+        runs.append(run)
     claims = []
     for claim in compared.claims:
         sides = [f"{side.mark} {side.verdict} {side.measured}" for side in claim.sides]
         claims.append((claim.text, *sides, claim.words))
-    differences = [(f"{row.part} {row.name}", *row.values) for row in compared.differences]
+    differences = []
+    for row in compared.differences:
+        differences.append((f"{row.part} {row.name}", *row.values))
     facts = f"{compared.same} facts (parameters, source, environment)"
     source = ""
     if compared.changes:
@@ -249,7 +268,10 @@ def _draw_overlaid_charts(group: Sequence[ReportedRun], names: Sequence[str]) ->
 
 def _render_run(subject: ReportedRun, *, is_many: bool) -> _Section:
     page = page_of(subject, is_brief=is_many)
-    section = _render_brief_run(subject, page) if is_many else _render_whole_run(subject, page)
+    if is_many:
+        section = _render_brief_run(subject, page)
+    else:
+        section = _render_whole_run(subject, page)
     if not page.is_watched:
         return section
     reordered = {}
@@ -349,7 +371,9 @@ def _render_gaps(page: ReportPage, level: str) -> str:
 def _render_texts(page: ReportPage) -> str:
     parts = []
     for title, text in page.texts:
-        heading = f"**{escape(title)}**" if title else ""
+        heading = ""
+        if title:
+            heading = f"**{escape(title)}**"
         parts.append(f"{heading}\n\n{fence(text)}")
     return "\n\n".join(parts).strip()
 
@@ -378,7 +402,9 @@ def _render_params(page: ReportPage) -> str:
 
 
 def _render_facts(heading: str, rows: Sequence[tuple[str, str]]) -> str:
-    return f"{heading}\n\n{table(('', ''), rows)}" if rows else ""
+    if not rows:
+        return ""
+    return f"{heading}\n\n{table(('', ''), rows)}"
 
 
 # ---- drawings of a run
@@ -392,7 +418,10 @@ def _draw_charts(subject: ReportedRun, max_charts: int) -> str:
         kin = siblings(summary.series, name)
         chart = line_chart(series, _WIDTH, _HEIGHT, whole=kin, axes=summary.axes_of(name))
         parts.append(fence(chart or f"{shorten(name, 60)}: nothing to draw"))
-        bad = sum(line.bad_count for line in kin if line.name == name)
+        bad = 0
+        for line in kin:
+            if line.name == name:
+                bad += line.bad_count
         if bad:
             parts.append(f"{bad} values are not finite.")
     return "\n\n".join(parts)
@@ -403,8 +432,11 @@ def _render_figures(subject: ReportedRun) -> str:
     parts = []
     for figure in figures_of(subject.summary)[:_MAX_FIGURES]:
         if isinstance(figure, TableShown):
-            heads = figure.head or [""] * max(map(len, figure.rows), default=0)
-            rows = [list(map(format_cell, row)) for row in figure.rows]
+            columns = max(map(len, figure.rows), default=0)
+            heads = figure.head or [""] * columns
+            rows = []
+            for row in figure.rows:
+                rows.append([format_cell(cell) for cell in row])
             parts.append(f"**{escape(figure.title)}**\n\n{table(heads, rows)}")
         else:
             parts.append(fence(draw_figure(figure, _WIDTH).text))
@@ -433,8 +465,11 @@ def _draw_gpus(subject: ReportedRun, heading: str) -> str:
 
 
 def _draw_pictures(subject: ReportedRun) -> str:
-    images = list(subject.summary.images.values())[:_MAX_PICTURES]
-    return "\n\n".join(fence(shade(image, _PICTURE_WIDTH)) for image in images)
+    images = list(subject.summary.images.values())
+    pictures = []
+    for image in images[:_MAX_PICTURES]:
+        pictures.append(fence(shade(image, _PICTURE_WIDTH)))
+    return "\n\n".join(pictures)
 
 
 # ---- the lesson
@@ -448,11 +483,14 @@ def _render_lesson(page: ReportPage) -> str:
         if heading:
             parts.append(f"**{escape(heading)}**")
         for kind, text in blocks:
-            shown = fence(text) if kind == "code" else _render_paragraph(text)
+            if kind == "code":
+                shown = fence(text)
+            else:
+                shown = _render_paragraph(text)
             is_item = kind in ("bullet", "item")
             follows_item = parts[-1].startswith("- ")
             if kind == "note":
-                indent = "  " if follows_item else ""
+                indent = "  " if follows_item else ""  # within the item
                 parts[-1] += f"\\\n{indent}{shown}"
             elif is_item and follows_item:
                 parts[-1] += f"\n- {shown}"
@@ -467,5 +505,8 @@ def _render_paragraph(text: str) -> str:
     """Return a paragraph. A code span shows its content as it is."""
     words = ""
     for is_code, part in code_parts(text):
-        words += f"`{part}`" if is_code else escape(part)
+        if is_code:
+            words += f"`{part}`"
+        else:
+            words += escape(part)
     return words

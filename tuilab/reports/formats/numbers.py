@@ -39,7 +39,10 @@ def reported_numbers(subject: ReportedRun) -> Iterator[ReportedNumber]:
     yield from _list_answers(summary)
     for figure in summary.figures.values():
         time_s = _seconds_since(summary.first_t, figure)
-        numbers = _list_bars(figure) if isinstance(figure, BarsShown) else _list_cells(figure)
+        if isinstance(figure, BarsShown):
+            numbers = _list_bars(figure)
+        else:
+            numbers = _list_cells(figure)
         for number in numbers:
             yield number._replace(time_s=time_s)
     yield from _list_spans(summary)
@@ -56,11 +59,14 @@ def _make_verdict(claim: ResultClaim) -> ReportedNumber:
     note = claim.evidence
     if claim.key:  # otherwise the name of the claim is its text
         note = f"{claim.text}: {note}"
+    arms = ""
+    if claim.claimed:
+        arms = claim.claimed.arms
     return ReportedNumber(
         "claim",
         claim.claim_id,
         claim.estimate,
-        arm=claim.claimed.arms if claim.claimed else "",
+        arm=arms,
         low=claim.low,
         high=claim.high,
         verdict=claim.outcome,
@@ -87,7 +93,9 @@ def _list_claim_numbers(claim: Claim, first_t: int) -> Iterator[ReportedNumber]:
     for field in ("noise_floor", "smallest_effect", "confidence", "units"):
         value = getattr(verdict, field)
         if value:
-            unit = verdict.unit if field == "units" else ""
+            unit = ""
+            if field == "units":
+                unit = verdict.unit
             yield ReportedNumber(f"claim_{field}", name, value, arms, unit=unit)
 
 

@@ -70,8 +70,9 @@ def folder_name(name: str) -> str:
 
 
 def _write(subject: ReportedRun, root: Path) -> None:
-    run = subject.summary.run
-    began_s = run.wall_ns / 1e9 if run else 0.0
+    began_s = 0.0
+    if subject.summary.run:
+        began_s = subject.summary.run.wall_ns / 1e9
     begun: set[Path] = set()
     for names, record in _list_records(subject, began_s):
         folder = root.joinpath(*map(folder_name, names))
@@ -120,14 +121,14 @@ def _list_records(subject: ReportedRun, began_s: float) -> Iterator[_Record]:
         if data:
             tag = f"pictures/{safe_name(image.title)}"
             wall_s = _wall_s(subject, image.t, began_s)
-            yield (
-                _folders(run_name, image.arm),
-                event_file.image_record(tag, data, image.rows, image.cols, wall_s, image.step),
-            )
+            record = event_file.image_record(tag, data, image.rows, image.cols, wall_s, image.step)
+            yield _folders(run_name, image.arm), record
     first_writers: dict[tuple[str, str], str] = {}  # of each curve, by arm and tag
     for piece in read_samples(subject.run_dir, subject.word):
         piece_wall_s = [_wall_s(subject, t, began_s) for t in piece.times]
-        arm = "" if piece.kind == "sampled" else piece.arm  # a sample has its GPU there
+        arm = piece.arm
+        if piece.kind == "sampled":
+            arm = ""  # its `arm` is the GPU
         for curve in _split_curves(piece, piece_wall_s):
             tag = curve.tag
             if piece.writer != first_writers.setdefault((arm, tag), piece.writer):
@@ -137,7 +138,9 @@ def _list_records(subject: ReportedRun, began_s: float) -> Iterator[_Record]:
 
 
 def _folders(run_name: str, arm: str) -> tuple[str, ...]:
-    return (run_name, arm) if arm else (run_name,)
+    if not arm:
+        return (run_name,)
+    return run_name, arm
 
 
 def _wall_s(subject: ReportedRun, t: int, began_s: float) -> float:
@@ -153,8 +156,10 @@ def _split_curves(piece: SamplePiece, wall_s: list[float]) -> Iterator[_Curve]:
     if piece.kind == "sampled" and piece.arm:
         tag = f"{piece.kind}/{safe_name(piece.arm)}/{safe_name(piece.name)}"
     if piece.kind == "timed":
-        for note in dict.fromkeys(piece.notes):
-            indices = [index for index, other in enumerate(piece.notes) if other == note]
+        indices_by_note: dict[str, list[int]] = {}
+        for index, note in enumerate(piece.notes):
+            indices_by_note.setdefault(note, []).append(index)
+        for note, indices in indices_by_note.items():
             yield _select_points(f"{tag} {note}".strip(), piece, wall_s, indices)
     elif any(piece.notes):  # some values may be missing, or all of them
         indices = [index for index, value in enumerate(piece.values) if value is not None]
@@ -210,7 +215,9 @@ def _list_hyperparameters(subject: ReportedRun, began_s: float) -> Iterator[byte
         "tuilab": show(run.tuilab),
     }
     for name, value in run.params.items():
-        values[safe_name(name)] = show(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            value = show(value)
+        values[safe_name(name)] = value
     yield event_file.parameters_record(values, subject.run_dir.name, began_s)
     if summary.is_over or subject.state == RunState.LOST:
         has_succeeded = subject.state == RunState.SUCCEEDED

@@ -45,19 +45,22 @@ def trace(subjects: Sequence[ReportedRun]) -> dict[str, Any]:
             "a trace shows what ran when, and this run has neither a race nor spans in time;"
             " choose .json or .csv"
         )
-    return {
-        "traceEvents": events,
-        "displayTimeUnit": "ms",
-        "otherData": {"damaged": damaged} if damaged else {},
-    }
+    other_data = {}
+    if damaged:
+        other_data["damaged"] = damaged
+    return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other_data}
 
 
 def _list_events(subject: ReportedRun, name: str, numbers: Iterator[int]) -> Iterator[Event]:
-    title = name if subject.id in name else f"{name} {subject.id}"
+    title = name
+    if subject.id not in name:
+        title += f" {subject.id}"
     yield from _list_blocks(subject.summary, title, numbers)
     yield from _list_spans(subject.summary, title, numbers)
     pid = next(numbers)
-    yield _name_event("process_name", pid, 0, f"{title} DAMAGED" if damage(subject) else title)
+    if damage(subject):
+        title += " DAMAGED"
+    yield _name_event("process_name", pid, 0, title)
     yield from _list_marks(subject.summary, pid)
 
 
@@ -124,7 +127,9 @@ def _list_spans(summary: RunSummary, title: str, numbers: Iterator[int]) -> Iter
 
 
 def _is_in_time(span: SpanShown) -> bool:
-    return span.unit in _MICROSECONDS and all(abs(edge) < _MAX_US for edge in _edges_us(span))
+    if span.unit not in _MICROSECONDS:
+        return False
+    return all(abs(edge) < _MAX_US for edge in _edges_us(span))
 
 
 def _edges_us(span: SpanShown) -> tuple[float, float]:

@@ -75,11 +75,12 @@ def sweep_document(
     summary: SweepSummary, subjects: Sequence[ReportedRun], exit_code: int
 ) -> SweepDocument:
     """Return the JSON document of a sweep."""
+    points = [subject for subject in subjects if sweep_of(subject)]
     return SweepDocument(
         exit_code=int(exit_code),
         sweep=summary.id,
         values=summary.sweep.values,
-        runs=[_swept_run(subject) for subject in subjects if sweep_of(subject)],
+        runs=[_swept_run(subject) for subject in points],
         claims=[_swept_claim(claim) for claim in summary.claims],
         missing=list(summary.missing),
     )

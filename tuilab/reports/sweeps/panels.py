@@ -48,10 +48,13 @@ def claim_panel(
     is_log_x = _wants_log_x(xs)
     lines: list[Line] = []
     for words, indices in group_points(points, axis, varied).items():
-        rows = sorted((xs[index], *intervals[index]) for index in indices)
+        rows = []
+        for index in indices:
+            rows.append((xs[index], *intervals[index]))
+        rows.sort()
         lines.append(_make_line(words or "measured", rows, len(lines), is_log_x=is_log_x))
     bound = declared.bound
-    claimed_rows = [(x, bound, bound, bound) for x in (min(xs), max(xs))]
+    claimed_rows = [(min(xs), bound, bound, bound), (max(xs), bound, bound, bound)]
     claimed = _make_line(f"claimed {declared.words}", claimed_rows, len(lines), is_log_x=is_log_x)
     return Panel(
         title=f"{show(declared.over, _NAME_LENGTH)} / {show(declared.under, _NAME_LENGTH)}",
@@ -136,9 +139,9 @@ def _make_line(
     bad: Sequence[tuple[float, float]] = (),
 ) -> Line:
     """Return a line through rows in the order of x, with marks at the (x, value) of `bad`."""
-    xs, lows, mids, highs = (np.array(column, np.float64) for column in zip(*rows, strict=True))
-    bad_xs = np.array([x for x, _ in bad], np.float64)
-    bad_values = np.array([value for _, value in bad], np.float64)
+    # Transposed: an array of four columns becomes four arrays.
+    xs, lows, mids, highs = np.array(rows, np.float64).T.copy()
+    bad_xs, bad_values = np.array(bad, np.float64).reshape(-1, 2).T.copy()
     if is_log_x:
         xs = np.log10(xs)
         bad_xs = np.log10(bad_xs)
@@ -164,8 +167,10 @@ def _make_line(
 def draw_text_chart(panel: Panel, width: int = _WIDTH, *, is_utf8: bool = True) -> str:
     """Return a panel as text, or an empty string if it cannot be drawn."""
     log: Literal["", "x", "y", "xy"] = ""
-    if panel.is_log_x:
-        log = "xy" if panel.is_log else "x"
+    if panel.is_log_x and panel.is_log:
+        log = "xy"
+    elif panel.is_log_x:
+        log = "x"
     elif panel.is_log:
         log = "y"
     axes = AxesNamed(metric=panel.title, x=panel.x_name, log=log)

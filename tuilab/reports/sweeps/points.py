@@ -34,8 +34,8 @@ def describe_settings(sweep: Sweep) -> list[str]:
     """Return each setting with its values."""
     settings = []
     for name, values in sweep.values.items():
-        words = ", ".join(show(spell(value), _VALUE_LENGTH) for value in values)
-        settings.append(f"{show(name, _NAME_LENGTH)} = {words}")
+        words = [show(spell(value), _VALUE_LENGTH) for value in values]
+        settings.append(f"{show(name, _NAME_LENGTH)} = {', '.join(words)}")
     return settings
 
 
@@ -63,7 +63,9 @@ def number_of(value: Scalar) -> float | None:
         number = float(value)
     except (ValueError, OverflowError):
         return None
-    return number if math.isfinite(number) else None
+    if not math.isfinite(number):
+        return None
+    return number
 
 
 def x_of(point: Point, axis: str) -> float:
@@ -94,7 +96,9 @@ def group_points(
         other_settings = [name for name in varied if name != axis]
     groups: dict[str, list[int]] = {}
     for index, point in enumerate(points):
-        words = point_words(point, other_settings) if other_settings else ""
+        words = ""
+        if other_settings:
+            words = point_words(point, other_settings)
         groups.setdefault(words, []).append(index)
     return groups
 
@@ -114,7 +118,9 @@ def describe_where_it_holds(
     holding = [words for words, holds in outcomes if holds is True]
     failing = [words for words, holds in outcomes if holds is False]
     undecided = [words for words, holds in outcomes if holds is None]
-    not_decided = f"not decided at {_list_words(undecided)}" if undecided else ""
+    not_decided = ""
+    if undecided:
+        not_decided = f"not decided at {_list_words(undecided)}"
     if not holding and not failing:
         if len(outcomes) > 1:
             return f"decided at none of {len(outcomes)} values"
@@ -132,7 +138,9 @@ def describe_where_it_holds(
         phrase = f"holds up to {holding[-1]}, not at {_list_words(failing)}"
     else:
         phrase = f"holds at {_list_words(holding)}, not at {_list_words(failing)}"
-    return f"{phrase}; {not_decided}" if not_decided else phrase
+    if not_decided:
+        phrase += f"; {not_decided}"
+    return phrase
 
 
 def _turns_once(turns: Sequence[bool | None], *, first: bool) -> bool:

@@ -101,7 +101,9 @@ class SweepSummary:
         """A warning if many verdicts rest on intervals."""
         verdicts = 0
         for claim in self.claims:
-            verdicts += sum(point.row.interval is not None for point in claim.points)
+            for point in claim.points:
+                if point.row.interval is not None:
+                    verdicts += 1
         if verdicts <= _MANY_VERDICTS:
             return ""
         return f"{verdicts} verdicts, each judged separately: of many, some are wrong by chance."
@@ -165,7 +167,9 @@ def drop_repeated_points(subjects: Sequence[ReportedRun]) -> list[ReportedRun]:
         sweep = sweep_of(group[0])
         if sweep:
             counted = {id(subject) for subject in runs_of_points(sweep, group)}
-            dropped |= {id(subject) for subject in group} - counted
+            for subject in group:
+                if id(subject) not in counted:
+                    dropped.add(id(subject))
     return [subject for subject in subjects if id(subject) not in dropped]
 
 
@@ -190,10 +194,8 @@ def summarise_sweep(subjects: Sequence[ReportedRun]) -> SweepSummary:
     runs = runs_of_points(sweep, subjects)
     for point, subject in zip(grid.points(sweep.values), runs, strict=True):
         if subject and _has_result(subject):
-            claims = subject.result.claims[:_MAX_CLAIMS]
-            finished.append(
-                _FinishedPoint(point, subject, {claim.claim_id: claim for claim in claims})
-            )
+            claims = {claim.claim_id: claim for claim in subject.result.claims[:_MAX_CLAIMS]}
+            finished.append(_FinishedPoint(point, subject, claims))
         else:
             missing_points.append(point)
             missing.append(f"{point_words(point, varied)}: {_why_missing(subject)}")
@@ -245,7 +247,9 @@ def _describe_effort(finished: Sequence[_FinishedPoint]) -> str:
     if is_command:
         return ""
     words = f"; {plural(repeats, 'process', 'processes')} each"
-    return f"{words}, with --quick" if is_quick else words
+    if is_quick:
+        words += ", with --quick"
+    return words
 
 
 def _list_doubts(finished: Sequence[_FinishedPoint]) -> Iterator[str]:
@@ -279,24 +283,27 @@ def _follow_claim(
     for point, subject, claims in finished:
         claim = claims.get(claim_id)
         if claim is not None:
-            row = claim_row(claim, subject.before.get(claim_id, ""))
+            row = claim_row(claim, subject.earlier.get(claim_id, ""))
             words = point_words(point, varied)
             judged.append(PointClaim(point, words, subject.id, row, claim))
     if axis:
         judged.sort(key=lambda result: x_of(result.point, axis))
-    grouped: list[PointClaim] = []
-    for indices in group_points([result.point for result in judged], axis, varied).values():
-        grouped += [judged[index] for index in indices]
+    points = [result.point for result in judged]
+    grouped = []
+    for indices in group_points(points, axis, varied).values():
+        for index in indices:
+            grouped.append(judged[index])
     text = judged[0].claim.text
     about = ""
     if not any(result.is_about_other_values for result in judged):
         about = _describe_written_values(text, finished[0].subject)
+    claims_of_points = [(result.point, result.claim) for result in judged]
     return ClaimAlongSweep(
         text=text,
         about=about,
         points=tuple(grouped),
         holds=tuple(_describe_groups(judged, missing, axis, varied)),
-        panel=claim_panel([(result.point, result.claim) for result in judged], axis, varied),
+        panel=claim_panel(claims_of_points, axis, varied),
     )
 
 
@@ -304,7 +311,8 @@ def _describe_groups(
     judged: Sequence[PointClaim], missing: Sequence[Point], axis: str, varied: Collection[str]
 ) -> list[str]:
     """Return where a claim holds: a sentence for each combination of the other settings."""
-    points = [*(result.point for result in judged), *missing]
+    points = [result.point for result in judged]
+    points += missing
     named_settings = [axis] if axis else varied
     sentences = []
     for words, indices in group_points(points, axis, varied).items():
@@ -320,7 +328,9 @@ def _describe_groups(
             sentence = describe_where_it_holds(outcomes, is_ordered=bool(axis))
         else:
             sentence = _describe_other_values(judged)
-        sentences.append(f"{words}: {sentence}" if words else sentence)
+        if words:
+            sentence = f"{words}: {sentence}"
+        sentences.append(sentence)
     return sentences
 
 
@@ -344,7 +354,9 @@ def _describe_written_values(text: str, subject: ReportedRun) -> str:
             continue
         if number_of(defaults[name]) in numbers:
             named[name] = defaults[name]
-    return f"as written for {point_words(named)}" if named else ""
+    if not named:
+        return ""
+    return f"as written for {point_words(named)}"
 
 
 # ---- numbers of a sweep without claims
@@ -358,7 +370,8 @@ def _make_number_table(
     names: dict[str, None] = {}
     for _, subject, _ in finished:
         numbers = _read_step_times(subject)
-        numbers |= {number.name: number.words for number in subject.result.numbers}
+        for number in subject.result.numbers:
+            numbers[number.name] = number.words
         numbers_of_points.append(numbers)
         names |= dict.fromkeys(numbers)
     table = [("", *names, "run")]

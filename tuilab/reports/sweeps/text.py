@@ -32,7 +32,8 @@ def render(sweep: SweepSummary, style: Style, width: int, *, has_chart: bool) ->
             lines += wrap_indented(f"  {point}", width)
         parts.append("\n".join(lines))
     if sweep.note:
-        parts.append("\n".join(style.dim(line) for line in wrap(sweep.note, width)))
+        lines = [style.dim(line) for line in wrap(sweep.note, width)]
+        parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
 
@@ -40,8 +41,9 @@ def _render_heading(sweep: SweepSummary, style: Style, width: int) -> str:
     settings = "; ".join(sweep.settings)
     lines = wrap(f"{sweep.id}  {show(sweep.name)}: {settings}", width, hang="  ")
     heading = style.bold(sweep.id) + "\n".join(lines).removeprefix(sweep.id)
-    has_room = len(lines) == 1 and cell_width(lines[0]) + 2 + cell_width(sweep.counts) <= width
-    between = "  " if has_room else "\n  "
+    between = "\n  "
+    if len(lines) == 1 and cell_width(lines[0]) + 2 + cell_width(sweep.counts) <= width:
+        between = "  "
     return heading + between + style.dim(sweep.counts)
 
 
@@ -69,8 +71,10 @@ def _render_claim(claim: ClaimAlongSweep, style: Style, width: int) -> list[str]
         holds += [style.bold(line) for line in wrap_indented(f"  {sentence}", width)]
     if _holds_alike_everywhere(claim):
         mark = style.mark(claim.points[0].claim.outcome)
-        rest = [f"  {line}" for line in heading[1:]]
-        return [f"{mark} {heading[0]}", *rest, *about, *holds]
+        lines = [f"{mark} {heading[0]}"]
+        for line in heading[1:]:
+            lines.append(f"  {line}")
+        return lines + about + holds
     return [*heading, *about, *_render_points(claim, style, width), *holds]
 
 
@@ -78,9 +82,12 @@ def _holds_alike_everywhere(claim: ClaimAlongSweep) -> bool:
     """Return whether a claim about a count has the same result at several points, and holds."""
     if len(claim.points) < 2:
         return False
-    if any(not point.holds or point.row.interval for point in claim.points):
-        return False
-    return len({point.measured for point in claim.points}) == 1
+    for point in claim.points:
+        if not point.holds or point.row.interval:
+            return False
+        if point.measured != claim.points[0].measured:
+            return False
+    return True
 
 
 def _render_points(claim: ClaimAlongSweep, style: Style, width: int) -> list[str]:
@@ -91,7 +98,8 @@ def _render_points(claim: ClaimAlongSweep, style: Style, width: int) -> list[str
         measured = show(point.measured, _MEASURED_LENGTH)
         first, *rest = _render_point(head.ljust(head_width), measured, width - 4)
         lines.append(f"  {style.mark(point.claim.outcome)} {first}")
-        lines += [f"    {line}" for line in rest]
+        for line in rest:
+            lines.append(f"    {line}")
     return lines
 
 
@@ -99,11 +107,16 @@ def _render_point(head: str, measured: str, width: int) -> list[str]:
     """Return what was measured beside the verdict, or below it if there is too little room."""
     room = width - cell_width(head) - 2
     if room < min(_MIN_ROOM, cell_width(measured)):
-        below = wrap(measured, max(width - 2, _MIN_ROOM))
-        return [*wrap(head.rstrip(), width), *(f"  {line}" for line in below)]
+        lines = wrap(head.rstrip(), width)
+        for line in wrap(measured, max(width - 2, _MIN_ROOM)):
+            lines.append(f"  {line}")
+        return lines
     first, *rest = wrap(measured, max(room, 1)) or [""]
     indent = " " * (cell_width(head) + 2)
-    return [f"{head}  {first}".rstrip(), *(indent + line for line in rest)]
+    lines = [f"{head}  {first}".rstrip()]
+    for line in rest:
+        lines.append(indent + line)
+    return lines
 
 
 # ---- tables
@@ -126,21 +139,35 @@ def fit_table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     beside each other, the cells of a row are printed below each other.
     """
     if _is_too_wide(rows, width):
-        rows = [[row[0], *(cell.partition("; ")[0] for cell in row[1:])] for row in rows]
+        rows = [_drop_details(row) for row in rows]
     left_out = []
     while _is_too_wide(rows, width):
         widths = _column_widths(rows)
         widest = max(range(1, len(widths) - 1), key=lambda column: widths[column])
         left_out.append(rows[0][widest].strip())
-        rows = [[*row[:widest], *row[widest + 1 :]] for row in rows]
+        narrower_rows = []
+        for row in rows:
+            narrower_rows.append([*row[:widest], *row[widest + 1 :]])
+        rows = narrower_rows
     lines = align_columns(rows)
     if max(map(cell_width, lines)) > width:
         lines = _stack_cells(rows, width)
     if left_out:
-        pronoun = "it" if len(left_out) == 1 else "them"
+        pronoun = "them"
+        if len(left_out) == 1:
+            pronoun = "it"
         names = ", ".join(left_out)
         lines += wrap(f"left out for the width: {names}; a report has {pronoun}", width)
     return lines
+
+
+def _drop_details(row: Sequence[str]) -> list[str]:
+    """Return a row without what is behind a semicolon in its cells, of which the first stays."""
+    cells = [row[0]]
+    for cell in row[1:]:
+        result, _, _ = cell.partition("; ")
+        cells.append(result)
+    return cells
 
 
 def _is_too_wide(rows: Sequence[Sequence[str]], width: int) -> bool:

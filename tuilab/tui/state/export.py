@@ -26,7 +26,7 @@ def export(run_dirs: Sequence[Path], scenarios: Sequence[Scenario]) -> str:
             f"the folder that tuilab was started in no longer exists; use {step}"
         ) from problem
     runs = write_report.read_subjects(run_dirs)
-    write_report.write(runs, target, write_report.check_target(target), known=scenarios)
+    write_report.write(runs, target, write_report.check_target(target), scenarios=scenarios)
     return f"wrote {show(target, 300)} ({plural(len(run_dirs), 'run')})"
 
 
