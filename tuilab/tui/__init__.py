@@ -74,9 +74,8 @@ def start(
     from tuilab.tui.state import settings
     from tuilab.tui.state.session import Session
 
-    desk = Session(
-        root, folders, settings.load(is_read_only=is_read_only), fps, is_read_only=is_read_only
-    )
+    loaded_settings = settings.load(is_read_only=is_read_only)
+    desk = Session(root, folders, loaded_settings, fps, is_read_only=is_read_only)
     desk.is_learning = is_learning
     app = TuilabApp(desk, orders, show, is_replay=is_replay)
     app.on_terminal_taken = guardian.note
@@ -99,7 +98,8 @@ def start(
             "the screens crashed (see above); this is a bug in tuilab. Runs continue; list them:"
             f" {hint(root, 'runs')}"
         )
-    if app.is_terminal_given_back and (desk.started or desk.calibration or desk.watched):
+    has_shown_runs = desk.started or desk.calibration or desk.watched
+    if app.is_terminal_given_back and has_shown_runs:
         from tuilab.tui.goodbye import say_goodbye
 
         say_goodbye(desk)
@@ -107,4 +107,6 @@ def start(
         from tuilab.tui.goodbye import code_of_first
 
         return code_of_first(desk, code_of)
-    return ExitCode.DONE if code is None else code
+    if code is None:
+        return ExitCode.DONE
+    return code

@@ -73,15 +73,18 @@ class TuilabApp(TerminalApp[int]):
         self._is_first_replay = is_replay
         # The runs started here that are running or queued. The app shows them one after another.
         self._shown_in_turn: list[Path] = []
-        kind = RunName(show.name).scenario if show else ""
-        is_command = kind.endswith((".exec", ".ab")) or any(order.command for order in orders)
+        scenario = RunName(show.name).scenario if show else ""
+        is_of_command = scenario.endswith((".exec", ".ab"))
         # The first time that the user goes back to the Lab, it goes to the form of the command.
-        self._goes_to_command = is_command
+        self._goes_to_command = is_of_command or any(order.command for order in orders)
         self._alerted: set[str] = set()
-        self._told_on: Screen[Any] | None = None  # the screen that was open at the last message
-        for theme in themes.OURS:
-            self.register_theme(theme)
-        self.theme = desk.settings.theme if desk.settings.theme in themes.NAMES else themes.NAMES[0]
+        self._message_screen: Screen[Any] | None = None  # that was open at the last message
+        for own_theme in themes.OURS:
+            self.register_theme(own_theme)
+        theme = desk.settings.theme
+        if theme not in themes.NAMES:
+            theme = themes.NAMES[0]
+        self.theme = theme
 
     def on_mount(self) -> None:
         # A file that the user named may be in none of the folders.
@@ -102,7 +105,9 @@ class TuilabApp(TerminalApp[int]):
         """Return the scenario of the first run, at which the Lab opens; empty without a run."""
         if self._first_orders:
             return self._first_orders[0].scenario
-        return RunName(self._first_run.name).scenario if self._first_run else ""
+        if self._first_run:
+            return RunName(self._first_run.name).scenario
+        return ""
 
     # ---- read-only mode
 
@@ -113,7 +118,8 @@ class TuilabApp(TerminalApp[int]):
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
         """Run the action of a key, a click or the palette, unless read-only mode forbids it."""
-        if is_change(action if isinstance(action, str) else action[1]) and not self.may_change():
+        name = action if isinstance(action, str) else action[1]
+        if is_change(name) and not self.may_change():
             return True
         return await super().run_action(action, default_namespace, namespaces)
 
@@ -136,20 +142,20 @@ class TuilabApp(TerminalApp[int]):
         """
         if not self.may_change():
             return
-        was_busy, started = self.desk.is_running() and any(map(waits, orders)), list[Path]()
+        has_to_wait = self.desk.is_running() and any(waits(order) for order in orders)
+        started: list[Path] = []
         try:
-            started += map(self.desk.start, orders)
+            for order in orders:
+                started.append(self.desk.start(order))
         except TuilabError as problem:
             self.tell(str(problem))
         self._shown_in_turn += started
-        if started and was_busy:
+        if started and has_to_wait:
             from tuilab.runs import queue  # imported here: it would delay the first picture
 
-            step = (
-                "the queue is paused (press Q)"
-                if queue.is_paused(self.desk.root)
-                else "Q shows the queue"
-            )
+            step = "Q shows the queue"
+            if queue.is_paused(self.desk.root):
+                step = "the queue is paused (press Q)"
             self.tell(f"{plural(len(started), 'run')} queued; {step}", is_problem=False)
         elif started:
             self.open_run(started[0])
@@ -160,13 +166,13 @@ class TuilabApp(TerminalApp[int]):
 
         While such runs remain, check again every second.
         """
-        if self._shown_in_turn and not self.desk.is_going_on(self._shown_in_turn[0]):
-            ended = self._shown_in_turn.pop(0)
-            is_looked_at = (
-                getattr(self.screen, "is_live", False)
-                and getattr(self.screen, "run_dir", None) == ended
-            )
-            if self._shown_in_turn and is_looked_at:
+        if not self._shown_in_turn:
+            return
+        if not self.desk.is_going_on(self._shown_in_turn[0]):
+            ended_run = self._shown_in_turn.pop(0)
+            is_live = getattr(self.screen, "is_live", False)
+            is_watched = is_live and getattr(self.screen, "run_dir", None) == ended_run
+            if self._shown_in_turn and is_watched:
                 self.show_instead(self._shown_in_turn[0])
         if self._shown_in_turn:
             later(self, 1.0, self._show_next)
@@ -270,36 +276,36 @@ class TuilabApp(TerminalApp[int]):
         """The characters that the user chose for drawings; None if the locale decides."""
         from tuilab.drawings import symbols
 
-        return next(
-            (
-                symbol_set
-                for symbol_set in symbols.ALL
-                if symbol_set.name == self.desk.settings.symbols
-            ),
-            None,
-        )
+        for symbol_set in symbols.ALL:
+            if symbol_set.name == self.desk.settings.symbols:
+                return symbol_set
+        return None
 
     def tell(self, text: str, *, is_problem: bool = True) -> None:
         """Show a sentence at the edge of the screen, unless it is shown already."""
-        self._told_on = self.screen
-        if not self.is_telling(show(text)):
-            severity: SeverityLevel = "error" if is_problem else "information"
-            # One message of each severity at a time: more of them would cover the screen.
-            self.untell(severity)
-            self.notify(show(text), severity=severity, markup=False)
+        self._message_screen = self.screen
+        message = show(text)
+        if self.is_telling(message):
+            return
+        severity: SeverityLevel = "error" if is_problem else "information"
+        # One message of each severity at a time: more of them would cover the screen.
+        self.untell(severity)
+        self.notify(message, severity=severity, markup=False)
 
     def leave_told(self, page: Screen[None]) -> None:
         """Remove the messages of other screens when the user comes to a page."""
-        if self._told_on is not page:
+        if self._message_screen is not page:
             self.clear_notifications()
 
     def alert(self, text: str) -> None:
         """Call the user, who may look elsewhere, and do so only once with the same text."""
-        if text not in self._alerted:
-            self.write_to_terminal(
-                ("" if self._alerted else alerts.SAVE_TITLE) + alerts.alert(text)
-            )
-            self._alerted.add(text)
+        if text in self._alerted:
+            return
+        sequences = alerts.alert(text)
+        if not self._alerted:
+            sequences = alerts.SAVE_TITLE + sequences
+        self.write_to_terminal(sequences)
+        self._alerted.add(text)
 
     def _look_for_ends(self) -> None:
         """Call the user when a run that was started here has ended, whichever screen is open."""
@@ -319,12 +325,11 @@ class TuilabApp(TerminalApp[int]):
             words = editor.command(path, line)
             with self.suspend():
                 code = editor.run(words)
-        except (TuilabError, SuspendNotSupported, OSError) as problem:
-            self.tell(
-                f"cannot open the editor: {problem}"
-                if not isinstance(problem, TuilabError)
-                else str(problem)
-            )
+        except TuilabError as problem:
+            self.tell(str(problem))
+            return False
+        except (SuspendNotSupported, OSError) as problem:
+            self.tell(f"cannot open the editor: {problem}")
             return False
         if code:
             self.tell(f"{Path(words[0]).name} exited with code {code}")
@@ -341,11 +346,9 @@ class TuilabApp(TerminalApp[int]):
     def action_help_quit(self) -> None:
         """Show which key quits, because Ctrl-C does not."""
         key = "^q" if isinstance(self.focused, Input) else "q"
-        sentence = (
-            self.screen.how_to_leave(key)
-            if isinstance(self.screen, Page)
-            else f"esc closes this; then {key} quits"
-        )
+        sentence = f"esc closes this; then {key} quits"
+        if isinstance(self.screen, Page):
+            sentence = self.screen.how_to_leave(key)
         self.tell(sentence, is_problem=False)
 
     def action_command_palette(self) -> None:
@@ -359,32 +362,30 @@ class TuilabApp(TerminalApp[int]):
     def action_leave(self) -> None:
         """Quit. If that would stop running runs, ask the user first."""
         running = self.desk.going_on() if first_process.is_container_main() else []
-        if running:
-            from tuilab.tui.widgets.question import ConfirmDialog
-
-            names = [f"{entry.name} {store.short_id(entry.run)}" for entry in running]
-            self.push_screen(
-                ConfirmDialog(
-                    "Quit and stop these runs?",
-                    names,
-                    "This container stops when the screens close.",
-                ),
-                self._leave_if,
-            )
-        else:
+        if not running:
             self.exit(0)
+            return
+        from tuilab.tui.widgets.question import ConfirmDialog
+
+        names = [f"{entry.name} {store.short_id(entry.run)}" for entry in running]
+        warning = "This container stops when the screens close."
+        question = ConfirmDialog("Quit and stop these runs?", names, warning)
+        self.push_screen(question, self._leave_if)
 
     def _leave_if(self, is_sure: bool | None) -> None:
         if is_sure:
             self.exit(0)
 
     def action_next_theme(self) -> None:
-        index = themes.NAMES.index(self.theme) if self.theme in themes.NAMES else -1
-        self.choose_theme(themes.NAMES[(index + 1) % len(themes.NAMES)])
+        next_index = 0
+        if self.theme in themes.NAMES:
+            next_index = themes.NAMES.index(self.theme) + 1
+        self.choose_theme(themes.NAMES[next_index % len(themes.NAMES)])
 
     def choose_theme(self, name: str) -> None:
         """Switch to a theme, and show its name."""
-        self.theme = self.desk.settings.theme = name
+        self.theme = name
+        self.desk.settings.theme = name
         self.tell(f"theme {name}", is_problem=False)
 
     def action_next_symbols(self) -> None:
@@ -393,11 +394,12 @@ class TuilabApp(TerminalApp[int]):
         from tuilab.tui.widgets.drawing import Drawing
 
         index = symbols.ALL.index(self.symbols) if self.symbols else 0
-        self.desk.settings.symbols = symbols.ALL[(index + 1) % len(symbols.ALL)].name
+        next_set = symbols.ALL[(index + 1) % len(symbols.ALL)]
+        self.desk.settings.symbols = next_set.name
         for screen in self.screen_stack:
             for drawing in screen.query(Drawing):
                 drawing.redraw()
-        self.tell(f"drawn with {self.desk.settings.symbols} characters", is_problem=False)
+        self.tell(f"drawn with {next_set.name} characters", is_problem=False)
 
     def action_reset_layout(self) -> None:
         self.desk.settings = settings.Settings(
@@ -414,10 +416,14 @@ class TuilabApp(TerminalApp[int]):
 
     def heed_signal(self, number: int) -> None:
         """Quit cleanly, with exit code 130 after SIGINT, SIGTERM or SIGQUIT, else with 0."""
-        self.exit(130 if number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT) else 0)
+        if number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
+            self.exit(130)
+        else:
+            self.exit(0)
 
     def on_unmount(self) -> None:
-        self.write_to_terminal(alerts.RESTORE_TITLE if self._alerted else "")
+        if self._alerted:
+            self.write_to_terminal(alerts.RESTORE_TITLE)
         self.desk.leave()
         if not self.desk.is_read_only:
             settings.save(self.desk.settings)

@@ -25,13 +25,13 @@ _PATIENCE_S = 8.0  # shorter than the 10 s after which `docker stop` kills
 
 def say_goodbye(desk: Session) -> None:
     """Print which runs continue. If the terminal accepts no output, do not wait for it."""
-    words = farewell(desk)
-    if words:
-        with contextlib.suppress(OSError):
-            os.write(
-                open_again(1),
-                f"{words}\n".encode("utf-8" if is_utf8_terminal() else "ascii", "replace"),
-            )
+    sentence = farewell(desk)
+    if not sentence:
+        return
+    encoding = "utf-8" if is_utf8_terminal() else "ascii"
+    data = f"{sentence}\n".encode(encoding, "replace")
+    with contextlib.suppress(OSError):
+        os.write(open_again(1), data)
 
 
 def farewell(desk: Session) -> str:
@@ -76,7 +76,8 @@ def stop_all(desk: Session) -> None:
     for entry in reversed(desk.going_on()):
         with contextlib.suppress(TuilabError):  # the run has just ended
             launch.stop(desk.root / entry.run)
-    while time.monotonic() < deadline and (
-        desk.is_running() or (desk.calibration and desk.calibration.is_running)
-    ):
+    while time.monotonic() < deadline:
+        is_calibrating = desk.calibration is not None and desk.calibration.is_running
+        if not desk.is_running() and not is_calibrating:
+            return
         time.sleep(0.05)

@@ -594,14 +594,12 @@ BY_NAME = (
 
 def bindings(place: str) -> list[BindingType]:
     """Return the keys of a place as bindings of Textual."""
-    return [
-        Binding(
-            key.key,
-            key.action,
-            key.word or key.help,
-            show=key.is_in_footer,
-            priority=key.key == "ctrl+q",
-        )
-        for key in KEYS[place]
-        if key.action
-    ]
+    bound: list[BindingType] = []
+    for key in KEYS[place]:
+        if key.action:
+            description = key.word or key.help
+            is_first = key.key == "ctrl+q"  # it quits even while the user types
+            bound.append(
+                Binding(key.key, key.action, description, show=key.is_in_footer, priority=is_first)
+            )
+    return bound

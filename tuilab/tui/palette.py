@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from itertools import chain
 from typing import cast
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
@@ -20,19 +21,9 @@ from tuilab.tui.navigator import Navigator
 from tuilab.tui.shown_keys import changes, shown
 
 _MOVES = {
-    "up",
-    "down",
-    "left",
-    "right",
-    "pageup",
-    "pagedown",
-    "home",
-    "end",
-    "tab",
-    "shift+tab",
-    "shift+left",
-    "shift+right",
-}
+    "up", "down", "left", "right", "pageup", "pagedown", "home", "end",
+    "tab", "shift+tab", "shift+left", "shift+right",
+}  # fmt: skip
 _NO_COMMANDS = ("app.command_palette", "app.press(")
 # How to name the places of keys that the open screen does not have; dialogs show their own keys.
 _WHERE = {
@@ -53,7 +44,7 @@ _WHERE = {
 }
 _DOORS = {"history": "h", "queue": "Q"}  # the keys that open these screens from everywhere
 _ON_THE_COMMAND_LINE = ("export", "verify")  # subcommands that no screen offers
-_ORDER = [*(key.action for keys in KEYS.values() for key in keys), *(key.action for key in BY_NAME)]
+_ORDER = [key.action for key in chain(*KEYS.values(), BY_NAME)]
 
 
 class Commands(Provider):
@@ -73,28 +64,26 @@ class Commands(Provider):
 
         The scenario shows the user that the palette finds scenarios as well.
         """
-        last = self._lab.desk.settings.scenario
-        for scenario in [
-            candidate for candidate in self._usable if candidate.id == last
-        ] or self._usable[:1]:
+        desk = self._lab.desk
+        last_shown = [
+            scenario for scenario in self._usable if scenario.id == desk.settings.scenario
+        ]
+        for scenario in last_shown or self._usable[:1]:
             name = f"open {show(scenario.id, 60)}"
-            hint = "also" if self._lab.desk.is_read_only else "or run it; also"
+            hint = "also" if desk.is_read_only else "or run it; also"
             entry = Content.assemble(name, (f"  {hint} works for every other scenario", "dim"))
-            yield DiscoveryHit(entry, self._guarded(partial(self._open, scenario)), name)
+            yield DiscoveryHit(entry, self._guard(partial(self._open, scenario)), name)
         for key, command in self.commands():
-            yield DiscoveryHit(
-                Content.assemble(key.help, "  ", (shown(key), "bold $text-accent")),
-                command,
-                key.help,
-            )
+            entry = Content.assemble(key.help, "  ", (shown(key), "bold $text-accent"))
+            yield DiscoveryHit(entry, command, key.help)
 
     async def search(self, query: str) -> Hits:
         words = query.lower().split()
         hits = [
-            *self._keys_meant(words),
-            *self._themes_meant(words),
-            *self._scenarios_meant(words),
-            *self._elsewhere(words),
+            *self._find_keys(words),
+            *self._find_themes(words),
+            *self._find_scenarios(words),
+            *self._find_elsewhere(words),
         ]
         for hit in sorted(hits, reverse=True):
             yield hit
@@ -104,57 +93,55 @@ class Commands(Provider):
             )
             yield Hit(1.0, entry, _do_nothing, "no command matches")
 
-    def _keys_meant(self, words: Sequence[str]) -> Iterator[Hit]:
+    def _find_keys(self, words: Sequence[str]) -> Iterator[Hit]:
         for key, command in self.commands():
             text = f"{key.word}: {key.help}" if key.word else key.help
-            if score := _score(words, key.word) or _score(words, text) * 0.9:
-                entry = Content.assemble(
-                    _marked(words, text), "  ", (shown(key), "bold $text-accent")
-                )
+            score = _score(words, key.word) or _score(words, text) * 0.9
+            if score:
+                marked = _mark_words(words, text)
+                entry = Content.assemble(marked, "  ", (shown(key), "bold $text-accent"))
                 yield Hit(score, entry, command, text)
 
-    def _themes_meant(self, words: Sequence[str]) -> Iterator[Hit]:
+    def _find_themes(self, words: Sequence[str]) -> Iterator[Hit]:
         for name in themes.NAMES:
-            if score := _score(words, f"theme {name}"):
-                choose = self._guarded(partial(self._lab.choose_theme, name))
-                yield Hit(score, _marked(words, f"theme {name}"), choose, f"theme {name}")
+            text = f"theme {name}"
+            score = _score(words, text)
+            if score:
+                choose = self._guard(partial(self._lab.choose_theme, name))
+                yield Hit(score, _mark_words(words, text), choose, text)
 
-    def _scenarios_meant(self, words: Sequence[str]) -> Iterator[Hit]:
+    def _find_scenarios(self, words: Sequence[str]) -> Iterator[Hit]:
         for scenario in self._usable:
             for verb, act in self._verbs:
-                name, title = f"{verb} {show(scenario.id, 60)}", show(scenario.title, 200)
+                name = f"{verb} {show(scenario.id, 60)}"
+                title = show(scenario.title, 200)
                 score = _score(words, name)
                 # If only the topic or the title matches, the palette does not offer to run the
                 # scenario, because the user has not named it.
-                if verb == "open":
-                    score = score or _score(words, f"{name} {scenario.topic} {title}") / 4
+                if not score and verb == "open":
+                    score = _score(words, f"{name} {scenario.topic} {title}") / 4
                 if score:
-                    entry = Content.assemble(_marked(words, name), "  ", (title, "dim"))
-                    yield Hit(score, entry, self._guarded(partial(act, scenario)), name)
+                    entry = Content.assemble(_mark_words(words, name), "  ", (title, "dim"))
+                    yield Hit(score, entry, self._guard(partial(act, scenario)), name)
 
-    def _elsewhere(self, words: Sequence[str]) -> Iterator[Hit]:
+    def _find_elsewhere(self, words: Sequence[str]) -> Iterator[Hit]:
         """Yield the matching commands that are not offered here, which do nothing.
 
         Each entry names the screen and the key of the command, or its command line.
         """
+        desk = self._lab.desk
         words_here = {key.word for key, _ in self.commands()}
-        uses = {
-            name: where
-            for name, where in _elsewhere(self._lab.desk.is_read_only).items()
-            if name not in words_here
-        }
-        uses |= {
-            verb: f"on the command line: {hint(self._lab.desk.root, verb, 'RUN')}"
-            for verb in _ON_THE_COMMAND_LINE
-        }
-        for name, where in uses.items():
-            if score := _score(words, name) / 2:
-                yield Hit(
-                    score,
-                    Content.assemble(_marked(words, name), (f": {where}", "dim")),
-                    _do_nothing,
-                    f"{name}: {where}",
-                )
+        places: dict[str, str] = {}
+        for name, place in _describe_all_places(desk.is_read_only).items():
+            if name not in words_here:
+                places[name] = place
+        for verb in _ON_THE_COMMAND_LINE:
+            places[verb] = f"on the command line: {hint(desk.root, verb, 'RUN')}"
+        for name, place in places.items():
+            score = _score(words, name) / 2
+            if score:
+                entry = Content.assemble(_mark_words(words, name), (f": {place}", "dim"))
+                yield Hit(score, entry, _do_nothing, f"{name}: {place}")
 
     def commands(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
         """Yield the keys that may be used where the user is, each with its command.
@@ -162,40 +149,49 @@ class Commands(Provider):
         The screens of `BY_NAME`, which have a name but no key, are yielded as well.
         """
         places: list[str] = getattr(self.screen, "places", list)()
-        all_keys = [
-            key for place in (*places, "everywhere") for key in reversed(KEYS[place]) if key.action
-        ]
-        taken = {key.key for place in places for key in KEYS[place] if key.action}
-        own_actions = {key.action for place in places for key in KEYS[place]}
-        # If a place here uses a key of `everywhere` for another action, that key is left out.
-        usable = [key for key in all_keys if key.action in own_actions or key.key not in taken]
-        keys = {key.action: _named(key) for key in usable}
-        keys |= {key.action: key for key in BY_NAME if key.action not in keys}
+        keys_here: list[Key] = []
+        for place in places:
+            keys_here += [key for key in reversed(KEYS[place]) if key.action]
+        keys_everywhere = [key for key in reversed(KEYS["everywhere"]) if key.action]
+
+        # By action. If several places have an action, the entry of the last place counts. If a
+        # place here uses a key of `everywhere` for another action, that key is left out.
+        entries = {key.action: _name_entry(key) for key in keys_here}
+        actions_here = set(entries)
+        key_names_here = {key.key for key in keys_here}
+        for key in keys_everywhere:
+            if key.action in actions_here or key.key not in key_names_here:
+                entries[key.action] = _name_entry(key)
+        for key in BY_NAME:
+            entries.setdefault(key.action, key)
+
         is_read_only = self._lab.desk.is_read_only
-        for key in sorted(keys.values(), key=lambda key: _ORDER.index(key.action)):
+        for key in sorted(entries.values(), key=lambda key: _ORDER.index(key.action)):
             is_command = key.key not in _MOVES and not key.action.startswith(_NO_COMMANDS)
             if is_command and not (is_read_only and changes(key, places)):
-                yield key, self._guarded(partial(self._do, key.action))
-        listed = {(key.key, key.word) for key in keys.values()} | {
-            (key.key, "") for key in all_keys
-        }
-        for key in (
-            key
-            for place in places
-            for key in KEYS[place]
-            if not key.action and key.key not in _MOVES
-        ):
-            if (key.key, key.word) not in listed and not (is_read_only and changes(key, places)):
+                yield key, self._guard(partial(self._do, key.action))
+
+        # The keys without an action, which Textual binds, each of them once.
+        listed = {(key.key, key.word) for key in entries.values()}
+        listed |= {(key.key, "") for key in (*keys_here, *keys_everywhere)}
+        for place in places:
+            for key in KEYS[place]:
+                if key.action or key.key in _MOVES or (key.key, key.word) in listed:
+                    continue
+                if is_read_only and changes(key, places):
+                    continue
                 listed.add((key.key, key.word))
-                yield key, self._guarded(partial(self._press, key.key))
+                yield key, self._guard(partial(self._press, key.key))
 
     @property
     def _verbs(self) -> list[tuple[str, Callable[[Scenario], None]]]:
         """What the user may do with a scenario: the word for it, and the function that does it."""
-        run = [] if self._lab.desk.is_read_only else [("run", self._run)]
-        return [("open", self._open), *run]
+        verbs: list[tuple[str, Callable[[Scenario], None]]] = [("open", self._open)]
+        if not self._lab.desk.is_read_only:
+            verbs.append(("run", self._run))
+        return verbs
 
-    def _guarded(self, act: Callable[[], object]) -> Callable[[], object]:
+    def _guard(self, act: Callable[[], object]) -> Callable[[], object]:
         """Return a command that acts only once, and only if the user is still on the same screen.
 
         Textual runs a command after it has closed the palette. By then, a second click may have
@@ -216,7 +212,8 @@ class Commands(Provider):
         await self.app.run_action(f"press({key!r})", self.app)
 
     async def _do(self, action: str) -> None:
-        await self.app.run_action(action, self.app if action.startswith("app.") else self.screen)
+        namespace = self.app if action.startswith("app.") else self.screen
+        await self.app.run_action(action, namespace)
 
     @property
     def _lab(self) -> Navigator:
@@ -229,43 +226,51 @@ class Commands(Provider):
             order = launch.order(scenario, {}, root=self._lab.desk.root)
         except TuilabError as problem:
             self._lab.tell(str(problem))
-        else:
-            self._lab.run_orders([order])
+            return
+        self._lab.run_orders([order])
 
     def _open(self, scenario: Scenario) -> None:
         self._lab.open_form(scenario.id, {})
 
 
 @cache
-def _elsewhere(is_read_only: bool) -> dict[str, str]:
+def _describe_all_places(is_read_only: bool) -> dict[str, str]:
     """Return where each key is, by its word.
 
     If different keys have the same word, the key of the first place counts, with all places where
     that key has the word.
     """
-    found: dict[str, list[tuple[str, str]]] = {}
+    uses_by_word: dict[str, list[tuple[str, str]]] = {}
     for place in _WHERE:
         for key in KEYS[place]:
             if key.word and not (is_read_only and changes(key, [place])):
-                found.setdefault(key.word, []).append((place, shown(key)))
-    return {word: _where(uses) for word, uses in found.items()}
+                uses_by_word.setdefault(key.word, []).append((place, shown(key)))
+    return {word: _describe_places(uses) for word, uses in uses_by_word.items()}
 
 
-def _where(uses: Sequence[tuple[str, str]]) -> str:
-    key = uses[0][1]
-    places = list(dict.fromkeys(place for place, other_key in uses if other_key == key))
-    if len(places) == 1:
-        return (
-            f"{_WHERE[places[0]]},"
-            f" {f'{_DOORS[places[0]]}, then ' if places[0] in _DOORS else ''}{key}"
-        )
-    return f"{', '.join(_WHERE[place] for place in places[:-1])} or {_WHERE[places[-1]]}, {key}"
+def _describe_places(uses: Sequence[tuple[str, str]]) -> str:
+    """Return where the key of the first use is; a use is a place and the key there."""
+    _, key = uses[0]
+    places: list[str] = []
+    for place, key_of_place in uses:
+        if key_of_place == key and place not in places:
+            places.append(place)
+    names = [_WHERE[place] for place in places]
+    if len(places) > 1:
+        return f"{', '.join(names[:-1])} or {names[-1]}, {key}"
+    if places[0] in _DOORS:
+        return f"{names[0]}, {_DOORS[places[0]]}, then {key}"
+    return f"{names[0]}, {key}"
 
 
-def _named(key: Key) -> Key:
+def _name_entry(key: Key) -> Key:
     """Return a key. If it has no word and opens a named screen, the name becomes its word."""
-    names = (named.word for named in BY_NAME if named.action == key.action)
-    return key if key.word else key._replace(word=next(names, ""))
+    if key.word:
+        return key
+    for named in BY_NAME:
+        if named.action == key.action:
+            return key._replace(word=named.word)
+    return key
 
 
 def _score(words: Sequence[str], text: str) -> float:
@@ -273,20 +278,27 @@ def _score(words: Sequence[str], text: str) -> float:
 
     A word counts if it is a word of the text, and less if it is only the beginning of one.
     """
-    scores = [fit(word, text.lower()) for word in words]
-    if not scores or any(how not in (WHOLE, BEGINNING) for how in scores):
+    if not words:
         return 0.0
-    return sum(1.0 if how == WHOLE else 0.6 for how in scores) / len(scores)
+    scores = []
+    for word in words:
+        match_kind = fit(word, text.lower())
+        if match_kind == WHOLE:
+            scores.append(1.0)
+        elif match_kind == BEGINNING:
+            scores.append(0.6)
+        else:
+            return 0.0
+    return sum(scores) / len(scores)
 
 
-def _marked(words: Sequence[str], text: str) -> Content:
+def _mark_words(words: Sequence[str], text: str) -> Content:
     """Return a text in which the searched words are bold and underlined."""
     content = Content(text)
     for word in words:
         match = re.search(rf"(?<![^\W_]){re.escape(word)}", text.lower())
-        content = (
-            content.stylize("bold underline", match.start(), match.end()) if match else content
-        )
+        if match:
+            content = content.stylize("bold underline", match.start(), match.end())
     return content
 
 

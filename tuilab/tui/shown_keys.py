@@ -25,15 +25,7 @@ _SHOWN = {
     "shift+tab": "shift tab",
 }
 # Keys that a line of text uses itself.
-_IN_A_TEXT = {
-    "space",
-    "left",
-    "right",
-    "shift+left",
-    "shift+right",
-    "home",
-    "end",
-}
+_IN_A_TEXT = {"space", "left", "right", "shift+left", "shift+right", "home", "end"}
 
 
 def keys_at(
@@ -45,12 +37,20 @@ def keys_at(
     that a line of text takes are left out. In read-only mode, keys that change something are left
     out.
     """
-    found: dict[str, Key] = {}
+    first_entries: dict[str, Key] = {}
     for place in (*places, "everywhere"):
         for key in KEYS[place]:
-            found.setdefault(key.key, key)
-    keys = [key for key in found.values() if (not is_typed(key) if is_typing else key.key != "f1")]
-    return [key for key in keys if not (is_read_only and changes(key, places))]
+            first_entries.setdefault(key.key, key)
+    keys = []
+    for key in first_entries.values():
+        if is_typing and is_typed(key):
+            continue
+        if not is_typing and key.key == "f1":
+            continue  # `?` does the same, and is shown instead
+        if is_read_only and changes(key, places):
+            continue
+        keys.append(key)
+    return keys
 
 
 def changes(key: Key, places: Sequence[str]) -> bool:
@@ -59,23 +59,20 @@ def changes(key: Key, places: Sequence[str]) -> bool:
     An entry without an action only describes its key. Its action is then that of the first entry
     with an action for the same key in these places, or everywhere.
     """
-    keys = (key_of_place for place in (*places, "everywhere") for key_of_place in KEYS[place])
-    return is_change(
-        key.action
-        or next(
-            (
-                key_of_place.action
-                for key_of_place in keys
-                if key_of_place.key == key.key and key_of_place.action
-            ),
-            "",
-        )
-    )
+    if key.action:
+        return is_change(key.action)
+    for place in (*places, "everywhere"):
+        for entry in KEYS[place]:
+            if entry.key == key.key and entry.action:
+                return is_change(entry.action)
+    return False
 
 
 def is_change(action: str) -> bool:
     """Return whether an action changes something, as `write('note')` does."""
-    return action.partition("(")[0].rpartition(".")[2] in CHANGES
+    call, _, _ = action.partition("(")
+    _, _, name = call.rpartition(".")
+    return name in CHANGES
 
 
 def is_typed(key: Key) -> bool:

@@ -39,7 +39,7 @@ class BoxPage(Page):
 
     def __init__(self) -> None:
         super().__init__()
-        self._apart: NvmlProcess | None = None
+        self._nvml: NvmlProcess | None = None
 
     def compose_body(self) -> ComposeResult:
         self.gauges = Gauges()
@@ -49,9 +49,8 @@ class BoxPage(Page):
         self.gauges.focus()
         psutil.cpu_percent(percpu=True)  # this only starts the period that the next call measures
         self.set_interval(_PERIOD_S, self._measure)
-        self.heading.show(
-            Content.assemble(("tuilab", "bold"), "  box  ", to_content(os.uname().nodename, 100))
-        )
+        host = to_content(os.uname().nodename, 100)
+        self.heading.show(Content.assemble(("tuilab", "bold"), "  box  ", host))
 
     def on_screen_resume(self) -> None:
         self._listen_to_gpus()
@@ -70,7 +69,7 @@ class BoxPage(Page):
             return
         memory = psutil.virtual_memory()
         swap_bytes, swap_used_bytes = _swap()
-        moment = GaugeReading(
+        reading = GaugeReading(
             cores=psutil.cpu_percent(percpu=True),
             memory_used_bytes=memory.total - memory.available,
             memory_total_bytes=memory.total,
@@ -79,31 +78,30 @@ class BoxPage(Page):
             swap_used_bytes=swap_used_bytes,
             swap_total_bytes=swap_bytes,
         )
-        self.gauges.show(moment)
+        self.gauges.show(reading)
 
     def _listen_to_gpus(self) -> None:
-        if self._apart is None:
-            try:
-                self._apart = NvmlProcess()
-            except OSError as problem:
-                self.gauges.show_silence(
-                    f"cannot start the process that asks NVML: {problem.strerror}"
-                )
-            else:
-                self._listen(self._apart)
+        if self._nvml is not None:
+            return
+        try:
+            self._nvml = NvmlProcess()
+        except OSError as problem:
+            self.gauges.show_silence(f"cannot start the process that asks NVML: {problem.strerror}")
+            return
+        self._listen(self._nvml)
 
     def _end_listening(self) -> None:
-        if self._apart is not None:
-            self._apart.close()
-            self._apart = None
+        if self._nvml is not None:
+            self._nvml.close()
+            self._nvml = None
 
     @work(thread=True, group="live")
-    def _listen(self, apart: NvmlProcess) -> None:
+    def _listen(self, nvml: NvmlProcess) -> None:
         """Post the answers about GPUs until the screen closes or no further answer can come."""
         worker = get_current_worker()
         while not worker.is_cancelled:
-            answer = apart.next()
-            if apart is self._apart:
+            answer = nvml.next()
+            if nvml is self._nvml:
                 self.post_message(self.GpusAnswered(answer))
             if isinstance(answer, str) or "refusal" in answer:
                 return
@@ -128,7 +126,10 @@ def _swap() -> tuple[int, int]:
 
 
 def _waiting_percent() -> float | None:
+    """Return in how many % of the last 10 s a process waited for a core; None if unknown."""
     try:
-        return float(Path("/proc/pressure/cpu").read_text().split()[1].removeprefix("avg10="))
+        # The file starts with "some avg10=1.23 avg60=...".
+        words = Path("/proc/pressure/cpu").read_text().split()
+        return float(words[1].removeprefix("avg10="))
     except (OSError, ValueError, IndexError):
         return None

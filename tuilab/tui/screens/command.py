@@ -49,7 +49,10 @@ class Printout(SearchedLines):
     def lay_out(self, width: int) -> list[Content]:
         lines: list[Content] = []
         for line in coloured(self._text.split("\n")):
-            lines += wrap_lines(line, width - 1) if line.cell_length >= width else [line]
+            if line.cell_length < width:
+                lines.append(line)
+            else:
+                lines += wrap_lines(line, width - 1)
         return lines
 
     def as_text(self) -> str:
@@ -87,9 +90,11 @@ class CommandPage(Page):
     def _let_go(self) -> None:
         """Stop the subcommand that was shown, unless it is a calibration, which continues."""
         subcommand = self._subcommand
-        if subcommand is None or (subcommand.is_running and subcommand is self.desk.calibration):
+        if subcommand is None:
             return
         if subcommand.is_running:
+            if subcommand is self.desk.calibration:
+                return
             subcommand.stop()
         subcommand.close()
 
@@ -107,20 +112,26 @@ class CommandPage(Page):
         return shlex.join(["tuilab", *self._words, *root_option(self.desk.root)])
 
     def places(self) -> list[str]:
-        return [*(["running subcommand"] if self.has_running_command else []), *super().places()]
+        if not self.has_running_command:
+            return super().places()
+        return ["running subcommand", *super().places()]
 
     def idle_keys(self) -> set[str]:
-        return {"r", "a", "enter", "g"} if self.has_running_command else {"s"}
+        if self.has_running_command:
+            return {"r", "a", "enter", "g"}
+        return {"s"}
 
     def run_words(self, words: Sequence[str]) -> Subcommand | None:
         """Run a subcommand, and return it; None if its process cannot be started."""
         self._let_go()
         self._words = list(words)
+        command_words = [*words, "--root", str(self.desk.root)]
+        width = self.app.size.width - 3
         try:
-            options = ["--root", str(self.desk.root)]
-            self._show(Subcommand([*words, *options], self.app.size.width - 3, self.app.size))
+            self._show(Subcommand(command_words, width, self.app.size))
         except OSError as problem:
-            self._subcommand, self._is_end_shown = None, True
+            self._subcommand = None
+            self._is_end_shown = True
             self.printout.show(f"cannot start tuilab {words[0]}: {problem.strerror}")
         return self._subcommand
 
@@ -141,19 +152,14 @@ class CommandPage(Page):
         is_running = subcommand.is_running
         self.printout.show(subcommand.read())
         if is_running:
-            state, style = self.state_words(subcommand), "$text-accent"
+            state = (self.state_words(subcommand), "$text-accent")
         else:
-            state, style = _end_words(subcommand), "$text-muted"
+            state = (_describe_end(subcommand), "$text-muted")
             self._is_end_shown = True
             self._polling.pause()
-        heading = (
-            ("tuilab", "bold"),
-            f"  {self.PLACE}  ",
-            (state, style),
-            "  ",
-            to_content(self.command(), 300, "$text-muted"),
-        )
-        self.heading.show(Content.assemble(*heading))
+        title = Content.assemble(("tuilab", "bold"), f"  {self.PLACE}  ", state, "  ")
+        command = to_content(self.command(), 300, "$text-muted")
+        self.heading.show(title + command)
         self.show_keys()
 
     def state_words(self, subcommand: Subcommand) -> str:
@@ -167,12 +173,12 @@ class CommandPage(Page):
         """Run a subcommand and show what it prints; without words, run the same one again."""
         if self.has_running_command:
             self.lab.tell(f"tuilab {self._words[0]} is still running; s stops it", is_problem=False)
-        else:
-            self.run_words(words.split() or self._words)
+            return
+        self.run_words(words.split() or self._words)
 
     def action_interrupt(self) -> None:
         """Stop the subcommand."""
-        if self._subcommand and self.has_running_command:
+        if self._subcommand is not None and self._subcommand.is_running:
             self._subcommand.stop()
         else:
             self.lab.tell(f"tuilab {self._words[0]} is not running", is_problem=False)
@@ -223,7 +229,9 @@ class CalibratePage(CommandPage):
 
     def keys_now(self) -> list[Key]:
         keys = super().keys_now()
-        return keys if is_gpu_there() else [key for key in keys if key.key != "g"]
+        if is_gpu_there():
+            return keys
+        return [key for key in keys if key.key != "g"]
 
     def state_words(self, subcommand: Subcommand) -> str:
         if not self._is_calibrating:
@@ -248,19 +256,18 @@ class CalibratePage(CommandPage):
             f"It writes {places.calibration_file()}",
             "It continues if you leave.",
         ]
-        if await self.app.push_screen_wait(
-            ConfirmDialog(f"Calibrate {_DEVICES[device]}?", about, self._disturbed())
-        ):
+        question = ConfirmDialog(f"Calibrate {_DEVICES[device]}?", about, self._warn_of_runs())
+        if await self.app.push_screen_wait(question):
             self.desk.calibration = self.run_words(["calibrate", "--device", device])
             self._look()
 
-    def _disturbed(self) -> str:
+    def _warn_of_runs(self) -> str:
         """Return a warning if runs are being timed: they and a calibration disturb each other."""
         count = len(queue.running(self.desk.root))
         if not count:
             return ""
-        are = "is" if count == 1 else "are"
-        return f"{plural(count, 'run')} {are} being timed now; all results would be less reliable."
+        verb = "is" if count == 1 else "are"
+        return f"{plural(count, 'run')} {verb} being timed now; all results would be less reliable."
 
     @work(group="question")
     async def action_cancel(self) -> None:
@@ -268,15 +275,16 @@ class CalibratePage(CommandPage):
         calibration = self.desk.calibration
         if calibration is None or not calibration.is_running:
             self.lab.tell("no calibration is running", is_problem=False)
-        elif await self.app.push_screen_wait(
-            ConfirmDialog("Stop the calibration?", ["Its measurements are not kept."])
-        ):
+            return
+        question = ConfirmDialog("Stop the calibration?", ["Its measurements are not kept."])
+        if await self.app.push_screen_wait(question):
             calibration.stop()
 
 
-def _end_words(subcommand: Subcommand) -> str:
-    """Return how a subcommand ended."""
+def _describe_end(subcommand: Subcommand) -> str:
     if subcommand.was_stopped:
         return "stopped"
-    code = f", exit code {subcommand.exit_code}" if subcommand.exit_code else ""
-    return f"finished in {clock(subcommand.elapsed_s)}{code}"
+    duration = clock(subcommand.elapsed_s)
+    if subcommand.exit_code:
+        return f"finished in {duration}, exit code {subcommand.exit_code}"
+    return f"finished in {duration}"

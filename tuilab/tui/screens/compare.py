@@ -65,13 +65,11 @@ class ComparePage(Page):
             problems: list[str],
         ) -> None:
             super().__init__()
-            self.watches, self.entries, self.changes, self.problems = (
-                watches,
-                entries,
-                changes,
-                problems,
-            )
+            self.watches = watches
+            self.entries = entries
+            self.changes = changes
             self.baselines = baselines
+            self.problems = problems
 
     def __init__(self, run_dirs: Sequence[Path], clock: Callable[[], float] = time.time) -> None:
         super().__init__()
@@ -111,7 +109,9 @@ class ComparePage(Page):
 
     @work(thread=True, exclusive=True, group="read")
     def _read(self) -> None:
-        watches, entries, problems = [], [], []
+        watches: list[Watch] = []
+        entries: list[RunEntry] = []
+        problems: list[str] = []
         for run_dir in self._run_dirs:
             try:
                 watch = Watch(run_dir, may_be_folded=True)
@@ -120,17 +120,18 @@ class ComparePage(Page):
                 problems.append(str(problem))
             else:
                 watches.append(watch)
-        is_one_scenario = len({entry.scenario for entry in entries}) == 1
-        changes = _source_changes([watch.run_dir for watch in watches]) if is_one_scenario else []
-        baselines = {watch.run_dir.name for watch in watches if is_baseline(watch.run_dir)}
+        run_dirs = [watch.run_dir for watch in watches]
+        scenarios = {entry.scenario for entry in entries}
+        changes: list[str] = []
+        if len(scenarios) == 1:
+            changes = _describe_source_changes(run_dirs)
+        baselines = {run_dir.name for run_dir in run_dirs if is_baseline(run_dir)}
         self.post_message(self.Loaded(watches, entries, changes, baselines, problems))
 
     def on_compare_page_loaded(self, message: Loaded) -> None:
-        self._watches, self._entries, self._changes = (
-            message.watches,
-            message.entries,
-            message.changes,
-        )
+        self._watches = message.watches
+        self._entries = message.entries
+        self._changes = message.changes
         self._baselines = message.baselines
         self.is_reading = False
         for problem in message.problems:
@@ -144,10 +145,10 @@ class ComparePage(Page):
         if not self.is_current:
             return
         has_lost = self._note_deleted()
-        going = [index for index, entry in enumerate(self._entries) if entry.is_running]
-        if not (going or has_lost):
+        running = self._list_running()
+        if not running and not has_lost:
             return
-        for index in going:
+        for index in running:
             try:
                 self._entries[index] = _caught_up(self._watches[index])
             except TuilabError as problem:
@@ -160,45 +161,47 @@ class ComparePage(Page):
 
         Return whether one of these runs was running when it was last read.
         """
-        deleted = [
-            index
-            for index, watch in enumerate(self._watches)
-            if index not in self._deleted and not os.path.lexists(watch.run_dir)
-        ]
-        self._deleted.update(deleted)
-        for index in deleted:
+        has_lost = False
+        for index, watch in enumerate(self._watches):
+            if index in self._deleted or os.path.lexists(watch.run_dir):
+                continue
+            self._deleted.add(index)
             self.lab.tell(f"run {compared.number(index)} {WAS_DELETED}")
-        lost = [index for index in deleted if self._entries[index].is_running]
-        for index in lost:
-            self._entries[index] = self._entries[index]._replace(state=GONE)
-        return bool(lost)
+            entry = self._entries[index]
+            if entry.is_running:
+                self._entries[index] = entry._replace(state=GONE)
+                has_lost = True
+        return has_lost
+
+    def _list_running(self) -> list[int]:
+        """Return the places of the runs that were running when they were last read."""
+        return [index for index, entry in enumerate(self._entries) if entry.is_running]
 
     # ---- what is shown
 
     def _show(self) -> None:
         if not self._watches:
             return
-        going_on = {index for index, entry in enumerate(self._entries) if entry.is_running}
-        found = comparison.compare([watch.summary for watch in self._watches], going_on)
+        summaries = [watch.summary for watch in self._watches]
+        running = self._list_running()
+        result = comparison.compare(summaries, running)
+
         runs = compared.run_rows(self._entries, self._baselines, self._clock())
-        self.query_one("#differences", SheetPane).sheet.show(
-            [runs, *compared.difference_sections(found, self._changes)]
-        )
-        self.query_one("#claims", SheetPane).sheet.show(compared.claim_sections(found))
-        numbers = compared.number_sections(found)
+        differences = compared.difference_sections(result, self._changes)
+        self.query_one("#differences", SheetPane).sheet.show([runs, *differences])
+        claims = compared.claim_sections(result)
+        self.query_one("#claims", SheetPane).sheet.show(claims)
+        numbers = compared.number_sections(result)
         self.query_one("#numbers", SheetPane).sheet.show(numbers)
         self.query_one("#numbers").set_class(not numbers, "is-empty")
-        names = [
-            f"{compared.number(index)} {store.short_id(entry.run)}"
-            for index, entry in enumerate(self._entries)
-        ]
-        scenarios = " and ".join(dict.fromkeys(found.names))
+
+        names = []
+        for index, entry in enumerate(self._entries):
+            names.append(f"{compared.number(index)} {store.short_id(entry.run)}")
+        scenarios = " and ".join(dict.fromkeys(result.names))
         heading = Content.assemble(("tuilab", "bold"), "  compare  ", to_content(scenarios, 100))
         self.heading.show(heading, to_content("  ".join(names), 200, "dim"))
-        are_over = not any(entry.is_running for entry in self._entries)
-        self.curves.show(
-            [watch.summary for watch in self._watches], found.series, are_over=are_over
-        )
+        self.curves.show(summaries, result.series, are_over=not running)
 
     # ---- keys
 
@@ -214,19 +217,22 @@ class ComparePage(Page):
 
     def action_maximise(self) -> None:
         """Show the focused pane alone, or all of them again."""
-        is_zoomed = self.has_class("-zoom")
+        columns = (self.query_one("#told"), self.curves)
+        panes = (*self.query(SheetPane), *self.query(Chart))
         target = self.focused
-        if not is_zoomed and not isinstance(target, SheetPane | Chart):
-            return
-        self.set_class(not is_zoomed, "-zoom")
-        for part in (*self.query(SheetPane), *self.query(Chart)):
-            part.styles.display = "none" if not is_zoomed and part is not target else None
-        for column in (self.query_one("#told"), self.curves):
-            column.styles.display = (
-                "none" if not is_zoomed and target not in column.children else None
-            )
-        if is_zoomed:
+        if self.has_class("-zoom"):
+            self.remove_class("-zoom")
+            for widget in (*panes, *columns):
+                widget.styles.display = None
             self._show()
+        elif isinstance(target, SheetPane | Chart):
+            self.add_class("-zoom")
+            for pane in panes:
+                if pane is not target:
+                    pane.styles.display = "none"
+            for column in columns:
+                if target not in column.children:
+                    column.styles.display = "none"
 
     def action_back(self) -> None:
         """Leave the zoom, else leave the screen."""
@@ -252,14 +258,12 @@ def _caught_up(watch: Watch) -> RunEntry:
     watch.catch_up()
     state = watch.state()
     watch.close()
-    return (
-        read_entry.entry_of(watch.run_dir, watch.summary, state)
-        if watch.summary.run
-        else read_entry.read_entry(watch.run_dir)
-    )
+    if watch.summary.run is None:
+        return read_entry.read_entry(watch.run_dir)
+    return read_entry.entry_of(watch.run_dir, watch.summary, state)
 
 
-def _source_changes(run_dirs: Sequence[Path]) -> list[str]:
+def _describe_source_changes(run_dirs: Sequence[Path]) -> list[str]:
     """Return how the source of the last run differs from that of the first one, as lines of a diff.
 
     Return no lines if one of the two did not keep its source.
@@ -267,10 +271,8 @@ def _source_changes(run_dirs: Sequence[Path]) -> list[str]:
     if len(run_dirs) < 2:
         return []
     try:
-        first, last = (
-            read_regular(run_dirs[index] / "scenario.py", SOURCE_LIMIT).decode(errors="replace")
-            for index in (0, -1)
-        )
+        first = read_regular(run_dirs[0] / "scenario.py", SOURCE_LIMIT)
+        last = read_regular(run_dirs[-1] / "scenario.py", SOURCE_LIMIT)
     except OSError:
         return []
-    return comparison.source_changes(first, last)
+    return comparison.source_changes(first.decode(errors="replace"), last.decode(errors="replace"))

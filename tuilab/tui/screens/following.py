@@ -21,7 +21,8 @@ from tuilab.record.events import Identity
 from tuilab.record.finding_words import company_words
 from tuilab.record.gpus.own_gpus import own_gpus
 from tuilab.record.states import RunState
-from tuilab.runs import earlier_verdicts, store
+from tuilab.runs import store
+from tuilab.runs.earlier_verdicts import describe_earlier_verdicts
 from tuilab.tui.looks.marks import to_content
 from tuilab.tui.screens.page import Page
 from tuilab.tui.state.next_steps import NextSteps, next_steps
@@ -54,10 +55,14 @@ class FollowingPage(Page):
         self._cost = headline.Cost()
         self._other_processes = OtherProcesses()
         # By claim: how often it was judged on this machine before. None until the run has ended.
-        self._before: dict[str, str] | None = None
-        self._is_reading_on = self._is_state_asked = self._is_queued = False
+        self._earlier_verdicts: dict[str, str] | None = None
+        self._is_reading_on = False
+        self._is_state_asked = False
+        self._is_queued = False
         self._is_laid_out = False  # whether the pane of the last time is restored, or need not be
-        self._was_going_on = self._had_bad = self._was_deleted = False
+        self._was_going_on = False
+        self._had_bad = False
+        self._was_deleted = False
 
     @property
     def is_live(self) -> bool:
@@ -72,12 +77,16 @@ class FollowingPage(Page):
     def scenario(self) -> Scenario | None:
         """The scenario of the run, as its file is now; None if no such scenario exists any more."""
         run = self.source.summary.run
-        return self.desk.scenario_of(run, self.run_dir) if run else None
+        if run is None:
+            return None
+        return self.desk.scenario_of(run, self.run_dir)
 
     def next_steps(self) -> NextSteps:
         steps = next_steps(self.source.summary, self.scenario)
-        # The keys of the options open a form, which read-only mode cannot use.
-        return replace(steps, options=()) if self.desk.is_read_only else steps
+        if self.desk.is_read_only:
+            # The keys of the options open a form, which read-only mode cannot use.
+            return replace(steps, options=())
+        return steps
 
     def compose_body(self) -> ComposeResult:
         self.panes = Panes()
@@ -120,11 +129,9 @@ class FollowingPage(Page):
     def _await_first_point(self, deadline: float) -> None:
         """Poll often for the first point: a user who has just started a run waits for it."""
         self.turn()
-        if (
-            not self.source.summary.series
-            and not self.source.is_over
-            and time.monotonic() < deadline
-        ):
+        if self.source.summary.series or self.source.is_over:
+            return
+        if time.monotonic() < deadline:
             later(self, _SOON_S, partial(self._await_first_point, deadline))
 
     def turn(self) -> None:
@@ -138,7 +145,8 @@ class FollowingPage(Page):
         Do nothing if another screen is on top, the run was deleted, or the display is frozen. If a
         run has ended and nothing is new, only the note is shown again.
         """
-        source, self._is_reading_on = self.source, False
+        source = self.source
+        self._is_reading_on = False
         if not self.is_current or self._is_gone() or source.is_frozen:
             return
         try:
@@ -151,10 +159,10 @@ class FollowingPage(Page):
         if is_more_read:
             self._read_on_soon()
         self._call_user()
+        if self.lab.is_stalled:
+            return
         is_link_slow = self.lab.is_link_slow
-        if self.lab.is_stalled or source.is_picture_fresh(
-            is_link_slow=is_link_slow, is_more_read=is_more_read
-        ):
+        if source.is_picture_fresh(is_link_slow=is_link_slow, is_more_read=is_more_read):
             return
         if source.has_news or not source.is_over:
             self._show_heading()
@@ -168,7 +176,8 @@ class FollowingPage(Page):
         A slow link to the terminal does not delay this reading.
         """
         self._is_reading_on = True
-        later(self, _KEYS_S if self.lab.is_hearing else 0.0, self._read_on)
+        pause_s = _KEYS_S if self.lab.is_hearing else 0.0
+        later(self, pause_s, self._read_on)
         if isinstance(self.source, LiveRun) and not self.source.state and not self._is_state_asked:
             self._is_state_asked = True
             self._ask_for_state(self.source)
@@ -210,8 +219,10 @@ class FollowingPage(Page):
         """
         if not self.is_current:
             return
-        words = self.source.warning
-        self.warning.show(to_content(words, 600, "$text-error") if words else Content(""))
+        warning = Content("")
+        if self.source.warning:
+            warning = to_content(self.source.warning, 600, "$text-error")
+        self.warning.show(warning)
         if self._is_queued:
             self._find_place()
 
@@ -221,46 +232,45 @@ class FollowingPage(Page):
         The record of a run with GPUs has the users of the GPUs. For other runs, poll the cores, but
         only while the run is running and this screen shows it live and not frozen.
         """
-        source, run = self.source, self.source.summary.run
+        source = self.source
+        run = source.summary.run
         if own_gpus(source.summary):
             self._show_users(company_words(source.summary))
-        elif (
-            run
-            and self.is_live
-            and self.is_current
-            and not source.is_over
-            and not self.source.is_frozen
-        ):
-            self._see_cores(run.supervisor)
         elif source.is_over:
             self._show_users("")
+        elif run is not None and self.is_live and self.is_current and not source.is_frozen:
+            self._see_cores(run.supervisor)
 
     @work(thread=True, exclusive=True, group="live")
     def _see_cores(self, supervisor: Identity) -> None:
-        self.app.call_from_thread(self._show_users, self._other_processes.describe(supervisor))
+        words = self._other_processes.describe(supervisor)
+        self.app.call_from_thread(self._show_users, words)
 
     def _show_users(self, words: str) -> None:
         """Show who else uses the GPU of the run, or keeps cores busy."""
-        if words:
-            lead = "also running: ", "bold $text-warning"
-            self.users_line.show(Content.assemble(lead, to_content(words, 300, "$text-warning")))
-        else:
+        if not words:
             self.users_line.show(Content(""))
+            return
+        lead = ("also running: ", "bold $text-warning")
+        users = to_content(words, 300, "$text-warning")
+        self.users_line.show(Content.assemble(lead, users))
 
     @work(thread=True, exclusive=True, group="queue")
     def _find_place(self) -> None:
         # imported here: only a queued run needs it
         from tuilab.engine.queue_turn import where_it_waits
 
-        self.app.call_from_thread(self._show_place, where_it_waits(self.run_dir))
+        words = where_it_waits(self.run_dir)
+        self.app.call_from_thread(self._show_place, words)
 
     def _show_place(self, words: str) -> None:
         """Show the place of the run in the queue, and the runs before it."""
-        if self._is_queued and words:
-            key = ("  Q", "bold $text-accent"), (" queue", "$text-muted")
-            self.queue_line.show(Content.assemble(to_content(words, 600), *key))
-        else:
+        if not self._is_queued or not words:
             self.queue_line.show(Content(""))
+            return
+        place = to_content(words, 600)
+        key = ("  Q", "bold $text-accent")
+        self.queue_line.show(Content.assemble(place, key, (" queue", "$text-muted")))
 
     def _call_user(self) -> None:
         """Call the user at the first NaN or Inf of a watched run, and at its end."""
@@ -268,38 +278,42 @@ class FollowingPage(Page):
         if not self.is_live or not source.is_caught_up:
             return
         run = source.summary.run
-        name = (
-            f"{run.topic}/{run.scenario} {store.short_id(self.run_dir.name)}"
-            if run
-            else self.run_dir.name
-        )
+        name = self.run_dir.name
+        if run is not None:
+            name = f"{run.topic}/{run.scenario} {store.short_id(self.run_dir.name)}"
         if self._was_going_on and self.has_bad and not self._had_bad:
             self.lab.alert(f"{name} has a NaN or Inf")
         if self._was_going_on and source.is_over:
             self.lab.alert(f"{name} {source.state}")
-        self._was_going_on, self._had_bad = not source.is_over, self.has_bad
+        self._was_going_on = not source.is_over
+        self._had_bad = self.has_bad
 
     def _show_heading(self) -> None:
-        was_queued, self._is_queued = (
-            self._is_queued,
-            self.is_live and self.source.state == RunState.QUEUED,
-        )
+        was_queued = self._is_queued
+        self._is_queued = self.is_live and self.source.state == RunState.QUEUED
         if self._is_queued and not was_queued:
             self._find_place()
         elif not self._is_queued:
             self.queue_line.show(Content(""))
-        others_words = self.other_runs.words(is_going_on=self.is_live and not self.source.is_over)
+        is_running = self.is_live and not self.source.is_over
+        others_words = self.other_runs.words(is_going_on=is_running)
         width = self.size.width - self.heading.gutter.width
-        self.heading.show(*headline.heading_of(self.run_dir, self.source, width, others_words))
+        parts = headline.heading_of(self.run_dir, self.source, width, others_words)
+        self.heading.show(*parts)
 
     def show_panes(self) -> None:
         """Show the run in the panes as the user chose to view it; at its end, what to try next."""
         is_over = self.source.is_over
-        steps = self.next_steps() if is_over else NextSteps()
-        if not self.views.scenario and self.source.summary.run:
-            self.views.recall(self.source.summary.run.scenario)
+        steps = NextSteps()
+        earlier_verdicts: dict[str, str] = {}
+        if is_over:
+            steps = self.next_steps()
+            earlier_verdicts = self._find_earlier_verdicts()
+        run = self.source.summary.run
+        if not self.views.scenario and run is not None:
+            self.views.recall(run.scenario)
             self.charts_line.recall(self.views.view.words)
-        self.panes.show(self.source, self.views.view, steps, self._earlier() if is_over else {})
+        self.panes.show(self.source, self.views.view, steps, earlier_verdicts)
         self.charts_line.show(self.panes.names, self.views.view, self.panes.grid_size.most_charts)
         if self.source.is_caught_up and not self.views.go_to_failure() and not self._is_laid_out:
             self._is_laid_out = self.views.restore_pane() or is_over
@@ -307,20 +321,26 @@ class FollowingPage(Page):
         # lines takes long, and reading has to continue before the next one.
         self.source.note_picture()
 
-    def _earlier(self) -> dict[str, str]:
+    def _find_earlier_verdicts(self) -> dict[str, str]:
         """Return for each claim how often it was judged before. This is looked up only once."""
-        if self._before is None:
-            self._before = earlier_verdicts.describe_earlier_verdicts(
+        if self._earlier_verdicts is None:
+            self._earlier_verdicts = describe_earlier_verdicts(
                 self.run_dir, self.source.summary, self.desk.index
             )
-        return self._before
+        return self._earlier_verdicts
 
     def show_note(self) -> None:
-        is_frozen, is_link_slow = self.source.is_frozen, self.lab.is_link_slow
-        cost = () if is_frozen or self.source.is_over else self._cost.words(self.lab.bytes_sent)
-        zoomed = Content.styled("zoomed  " if self.maximized is not None else "", "$text-accent")
+        """Show next to the keys whether the display is frozen or zoomed, and what tuilab costs."""
+        is_frozen = self.source.is_frozen
+        is_link_slow = self.lab.is_link_slow
+        costs: list[Content] = []
+        if not is_frozen and not self.source.is_over:
+            for words in self._cost.words(self.lab.bytes_sent):
+                costs.append(Content.styled(words, "$text-muted"))
         note = headline.note_of(self.source, is_frozen=is_frozen, is_link_slow=is_link_slow)
-        self.keybar.note(zoomed + note, *(Content.styled(words, "$text-muted") for words in cost))
+        if self.maximized is not None:
+            note = Content.styled("zoomed  ", "$text-accent") + note
+        self.keybar.note(note, *costs)
         self.show_keys()
 
     def _tell(self, words: str, is_problem: bool) -> None:

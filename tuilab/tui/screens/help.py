@@ -1,6 +1,7 @@
 """The Help screen: the keys that work here, the marks, and the equivalent command line."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -71,70 +72,86 @@ class HelpPage(Page):
             yield Sheet(id="marks")
 
     def on_mount(self) -> None:
-        below = self._below
-        places = below.places() if below else [self._place] if self._place in KEYS else []
-        title = Content.assemble(
-            ("tuilab", "bold"), "  help  ", (f"keys of {places[0]}" if places else "", "dim")
-        )
+        page_below = self._page_below
+        places: list[str] = []
+        idle_keys: set[str] = set()
+        if page_below is not None:
+            places = page_below.places()
+            idle_keys = page_below.idle_keys()
+        elif self._place in KEYS:
+            places = [self._place]
+
+        subject = f"keys of {places[0]}" if places else ""
+        title = Content.assemble(("tuilab", "bold"), "  help  ", (subject, "dim"))
         self.heading.show(title, Content.styled("esc closes", "dim"))
-        command = Section(
-            Content.styled("On the command line", "bold $text-primary"),
-            [(to_content(self.command(), 400),)],
-        )
-        idle = below.idle_keys() if below else set()
-        titles = [
-            f"Here: {place}" if index == 0 else place[:1].upper() + place[1:]
-            for index, place in enumerate(places)
-        ]
-        keys_of_places = [
-            [key for key in self._of(place, places[index:]) if key.key not in idle]
-            for index, place in enumerate(places)
-        ]
-        keys = [
-            _keys(title, keys_of_place)
-            for title, keys_of_place in zip(titles, keys_of_places, strict=True)
-            if keys_of_place
-        ]
-        self.query_one("#keys", Sheet).show(
-            [*keys, _keys("Everywhere", KEYS["everywhere"]), command]
-        )
-        self.query_one("#marks", Sheet).show(_marks())
+
+        sections = self._list_keys_here(places, idle_keys)
+        sections.append(_make_key_section("Everywhere", KEYS["everywhere"]))
+        command_line = to_content(self.command(), 400)
+        sections.append(Section(_style_title("On the command line"), [(command_line,)]))
+        self.query_one("#keys", Sheet).show(sections)
+        self.query_one("#marks", Sheet).show(_explain_marks())
         self.query_one("#body").focus()
 
     def command(self) -> str:
         """Return the command line of the screen below."""
-        return self._below.command() if self._below else "tuilab --help"
-
-    def _of(self, place: str, places: Sequence[str]) -> list[Key]:
-        """Return the keys of a place; in read-only mode, without those that change something.
-
-        `places` are the place itself and the places around it.
-        """
-        return [key for key in KEYS[place] if not (self.desk.is_read_only and changes(key, places))]
+        page_below = self._page_below
+        if page_below is None:
+            return "tuilab --help"
+        return page_below.command()
 
     @property
-    def _below(self) -> Page | None:
+    def _page_below(self) -> Page | None:
         """The page on which the user opened the help; None if it was on another kind of screen."""
         screens = self.app.screen_stack
-        below = screens[screens.index(self) - 1] if self in screens[1:] else None
-        return below if isinstance(below, Page) else None
+        if self not in screens[1:]:
+            return None
+        screen_below = screens[screens.index(self) - 1]
+        if not isinstance(screen_below, Page):
+            return None
+        return screen_below
+
+    def _list_keys_here(self, places: Sequence[str], idle_keys: AbstractSet[str]) -> list[Section]:
+        """Return a section for each place that has keys, without the idle keys.
+
+        `places` are the place of the user, then the places around it. In read-only mode, the keys
+        that change something are left out.
+        """
+        sections = []
+        for index, place in enumerate(places):
+            title = place[:1].upper() + place[1:]
+            if index == 0:
+                title = f"Here: {place}"
+            keys = []
+            for key in KEYS[place]:
+                is_forbidden = self.desk.is_read_only and changes(key, places[index:])
+                if not is_forbidden and key.key not in idle_keys:
+                    keys.append(key)
+            if keys:
+                sections.append(_make_key_section(title, keys))
+        return sections
 
 
-def _keys(title: str, keys: Sequence[Key]) -> Section:
-    rows = [
-        (Content.styled(shown(key).rjust(11), "bold $text-accent"), Content(key.help))
-        for key in keys
-    ]
-    return Section(Content.styled(title, "bold $text-primary"), rows)
+def _make_key_section(title: str, keys: Sequence[Key]) -> Section:
+    rows = []
+    for key in keys:
+        name = Content.styled(shown(key).rjust(11), "bold $text-accent")
+        rows.append((name, Content(key.help)))
+    return Section(_style_title(title), rows)
 
 
-def _marks() -> list[Section]:
+def _explain_marks() -> list[Section]:
     verdicts = [(verdict_words(verdict), Content(words)) for verdict, words in _VERDICTS.items()]
-    waiting = (Content.assemble(mark("pending"), " pending"), Content("Not judged yet."))
+    pending = Content.assemble(mark("pending"), " pending")
+    verdicts.append((pending, Content("Not judged yet.")))
     states = [(state_words(state), Content(words)) for state, words in _STATES.items()]
     also = [(Content.styled(sign, "bold"), Content(words)) for sign, words in _ALSO.items()]
     return [
-        Section(Content.styled("Verdicts on claims", "bold $text-primary"), [*verdicts, waiting]),
-        Section(Content.styled("States of runs", "bold $text-primary"), states),
-        Section(Content.styled("Also", "bold $text-primary"), also),
+        Section(_style_title("Verdicts on claims"), verdicts),
+        Section(_style_title("States of runs"), states),
+        Section(_style_title("Also"), also),
     ]
+
+
+def _style_title(text: str) -> Content:
+    return Content.styled(text, "bold $text-primary")

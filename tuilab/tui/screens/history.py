@@ -101,16 +101,21 @@ class HistoryPage(Page):
         entry = self.runs.chosen
         words = ["tuilab", "runs"]
         if len(self.runs.marked) > 1:
-            words = ["tuilab", "compare", *map(store.short_id, self.runs.marked)]
+            marked = [store.short_id(run) for run in self.runs.marked]
+            words = ["tuilab", "compare", *marked]
         elif entry is not None:
             words = ["tuilab", "attach", store.short_id(entry.run)]
         return shlex.join([*words, *root_option(self.desk.root)])
 
     def places(self) -> list[str]:
-        chosen = self.runs.chosen
-        special = ["marked runs"] if self.runs.marked else []
-        special += ["running run in the list"] if chosen and chosen.is_running else []
-        return [*super().places()[:-1], *special, *super().places()[-1:]]
+        places = super().places()
+        entry = self.runs.chosen
+        special = []
+        if self.runs.marked:
+            special.append("marked runs")
+        if entry is not None and entry.is_running:
+            special.append("running run in the list")
+        return [*places[:-1], *special, *places[-1:]]
 
     def _poll(self) -> None:
         if self.is_current:
@@ -119,15 +124,14 @@ class HistoryPage(Page):
 
     def _warning(self) -> str:
         """Return a warning if runs are running here and their disk is full; else an empty text."""
-        return (
-            disk_room.describe_room(self.desk.root)
-            if self._reader.is_any_recorded() and self._disk.is_full()
-            else ""
-        )
+        if self._reader.is_any_recorded() and self._disk.is_full():
+            return disk_room.describe_room(self.desk.root)
+        return ""
 
     def on_history_reader_listed(self, message: HistoryReader.Listed) -> None:
         self._reader.take_list(message)
-        self.runs.unmark([run for run in self.runs.marked if run not in self._reader.entries])
+        deleted = [run for run in self.runs.marked if run not in self._reader.entries]
+        self.runs.unmark(deleted)
         self._show()
         self._reader.read_more(lambda: self.runs.in_view, is_new_list=True)
 
@@ -150,34 +154,37 @@ class HistoryPage(Page):
         reader = self._reader
         now_s = self._clock()
         run_filter = parse(with_sweeps(self.filter.value, reader.entries.values()), now_s)
-        runs = ordering.sort_runs(reader.matching(run_filter), reader.entries, self._order, now_s)
-        empty = run_filter.problem or run_count.why_empty(self._reader)
-        self.runs.show(
-            runs, reader.entries, reader.notes, now_s, empty, ordering.column_of(self._order)
-        )
+        matching = reader.matching(run_filter)
+        runs = ordering.sort_runs(matching, reader.entries, self._order, now_s)
+        why_empty = run_filter.problem or run_count.why_empty(reader)
+        sorted_column = ordering.column_of(self._order)
+        self.runs.show(runs, reader.entries, reader.notes, now_s, why_empty, sorted_column)
         self._show_heading(len(runs))
         self._show_details()
 
-    def _show_heading(self, matching: int) -> None:
-        marks = len(self.runs.marked), self.runs.marks_hidden
-        words, where = (
-            run_count.heading_of(self._reader, matching, *marks, self._order),
-            to_content(str(self.desk.root), 60, "dim"),
+    def _show_heading(self, matching_count: int) -> None:
+        heading = run_count.heading_of(
+            self._reader,
+            matching_count,
+            len(self.runs.marked),
+            self.runs.marks_hidden,
+            self._order,
         )
-        has_room = self.size.width >= max(120, words.cell_length + where.cell_length + 4)
-        self.heading.show(words, where if has_room else Content(""))
+        root = to_content(str(self.desk.root), 60, "dim")
+        if self.size.width < max(120, heading.cell_length + root.cell_length + 4):
+            root = Content("")
+        self.heading.show(heading, root)
 
     @on(RunList.Moved)
     def _show_details(self) -> None:
-        entry, reader = self.runs.chosen, self._reader
-        below = self.query_one("#details", Static)
-        width = self.size.width - below.gutter.width
-        lines = (
-            details(entry, reader.notes_of(entry.run), width, is_long=self.has_class("-tall"))
-            if entry
-            else []
-        )
-        below.update(Content("\n").join(lines))
+        entry = self.runs.chosen
+        pane = self.query_one("#details", Static)
+        lines: list[Content] = []
+        if entry is not None:
+            notes = self._reader.notes_of(entry.run)
+            width = self.size.width - pane.gutter.width
+            lines = details(entry, notes, width, is_long=self.has_class("-tall"))
+        pane.update(Content("\n").join(lines))
         self.show_keys()
 
     def on_filter_line_left(self) -> None:
@@ -185,7 +192,8 @@ class HistoryPage(Page):
 
     def action_move(self, rows: int) -> None:
         self.runs.move(rows)
-        self.runs.focus() if abs(rows) > 1 else None
+        if abs(rows) > 1:
+            self.runs.focus()
 
     def action_move_page(self, pages: int) -> None:
         self.runs.move(pages * self.runs.page)
@@ -222,14 +230,17 @@ class HistoryPage(Page):
             self.lab.open_compare(run_dirs)
 
     def action_export(self) -> None:
-        if runs := self.runs.acted_on:
-            self.export([self.desk.root / entry.run for entry in runs])
+        entries = self.runs.acted_on
+        if entries:
+            self.export([self.desk.root / entry.run for entry in entries])
 
     def action_replay(self) -> None:
         entry = self.runs.chosen
-        if entry is not None and entry.is_running:
+        if entry is None:
+            return
+        if entry.is_running:
             self.lab.tell("a running run cannot be replayed yet", is_problem=False)
-        elif entry is not None:
+        else:
             self.lab.open_run(self.desk.root / entry.run, is_replay=True)
 
     def action_step_out(self) -> None:
@@ -238,41 +249,43 @@ class HistoryPage(Page):
             self.lab.action_step_back()
 
     def action_delete(self) -> None:
-        if chosen := self.runs.acted_on:
-            self._look_whether_deletable(chosen)
+        entries = self.runs.acted_on
+        if entries:
+            self._check_deletable(entries)
 
     @work(thread=True, group="deletable")
-    def _look_whether_deletable(self, chosen: list[RunEntry]) -> None:
+    def _check_deletable(self, entries: list[RunEntry]) -> None:
         """Show why one of the runs must not be deleted; if all may be deleted, post `Deletable`."""
-        if why := deletion.why_not(self.desk.root, chosen):
-            self.app.call_from_thread(self.say_done, why, is_problem=True)
+        reason = deletion.why_not(self.desk.root, entries)
+        if reason:
+            self.app.call_from_thread(self.say_done, reason, is_problem=True)
         else:
-            self.post_message(self.Deletable(chosen))
+            self.post_message(self.Deletable(entries))
 
     @work(group="question")
     async def on_history_page_deletable(self, message: Deletable) -> None:
-        if await self.app.push_screen_wait(deletion.question_about(message.entries)):
-            self.do(
-                partial(deletion.delete, self.desk.root, [entry.run for entry in message.entries])
-            )
+        question = deletion.question_about(message.entries)
+        if await self.app.push_screen_wait(question):
+            runs = [entry.run for entry in message.entries]
+            self.do(partial(deletion.delete, self.desk.root, runs))
 
     def action_stop(self) -> None:
         """Ask whether to stop the run; if it is stopping already, ask whether to kill it."""
-        if entry := self.runs.chosen:
-            self.stop(
-                self.desk.root / entry.run, f"{entry.name} {store.short_id(entry.run)}", entry.state
-            )
+        entry = self.runs.chosen
+        if entry is not None:
+            name = f"{entry.name} {store.short_id(entry.run)}"
+            self.stop(self.desk.root / entry.run, name, entry.state)
 
     def action_pin(self) -> None:
         """Make the run the baseline of its scenario; if it is a baseline, remove the tag."""
-        if entry := self.runs.chosen:
-            is_pinned = representative.TAG in self._reader.notes_of(entry.run).tags
-            self.do(
-                partial(
-                    representative.unpin if is_pinned else representative.pin,
-                    self.desk.root / entry.run,
-                )
-            )
+        entry = self.runs.chosen
+        if entry is None:
+            return
+        run_dir = self.desk.root / entry.run
+        if representative.TAG in self._reader.notes_of(entry.run).tags:
+            self.do(partial(representative.unpin, run_dir))
+        else:
+            self.do(partial(representative.pin, run_dir))
 
     def action_order(self) -> None:
         """Sort the runs by the next order, and move the cursor to the first run.
@@ -284,23 +297,18 @@ class HistoryPage(Page):
         self.runs.move(-len(self._reader.entries))
 
     @work(group="question")
-    async def action_write(self, what: str) -> None:
+    async def action_write(self, kind: str) -> None:
         """Write a note or tags onto the marked runs; without marks, onto the run at the cursor."""
         entries = self.runs.acted_on
-        line = (
-            await self.app.push_screen_wait(note_line.line_for(what, entries, self._reader))
-            if entries
-            else ""
-        )
+        if not entries:
+            return
+        line = await self.app.push_screen_wait(note_line.line_for(kind, entries, self._reader))
         if line:
-            self.do(
-                partial(
-                    note_line.write, what, self.desk.root, [entry.run for entry in entries], line
-                )
-            )
+            runs = [entry.run for entry in entries]
+            self.do(partial(note_line.write, kind, self.desk.root, runs, line))
 
-    def say_done(self, said: str, *, is_problem: bool) -> None:
+    def say_done(self, message: str, *, is_problem: bool) -> None:
         """Show the result of an action, and list the runs again, which it may have changed."""
-        super().say_done(said, is_problem=is_problem)
+        super().say_done(message, is_problem=is_problem)
         if self.is_attached:
             self._reader.look()

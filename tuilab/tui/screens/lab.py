@@ -69,10 +69,12 @@ class LabPage(Page):
 
     def compose_body(self) -> ComposeResult:
         if not self.desk.settings.has_seen_hint:
-            yield Static(Content(_HINT_READ_ONLY if self.desk.is_read_only else _HINT), id="hint")
+            hint = _HINT_READ_ONLY if self.desk.is_read_only else _HINT
+            yield Static(Content(hint), id="hint")
         self._running_line = InfoLine(is_short=True)
         self.columns = Columns(self.desk)
-        self._catalogue, self._bench = self.columns.catalogue, self.columns.bench
+        self._catalogue = self.columns.catalogue
+        self._bench = self.columns.bench
         self._starter = Starter(self.columns, self._drafts, self.lab)
         yield self._running_line
         yield self.columns
@@ -101,7 +103,9 @@ class LabPage(Page):
     @property
     def _past(self) -> list[PastRun]:
         """The past runs of the scenario at the cursor that have been read so far."""
-        return (self._reader.past(self.scenario) if self.scenario else None) or []
+        if self.scenario is None:
+            return []
+        return self._reader.past(self.scenario) or []
 
     @property
     def scenario(self) -> Scenario | None:
@@ -111,7 +115,9 @@ class LabPage(Page):
     @property
     def draft(self) -> Draft | None:
         """The form of the scenario at the cursor; None on a topic."""
-        return self._drafts.of(self.scenario) if self.scenario else None
+        if self.scenario is None:
+            return None
+        return self._drafts.of(self.scenario)
 
     def _show_chosen(self) -> None:
         """Show the scenario or the topic at the cursor; for a scenario, read its past runs."""
@@ -123,23 +129,28 @@ class LabPage(Page):
 
     def show_command(self) -> None:
         """Show the command line that does the same as the form, or which fields are wrong."""
-        self._bench.show_command(self._drafts.what_is_wrong(self.draft) or self.command())
+        problem = self._drafts.what_is_wrong(self.draft)
+        self._bench.show_command(problem or self.command())
 
     def command(self) -> str:
         row = self._catalogue.row
         if row is None:
             return "tuilab list"
-        shown, is_whole = self._catalogue.of_topic(row.topic), self._catalogue.is_whole(row.topic)
+        listed = self._catalogue.of_topic(row.topic)
+        is_whole = self._catalogue.is_whole(row.topic)
         return command_line.chosen_line(
-            self.draft, shown, self.desk.root, self.desk.folders, is_whole=is_whole
+            self.draft, listed, self.desk.root, self.desk.folders, is_whole=is_whole
         )
 
     def places(self) -> list[str]:
         places = super().places()
         row = self._catalogue.row
-        if self._catalogue.has_focus and self.scenario is None and not (row and row.topic == TOPIC):
+        is_of_commands = row is not None and row.topic == TOPIC
+        if self._catalogue.has_focus and self.scenario is None and not is_of_commands:
             places.insert(0, "topic")
-        return [*places[:-1], "running runs", *places[-1:]] if self._live_runs else places
+        if not self._live_runs:
+            return places
+        return [*places[:-1], "running runs", *places[-1:]]
 
     def action_go(self, how: str, *values: str) -> None:
         """Move to another part of the screen: call the method of `Columns` that `how` names."""
@@ -195,13 +206,18 @@ class LabPage(Page):
 
         For a command of the user, open its script.
         """
-        if self.scenario is None:
+        scenario = self.scenario
+        if scenario is None:
             self.lab.tell("choose a scenario to edit its file", is_problem=False)
-        elif isinstance(self.scenario, OwnCommand) and not self.scenario.script:
-            self.lab.tell("the command names no script on this machine")
-        elif self.lab.edit(
-            getattr(self.scenario, "script", self.scenario.path), self.scenario.error_line
-        ):
+            return
+        path = scenario.path
+        if isinstance(scenario, OwnCommand):
+            path = scenario.script
+            if not path:
+                self.lab.tell("the command names no script on this machine")
+                return
+        has_edited = self.lab.edit(path, scenario.error_line)
+        if has_edited:
             self.look_at_files()
 
     def action_toggle_quick(self) -> None:
@@ -214,7 +230,8 @@ class LabPage(Page):
         """Show the form of a scenario with the values of a run, for parameters that still exist."""
         # When a run was opened, its scenario may have been added to the list.
         self.columns.replace_scenarios(self.desk.listed)
-        if not self._catalogue.go_to(scenario) or (draft := self.draft) is None:
+        draft = self.draft if self._catalogue.go_to(scenario) else None
+        if draft is None:
             self.lab.tell(f"there is no scenario {show(scenario, 60)} here")
             return
         drafts.fill(draft, values, is_quick=is_quick)
@@ -237,7 +254,8 @@ class LabPage(Page):
     @on(Input.Submitted)
     async def _do_it(self) -> None:
         """Do what `enter` does here: open the past run at the cursor, or run what is chosen."""
-        await self.run_action("open" if self._bench.is_among_runs else "run")
+        action = "open" if self._bench.is_among_runs else "run"
+        await self.run_action(action)
 
     def on_workbench_opened(self, event: Workbench.Opened) -> None:
         self.columns.show_part(event.part)
@@ -260,12 +278,18 @@ class LabPage(Page):
         if not self.is_current:
             return
         self.look_at_files()
-        is_to_tell = self._live_runs and (self.is_seen or not self._does_one_go_on())
-        if is_to_tell or self._reader.has_news():
+        if self._is_progress_needed() or self._reader.has_news():
             self._look_around()
 
-    def _does_one_go_on(self) -> bool:
-        return any(self.desk.is_going_on(self.desk.root / entry.run) for entry in self._live_runs)
+    def _is_progress_needed(self) -> bool:
+        """Return whether there are live runs, and either the user sees this page or all ended."""
+        if not self._live_runs:
+            return False
+        if self.is_seen:
+            return True
+        return not any(
+            self.desk.is_going_on(self.desk.root / entry.run) for entry in self._live_runs
+        )
 
     def look_at_files(self) -> None:
         """Read the scenarios again if their files have changed."""
@@ -280,13 +304,10 @@ class LabPage(Page):
         If the user only watches a run, with this screen behind it, nothing is prepared: to load
         torch would take a core of the machine.
         """
-        is_wanted = self.is_seen or self.desk.started
-        if (
-            self.is_current
-            and is_wanted
-            and not self.desk.is_read_only
-            and not self.desk.is_running()
-        ):
+        is_run_likely = self.is_seen or self.desk.started
+        if not self.is_current or not is_run_likely:
+            return
+        if not self.desk.is_read_only and not self.desk.is_running():
             self.desk.prepare()
             self.run_worker(_load_what_shows_runs, thread=True, exit_on_error=False)
 
@@ -306,7 +327,8 @@ class LabPage(Page):
 
     def on_background_reader_runs_came(self, event: BackgroundReader.RunsCame) -> None:
         self._catalogue.show_statuses(event.statuses)
-        self._live_runs, self._is_queue_paused = event.going_on, event.is_paused
+        self._live_runs = event.going_on
+        self._is_queue_paused = event.is_paused
         self._show_running()
         if self.scenario is None:
             self._show_chosen()
@@ -349,16 +371,15 @@ def _running_words(runs: "Sequence[RunEntry]", *, is_paused: bool) -> Content:
         counts.append(Content.styled(f"● {plural(running, 'run')}", "$text-primary"))
     if queued:
         counts.append(Content.styled(f"○ {queued} queued", "$text-muted"))
-    states = state_words(runs[0].state) if len(runs) == 1 else Content(", ").join(counts)
+    states = Content(", ").join(counts)
+    if len(runs) == 1:
+        states = state_words(runs[0].state)
     if queued and is_paused:
         states = Content.assemble(states, (", paused (press Q)", "bold $text-warning"))
     names = []
     for run in runs:
-        names.append(
-            Content.assemble(
-                to_content(run.name, 40, "bold"), (f" {short_id(run.run)}", "$text-muted")
-            )
-        )
+        name = to_content(run.name, 40, "bold")
+        names.append(Content.assemble(name, (f" {short_id(run.run)}", "$text-muted")))
     return Content.assemble(states, "  ", Content(", ").join(names))
 
 

@@ -45,7 +45,8 @@ class Page(TerminalScreen[None]):
 
     def compose(self) -> ComposeResult:
         self.take_breakpoints()
-        yield Heading(Content.from_text(f"tuilab  {self.PLACE}", markup=False), badge=self._badge)
+        title = Content.from_text(f"tuilab  {self.PLACE}", markup=False)
+        yield Heading(title, badge=self._badge)
         yield from self.compose_body()
         yield KeyBar(keys_at([self.PLACE], is_read_only=self.desk.is_read_only))
 
@@ -57,9 +58,16 @@ class Page(TerminalScreen[None]):
 
         These are the places of the focused widget, of the widgets around it, and of the screen.
         """
-        nodes = self.focused.ancestors_with_self if self.focused else [self]
-        searched = ["searched"] if isinstance(self.focused, Searched) and self.focused.words else []
-        return searched + [place for node in nodes if (place := getattr(node, "PLACE", ""))]
+        focused = self.focused
+        places: list[str] = []
+        if isinstance(focused, Searched) and focused.words:
+            places.append("searched")
+        nodes = focused.ancestors_with_self if focused else [self]
+        for node in nodes:
+            place = getattr(node, "PLACE", "")
+            if place:
+                places.append(place)
+        return places
 
     @on(Searched.Asked)
     @on(ScreenSuspend)
@@ -68,18 +76,17 @@ class Page(TerminalScreen[None]):
 
     def keys_now(self) -> list[Key]:
         """Return the keys that have an effect now."""
-        is_typing, idle = isinstance(self.focused, Input), self.idle_keys()
+        is_typing = isinstance(self.focused, Input)
+        idle_keys = self.idle_keys()
         keys = keys_at(self.places(), is_typing=is_typing, is_read_only=self.desk.is_read_only)
-        return [key for key in keys if key.key not in idle]
+        return [key for key in keys if key.key not in idle_keys]
 
     @property
     def _badge(self) -> Content:
         """The badge of the heading: whether the screens are read-only."""
-        return (
-            Content.styled("read-only", "bold $text-warning")
-            if self.desk.is_read_only
-            else Content("")
-        )
+        if not self.desk.is_read_only:
+            return Content("")
+        return Content.styled("read-only", "bold $text-warning")
 
     def idle_keys(self) -> set[str]:
         """Return the keys of this screen that have nothing to act on now."""
@@ -87,10 +94,11 @@ class Page(TerminalScreen[None]):
 
     def show_keys(self) -> None:
         """Show the keys that work now. If a question covers the screen, these are its keys only."""
-        above = self.app.screen
-        self.keybar.show_keys(
-            KEYS[getattr(above, "PLACE", "menu")] if above.is_modal else self.keys_now()
-        )
+        top_screen = self.app.screen
+        if top_screen.is_modal:
+            self.keybar.show_keys(KEYS[getattr(top_screen, "PLACE", "menu")])
+        else:
+            self.keybar.show_keys(self.keys_now())
 
     def compose_body(self) -> ComposeResult:
         """Yield the widgets between the heading and the line of keys."""
@@ -136,7 +144,9 @@ class Page(TerminalScreen[None]):
     @property
     def fate(self) -> str:
         """The words for what happens to a run when the user quits."""
-        return "ends with this container" if first_process.is_container_main() else "continues"
+        if first_process.is_container_main():
+            return "ends with this container"
+        return "continues"
 
     def action_copy_text(self) -> None:
         """Copy the selected text. If no text is selected, leave the key to the next binding."""
@@ -146,12 +156,13 @@ class Page(TerminalScreen[None]):
 
     def show_in_pager(self, text: str, place: str = "") -> None:
         """Show a text in the user's pager, and then where the text is kept, if it is on disk."""
-        if self.lab.may_change():  # a pager may open a shell
-            message = self.lab.show_in_pager(uncoloured(text)) or (
-                f"kept in {place}" if place else ""
-            )
-            if message:
-                self.lab.tell(message, is_problem=False)
+        if not self.lab.may_change():  # a pager may open a shell
+            return
+        message = self.lab.show_in_pager(uncoloured(text))
+        if not message and place:
+            message = f"kept in {place}"
+        if message:
+            self.lab.tell(message, is_problem=False)
 
     @work(thread=True, group="compare")
     def compare_with_reference(self, run_dir: Path) -> None:
@@ -178,10 +189,12 @@ class Page(TerminalScreen[None]):
 
     @work(thread=True, group="doing")
     def _do(self, act: Callable[[], str], *, is_refusal_a_problem: bool) -> None:
+        is_problem = False
         try:
-            message, is_problem = act(), False
+            message = act()
         except TuilabError as problem:
-            message, is_problem = str(problem), is_refusal_a_problem
+            message = str(problem)
+            is_problem = is_refusal_a_problem
         self.app.call_from_thread(self.say_done, message, is_problem=is_problem)
 
     @work(group="question")
@@ -192,24 +205,24 @@ class Page(TerminalScreen[None]):
 
         if state not in RUNNING_STATES:
             self.lab.tell(f"this run is not running: {state}", is_problem=False)
-        elif await self.app.push_screen_wait(
-            StopQuestion(name, state, self._stop_of_sweep(run_dir))
-        ):
-            self.do(
-                partial(launch.stop, run_dir, at_once=state == RunState.STOPPING),
-                is_refusal_a_problem=False,
-            )
+            return
+        question = StopQuestion(name, state, self._stop_of_sweep(run_dir))
+        if await self.app.push_screen_wait(question):
+            stop_run = partial(launch.stop, run_dir, at_once=state == RunState.STOPPING)
+            self.do(stop_run, is_refusal_a_problem=False)
 
     def _stop_of_sweep(self, run_dir: Path) -> str:
         """Return the command that stops the whole sweep of a run; empty if it belongs to none."""
         from tuilab.runs.command_line import hint
 
         sweep = self.desk.index.entry(run_dir.name).sweep
-        return hint(self.desk.root, "stop", sweep) if sweep else ""
+        if not sweep:
+            return ""
+        return hint(self.desk.root, "stop", sweep)
 
-    def say_done(self, said: str, *, is_problem: bool) -> None:
+    def say_done(self, message: str, *, is_problem: bool) -> None:
         """Show the outcome of a change."""
-        self.lab.tell(said, is_problem=is_problem)
+        self.lab.tell(message, is_problem=is_problem)
 
     def action_copy_command(self) -> None:
         """Copy the command line that does what this screen does."""

@@ -20,7 +20,7 @@ from tuilab.tui.widgets.question import ConfirmDialog
 from tuilab.tui.widgets.queuelist import QueueList
 
 _POLL_S = 1.0
-_ENDS: dict[str, str] = {
+_END_QUESTIONS: dict[str, str] = {  # how `d` ends a run, by the state of the run
     RunState.RUNNING: "Stop this run",
     RunState.QUEUED: "Remove from the queue",
     RunState.LOST: "Forget this lost run",
@@ -37,10 +37,10 @@ class QueuePage(Page):
     class Looked(Message):
         """The queue was read."""
 
-        def __init__(self, standing: queue.QueueState, others: Sequence[RunEntry]) -> None:
+        def __init__(self, standing: queue.QueueState, unlisted: Sequence[RunEntry]) -> None:
             super().__init__()
             self.standing = standing
-            self.others = others  # running runs that time nothing
+            self.unlisted = unlisted  # running runs that time nothing
 
     @property
     def is_listed(self) -> bool:
@@ -62,9 +62,15 @@ class QueuePage(Page):
         return shlex.join(["tuilab", "queue", *root_option(self.desk.root)])
 
     def idle_keys(self) -> set[str]:
-        of_one = set() if self.queue.chosen else {"enter", "d"}
-        of_one |= {"K", "J"} if len(self.queue.standing.waiting) < 2 else set()
-        return of_one if self.queue.standing.lost else of_one | {"A"}
+        standing = self.queue.standing
+        idle: set[str] = set()
+        if not self.queue.chosen:
+            idle |= {"enter", "d"}
+        if len(standing.waiting) < 2:
+            idle |= {"K", "J"}
+        if not standing.lost:
+            idle.add("A")
+        return idle
 
     def _poll(self) -> None:
         if self.is_current:
@@ -74,24 +80,23 @@ class QueuePage(Page):
     def _look(self) -> None:
         standing = queue.read_queue(self.desk.root)
         listed = {ticket.run for _, _, ticket in standing.rows}
-        unlisted = [
-            ticket
-            for ticket in self.desk.index.running()
-            if ticket.run not in listed and ticket.state != RunState.QUEUED
-        ]
+        unlisted = []
+        for entry in self.desk.index.running():
+            if entry.run not in listed and entry.state != RunState.QUEUED:
+                unlisted.append(entry)
         self.post_message(self.Looked(standing, unlisted))
 
     def on_queue_page_looked(self, message: Looked) -> None:
-        standing, self._has_looked = message.standing, True
-        self.queue.show(standing, message.others)
-        parts = [f"{len(standing.running)} being timed", f"{len(standing.waiting)} queued"]
-        parts += [f"{len(standing.lost)} lost"] if standing.lost else []
-        paused = (
-            ("  paused: no queued run starts", "bold $text-warning") if standing.is_paused else ""
-        )
-        self.heading.show(
-            Content.assemble(("tuilab", "bold"), "  queue  ", " · ".join(parts), paused)
-        )
+        standing = message.standing
+        self._has_looked = True
+        self.queue.show(standing, message.unlisted)
+        counts = [f"{len(standing.running)} being timed", f"{len(standing.waiting)} queued"]
+        if standing.lost:
+            counts.append(f"{len(standing.lost)} lost")
+        heading = Content.assemble(("tuilab", "bold"), "  queue  ", " · ".join(counts))
+        if standing.is_paused:
+            heading += Content.styled("  paused: no queued run starts", "bold $text-warning")
+        self.heading.show(heading)
         self.show_keys()
 
     @on(QueueList.Chosen)
@@ -116,7 +121,10 @@ class QueuePage(Page):
 
     def action_pause(self) -> None:
         """Pause the queue, so that no queued run starts, or resume it."""
-        self.do(self._resume if self.queue.standing.is_paused else self._pause)
+        if self.queue.standing.is_paused:
+            self.do(self._resume)
+        else:
+            self.do(self._pause)
 
     def _pause(self) -> str:
         queue.pause(self.desk.root)
@@ -132,10 +140,9 @@ class QueuePage(Page):
         state, ticket = self.queue.chosen or ("", None)
         if ticket is None:
             return
-        does = _ENDS[state]
-        if await self.app.push_screen_wait(
-            ConfirmDialog(f"{does}?", [f"{store.short_id(ticket.run)}  {ticket.name}"])
-        ):
+        run = f"{store.short_id(ticket.run)}  {ticket.name}"
+        question = ConfirmDialog(f"{_END_QUESTIONS[state]}?", [run])
+        if await self.app.push_screen_wait(question):
             self.do(partial(self._end, state, ticket.run))
 
     def _end(self, state: str, run: str) -> str:
@@ -153,10 +160,11 @@ class QueuePage(Page):
     def _queue_again(self) -> str:
         from tuilab.engine.requeue import queue_again
 
-        return f"{plural(len([*queue_again(self.desk.root)]), 'run')} queued again"
+        runs = list(queue_again(self.desk.root))
+        return f"{plural(len(runs), 'run')} queued again"
 
-    def say_done(self, said: str, *, is_problem: bool) -> None:
+    def say_done(self, message: str, *, is_problem: bool) -> None:
         """Show the outcome of a change, and read the queue again."""
-        super().say_done(said, is_problem=is_problem)
+        super().say_done(message, is_problem=is_problem)
         if self.is_attached:
             self._look()

@@ -17,11 +17,14 @@ from tuilab.text.display import show
 from tuilab.tui.keys import Key, bindings
 from tuilab.tui.screens.following import DELETED, FollowingPage
 from tuilab.tui.state import printed_output
+from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.chart import Chart
 from tuilab.tui.widgets.menu import Menu
 from tuilab.tui.widgets.pane import Pane, TextPane
 from tuilab.tui.widgets.run.copies import copies, rerun_command
 from tuilab.tui.widgets.run.failure import FailurePane
+
+_MAX_NAMES = 3  # charts that a message names
 
 
 class RunPage(FollowingPage):
@@ -36,48 +39,58 @@ class RunPage(FollowingPage):
 
     def command(self) -> str:
         verb = "attach" if self.is_live else "replay"
-        return shlex.join(
-            ["tuilab", verb, store.short_id(self.run_dir.name), *root_option(self.desk.root)]
-        )
+        run = store.short_id(self.run_dir.name)
+        return shlex.join(["tuilab", verb, run, *root_option(self.desk.root)])
 
     def how_to_leave(self, key: str) -> str:
         if not self.is_live or self.source.is_over:
             return super().how_to_leave(key)
-        return f"{key} quits; the run {self.fate}{'' if self.desk.is_read_only else '; s stops it'}"
+        sentence = f"{key} quits; the run {self.fate}"
+        if self.desk.is_read_only:
+            return sentence
+        return f"{sentence}; s stops it"
 
     def places(self) -> list[str]:
         summary = self.source.summary
-        other_places = [
-            *(["NaN or Inf"] if self.has_bad else []),
-            *(["other GPUs"] if other_gpus(summary) else []),
-        ]
-        failed = ["failed run"] if summary.failure else []
-        several = ["several charts"] if len(self.panes.names) > 1 else []
-        going = ["other running runs"] if self.other_runs.next(1) else []
-        return [
-            *failed,
-            self.source.place,
-            *going,
-            *other_places,
-            *super().places()[:-1],
-            *several,
-            *super().places()[-1:],
-        ]
+        places_of_focus = super().places()
+        places: list[str] = []
+        if summary.failure:
+            places.append("failed run")
+        places.append(self.source.place)
+        if self.other_runs.next(1):
+            places.append("other running runs")
+        if self.has_bad:
+            places.append("NaN or Inf")
+        if other_gpus(summary):
+            places.append("other GPUs")
+        places += places_of_focus[:-1]
+        if len(self.panes.names) > 1:
+            places.append("several charts")
+        places += places_of_focus[-1:]
+        return places
 
     def keys_now(self) -> list[Key]:
-        keys = super().keys_now()
-        is_in_text = isinstance(self.focused, TextPane) and self._is_chosen(self.focused)
         # These keys come first if they are offered: there is a NaN or Inf, or text to search.
-        first = ["n", *(["slash"] if is_in_text else [])]
-        return sorted(
-            keys, key=lambda key: first.index(key.key) if key.key in first else len(first)
-        )
+        first_keys = ["n"]
+        if isinstance(self.focused, TextPane) and self._is_chosen(self.focused):
+            first_keys.append("slash")
+
+        def rank(key: Key) -> int:
+            if key.key in first_keys:
+                return first_keys.index(key.key)
+            return len(first_keys)
+
+        return sorted(super().keys_now(), key=rank)
 
     def idle_keys(self) -> set[str]:
-        options = len(self.next_steps().options) if self.source.is_over else 0
-        idle = {str(number) for number in range(options + 1, 10)}
-        idle |= {"r"} if self.source.summary.planned_repeats <= 1 else set()
-        return idle | ({"s"} if self.source.is_over else set())
+        is_over = self.source.is_over
+        option_count = len(self.next_steps().options) if is_over else 0
+        idle = {str(number) for number in range(option_count + 1, 10)}
+        if self.source.summary.planned_repeats <= 1:
+            idle.add("r")
+        if is_over:
+            idle.add("s")
+        return idle
 
     def action_toggle_others(self) -> None:
         """Overlay the curves of other runs, or remove them."""
@@ -152,17 +165,18 @@ class RunPage(FollowingPage):
     def action_next_bad(self) -> None:
         if self.views.go_to_next_bad():
             return
-        bad = self.panes.bad_names
-        left_out = ", ".join(
-            [
-                *(show(name, 40) for name in bad[:3]),
-                *([f"{len(bad) - 3} more"] if len(bad) > 3 else []),
-            ]
-        )
-        words = (
-            f"NaN or Inf in {left_out}, which the filter hides; press / and esc to show all charts"
-        )
-        self.lab.tell(words if left_out else "no NaN or Inf so far", is_problem=False)
+        bad_names = self.panes.bad_names
+        charts = [show(name, 40) for name in bad_names[:_MAX_NAMES]]
+        if len(bad_names) > _MAX_NAMES:
+            charts.append(f"{len(bad_names) - _MAX_NAMES} more")
+        hidden = ", ".join(charts)
+        message = "no NaN or Inf so far"
+        if hidden:
+            message = (
+                f"NaN or Inf in {hidden}, which the filter hides;"
+                " press / and esc to show all charts"
+            )
+        self.lab.tell(message, is_problem=False)
 
     def action_step_out(self) -> None:
         """Leave the zoom, else clear the filter of the charts, else leave the screen."""
@@ -175,15 +189,16 @@ class RunPage(FollowingPage):
 
     def action_stop(self) -> None:
         """Ask whether to stop the run, or whether to kill it if it is stopping already."""
-        run = self.source.summary.run
-        name = f"{show(run.topic)}/{show(run.scenario)} " if run else ""
-        state = self.source.state if self.is_live else self.source.summary.state
+        summary = self.source.summary
+        state = self.source.state if self.is_live else summary.state
         if not state:
-            self.lab.tell(
-                "still reading this run: not known yet whether it is running", is_problem=False
-            )
+            message = "still reading this run: not known yet whether it is running"
+            self.lab.tell(message, is_problem=False)
             return
-        self.stop(self.run_dir, f"{name}{store.short_id(self.run_dir.name)}", state)
+        name = store.short_id(self.run_dir.name)
+        if summary.run is not None:
+            name = f"{show(summary.run.topic)}/{show(summary.run.scenario)} {name}"
+        self.stop(self.run_dir, name, state)
 
     def action_try_next(self, number: int) -> None:
         """Open the form of this scenario with the values that the lesson suggests."""
@@ -194,24 +209,27 @@ class RunPage(FollowingPage):
 
     def action_again(self) -> None:
         """Open the form of this scenario with the values of this run."""
-        run, scenario = self.source.summary.run, self.scenario
-        if run is not None and scenario is not None:
+        run = self.source.summary.run
+        scenario = self.scenario
+        if run is None:
+            return
+        if scenario is not None:
             self.lab.open_form(scenario.path, dict(run.params), is_quick=run.quick)
-        elif run is not None:
-            again = rerun_command(self.source.summary)
-            self.lab.tell(
-                f"the file of {show(run.scenario, 60)} is no longer here; where the file exists,"
-                f" use: {again}",
-                is_problem=False,
-            )
+            return
+        message = (
+            f"the file of {show(run.scenario, 60)} is no longer here; where the file exists,"
+            f" use: {rerun_command(self.source.summary)}"
+        )
+        self.lab.tell(message, is_problem=False)
 
     def action_edit(self) -> None:
         """Open the file of the scenario in the editor, at the failed line if the run failed."""
         summary = self.source.summary
-        here = getattr(self.scenario, "script", self.scenario.path if self.scenario else "")
+        path = tracebacks.file_of(summary, self.run_dir) or self._scenario_file()
         frame = tracebacks.own_frame(summary)
-        if path := tracebacks.file_of(summary, self.run_dir) or here:
-            self.lab.edit(path, frame.line if frame else 1)
+        if path:
+            line = frame.line if frame else 1
+            self.lab.edit(path, line)
         elif summary.run and summary.run.command:
             self.lab.tell("the command names no file on this machine")
         else:
@@ -219,21 +237,29 @@ class RunPage(FollowingPage):
                 f"the file is no longer on this machine; a copy of it: {self.run_dir}/scenario.py"
             )
 
+    def _scenario_file(self) -> str:
+        """Return the file of the scenario, or the script of a command; empty without one."""
+        scenario = self.scenario
+        if scenario is None:
+            return ""
+        if isinstance(scenario, OwnCommand):
+            return scenario.script
+        return scenario.path
+
     def action_show_all(self) -> None:
         """Show all kept output of the run in the pager."""
-        if os.path.lexists(self.run_dir):
-            self.show_in_pager(
-                printed_output.whole(self.run_dir, self.source.summary) or "nothing was printed",
-                str(self.run_dir),
-            )
-        else:
+        if not os.path.lexists(self.run_dir):
             self.lab.tell(DELETED)
+            return
+        output = printed_output.whole(self.run_dir, self.source.summary)
+        self.show_in_pager(output or "nothing was printed", str(self.run_dir))
 
     @work(group="question")
     async def action_choose_copy(self) -> None:
         """Let the user choose what to copy: the pane, a command, a claim, a value or a chart."""
         items = copies(self.source, self.views.view, self.panes, self.command())
-        if text := await self.app.push_screen_wait(Menu("Copy", items)):
+        text = await self.app.push_screen_wait(Menu("Copy", items))
+        if text:
             self.lab.copy(text)
 
     def action_copy_rerun(self) -> None:
@@ -241,10 +267,13 @@ class RunPage(FollowingPage):
 
         If the command does not repeat the run as it was, show the reason.
         """
-        if command := rerun_command(self.source.summary):
+        summary = self.source.summary
+        command = rerun_command(summary)
+        if command:
             self.lab.copy(command)
-        if (run := self.source.summary.run) and (why := why_not_again(run)):
-            self.lab.tell(why)
+        reason = why_not_again(summary.run) if summary.run else ""
+        if reason:
+            self.lab.tell(reason)
 
     def action_export(self) -> None:
         self.export([self.run_dir])

@@ -20,28 +20,30 @@ def chosen() -> tuple[str, ...]:
     Raise UsageError if TUILAB_ALERTS names an unknown kind.
     """
     value = os.environ.get("TUILAB_ALERTS", ",".join(KINDS))
-    words = [word.strip() for word in value.split(",") if word.strip() not in ("", "none")]
-    if unknown := [word for word in words if word not in KINDS]:
-        raise UsageError(
-            f"TUILAB_ALERTS takes {join(KINDS)}, separated by commas, or none; not"
-            f" {show(unknown[0], 60)}"
-        )
+    words = [word.strip() for word in value.split(",")]
+    for word in words:
+        if word not in ("", "none", *KINDS):
+            raise UsageError(
+                f"TUILAB_ALERTS takes {join(KINDS)}, separated by commas, or none; not"
+                f" {show(word, 60)}"
+            )
     return tuple(kind for kind in KINDS if kind in words)
 
 
 def alert(text: str) -> str:
     """Return the characters that make the terminal alert the user with a text."""
     message = f"tuilab: {show(text, 100)}"
-    message = message.encode("ascii", "replace").decode() if why_ascii() else message
+    if why_ascii():
+        message = message.encode("ascii", "replace").decode()
     kinds = chosen()
-    title = (
-        f"\x1b]2;{message}\x07" if "title" in kinds and not why_ascii().startswith("TERM") else ""
-    )
-    return (
-        title
-        + (_notification(message) if "notification" in kinds else "")
-        + ("\x07" if "bell" in kinds else "")
-    )
+    sequences = ""
+    if "title" in kinds and not why_ascii().startswith("TERM"):
+        sequences += f"\x1b]2;{message}\x07"
+    if "notification" in kinds:
+        sequences += _notification(message)
+    if "bell" in kinds:
+        sequences += "\x07"
+    return sequences
 
 
 def _notification(message: str) -> str:
@@ -53,7 +55,9 @@ def _notification(message: str) -> str:
         return ""
     if not os.environ.get("TMUX"):
         return f"\x1b]9;{message}\x07"
-    return f"\x1bPtmux;\x1b\x1b]9;{message}\x07\x1b\\" if _tmux_passes_on() else ""
+    if not _tmux_passes_on():
+        return ""
+    return f"\x1bPtmux;\x1b\x1b]9;{message}\x07\x1b\\"
 
 
 def _tmux_passes_on() -> bool:

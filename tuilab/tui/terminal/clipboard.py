@@ -1,7 +1,6 @@
 """Copy text to the user's clipboard, and report how far the copy got."""
 
 import base64
-import contextlib
 import os
 import subprocess
 from collections.abc import Callable
@@ -15,31 +14,33 @@ def copy(text: str, write: Callable[[str], None]) -> str:
     By default tmux drops our escape sequence. But tmux passes its own buffer on to the outer
     terminal.
     """
-    if os.environ.get("TMUX"):
-        # The `tmux` program may be missing inside a container, or may hang.
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            subprocess.run(
-                ["tmux", "load-buffer", "-w", "-"],
-                input=_bytes(text),
-                capture_output=True,
-                timeout=2,
-                check=True,
-            )
-            return (
-                "copied to tmux's buffer (prefix ] pastes it) and offered to the terminal:"
-                f" {_told(text)}"
-            )
-    write(f"\x1b]52;c;{base64.b64encode(_bytes(text)).decode()}\x07")
-    return f"offered to the terminal, which may refuse: {_told(text)}"
+    data = text.encode(errors="replace")
+    copied = _describe_text(text)
+    if os.environ.get("TMUX") and _copy_to_tmux(data):
+        return f"copied to tmux's buffer (prefix ] pastes it) and offered to the terminal: {copied}"
+    encoded = base64.b64encode(data).decode()
+    write(f"\x1b]52;c;{encoded}\x07")
+    return f"offered to the terminal, which may refuse: {copied}"
 
 
-def _bytes(text: str) -> bytes:
-    return text.encode(errors="replace")
+def _copy_to_tmux(data: bytes) -> bool:
+    """Copy to tmux's buffer and the outer terminal; return whether tmux did it."""
+    try:
+        subprocess.run(
+            ["tmux", "load-buffer", "-w", "-"],
+            input=data,
+            capture_output=True,
+            timeout=2,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False  # the `tmux` program may be missing inside a container, or may hang
+    return True
 
 
-def _told(text: str) -> str:
-    """Return the copied text; if it has several lines, their number and the first words."""
+def _describe_text(text: str) -> str:
+    """Return the text; if it has several lines, their number and the first words."""
     count = text.count("\n") + 1
-    return (
-        text if count == 1 else f"{plural(count, 'line')}, starting with {show(text.strip(), 40)}"
-    )
+    if count == 1:
+        return text
+    return f"{plural(count, 'line')}, starting with {show(text.strip(), 40)}"

@@ -21,6 +21,7 @@ from typing import Any
 
 from textual.events import Key, Resize
 from textual.geometry import Size
+from textual.message import Message
 
 from tuilab.tui.terminal.guardian import open_again
 from tuilab.tui.terminal.keyboard import Typed
@@ -40,10 +41,8 @@ _READ = 4096
 _SILENCE_S = 0.1  # between two checks whether an incomplete sequence is now complete
 # How long a key may take to act before the next key of its burst, in slices. On a busy machine a
 # key takes long.
-_HEARD_S, _HEARD_SLICES = (
-    0.05,
-    60,
-)
+_KEY_SLICE_S = 0.05
+_KEY_SLICES = 60
 
 
 class Terminal(TextualDriver):
@@ -59,10 +58,10 @@ class Terminal(TextualDriver):
         self.settle: Callable[[], Coroutine[Any, Any, None]] = _nothing
         self.bytes_sent = 0
         self.round_trip_s = 0.0  # of the last frame whose answer came
-        self.sizes_told = 0  # how often the system reported that the size has changed
+        self.size_reports = 0  # how often the system reported that the size has changed
         self.is_given_back = True  # False: the terminal did not accept all that restores it
-        self._tell_taken: Callable[[bool], None] = app.on_terminal_taken
-        self._out = open_again(1)
+        self._report_taken: Callable[[bool], None] = app.on_terminal_taken
+        self._out_fd = open_again(1)
         self._lock = threading.RLock()  # the input thread and signal handlers write as well
         self._waiting = b""
         self._is_writer_added = False
@@ -70,8 +69,8 @@ class Terminal(TextualDriver):
         self._answer_begun = ""
         self._has_answered = False
         self._patience_s = _PATIENCE_S
-        self._asked = 0.0
-        self._started = 0.0
+        self._asked_s = 0.0  # when the last question was sent
+        self._started_s = 0.0
         self._is_gone = False
         self._is_leaving = False
         self._is_stuck = False  # the terminal accepted nothing when we left
@@ -79,21 +78,22 @@ class Terminal(TextualDriver):
         # further bytes for a part of it. Only the guardian begins with bytes that end a sequence.
         self._is_cut = False
         # A byte in this pipe wakes the input thread when it has nothing more to read.
-        self._told, self._teller = os.pipe()
+        self._wake_fd, self._wake_writer_fd = os.pipe()
         app.terminal = self
 
     @property
     def is_ready(self) -> bool:
         """Whether the last frame is sent and, if the terminal gives answers, has arrived."""
-        is_answered = self._answers_expected <= 0 or not self._has_answered
-        return not self._waiting and (
-            is_answered or time.monotonic() - self._asked > self._patience_s
-        )
+        if self._waiting:
+            return False
+        if self._answers_expected <= 0 or not self._has_answered:
+            return True
+        return time.monotonic() - self._asked_s > self._patience_s
 
     @property
     def is_stalled(self) -> bool:
         """Whether the last frame has been on its way for long."""
-        return not self.is_ready and time.monotonic() - self._asked > _STALLED_S
+        return not self.is_ready and time.monotonic() - self._asked_s > _STALLED_S
 
     def send_frame(self, frame: str) -> None:
         """Send a frame, and ask the terminal whether it has arrived.
@@ -108,27 +108,31 @@ class Terminal(TextualDriver):
                 self._answers_expected = 0
                 self._patience_s = min(self._patience_s * 2, _LONGEST_PATIENCE_S)
             self._answers_expected = max(self._answers_expected, 0) + 1
-            self._asked = time.monotonic()
+            self._asked_s = time.monotonic()
             self.write(frame + _QUESTION.decode())
 
     def write(self, data: str) -> None:
         """Send as many bytes as the terminal accepts now, and the rest later."""
         with self._lock:
-            self._waiting += b"" if self._is_cut else data.encode(errors="replace")
+            if not self._is_cut:
+                self._waiting += data.encode(errors="replace")
             self._send()
 
     def start_application_mode(self) -> None:
-        self._is_leaving = self._is_cut = False
+        self._is_leaving = False
+        self._is_cut = False
         self._answers_expected = 1  # the start asks one question
-        self._asked = self._started = time.monotonic()
-        self._tell_taken(True)
+        self._started_s = time.monotonic()
+        self._asked_s = self._started_s
+        self._report_taken(True)
         super().start_application_mode()  # type: ignore[no-untyped-call]
         # Textual did not start: we are in the background, and the shell uses the terminal.
         if self.is_to_resume or not self.has_opened:
-            self.is_to_resume = self._is_leaving = True
-            self._tell_taken(False)
+            self.is_to_resume = True
+            self._is_leaving = True
+            self._report_taken(False)
             return
-        self.loop.add_signal_handler(signal.SIGWINCH, self._tell_size)
+        self.loop.add_signal_handler(signal.SIGWINCH, self._report_size)
         self.loop.call_soon_threadsafe(self.on_start)
 
     def disable_input(self) -> None:
@@ -142,25 +146,25 @@ class Terminal(TextualDriver):
             self._is_leaving = True
             self._take_question_back()
             self._is_stuck = not self._push(_LAST_WORDS_S)
-        deadline = (self._asked if self._has_answered else self._started) + _LAST_ANSWER_S
-        while (
-            self._answers_expected > 0
-            and not self._is_stuck
-            and not self._is_gone
-            and time.monotonic() < deadline
-        ):
+        wait_begin_s = self._asked_s if self._has_answered else self._started_s
+        deadline = wait_begin_s + _LAST_ANSWER_S
+        while self._answers_expected > 0 and time.monotonic() < deadline:
+            if self._is_stuck or self._is_gone:
+                break
             time.sleep(0.005)  # the input thread counts the answers
         self._answers_expected = 0
-        os.write(self._teller, b".")
+        os.write(self._wake_writer_fd, b".")
         super().disable_input()
-        os.read(self._told, 1)
+        os.read(self._wake_fd, 1)
 
     def stop_application_mode(self) -> None:
         super().stop_application_mode()
-        self.is_given_back = self._push(0 if self._is_stuck else _LAST_WORDS_S)
+        patience_s = 0.0 if self._is_stuck else _LAST_WORDS_S
+        self.is_given_back = self._push(patience_s)
         if self.is_given_back:
-            self._tell_taken(False)
-        self._is_cut, self._waiting = bool(self._waiting), b""
+            self._report_taken(False)
+        self._is_cut = bool(self._waiting)
+        self._waiting = b""
 
     def _take_question_back(self) -> None:
         """Remove questions that have not been sent yet."""
@@ -175,7 +179,7 @@ class Terminal(TextualDriver):
         deadline = time.monotonic() + patience_s
         while self._waiting and not self._is_gone and time.monotonic() < deadline:
             with selectors.DefaultSelector() as selector:
-                selector.register(self._out, selectors.EVENT_WRITE)
+                selector.register(self._out_fd, selectors.EVENT_WRITE)
                 selector.select(0.1)
             with self._lock:
                 self._send()
@@ -214,26 +218,28 @@ class Terminal(TextualDriver):
         decode = codecs.getincrementaldecoder("utf-8")(errors="ignore").decode
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
-            selector.register(self._told, selectors.EVENT_READ)
+            selector.register(self._wake_fd, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                text = ""
-                if self.fileno in {
-                    key.fd for key, _ in selector.select(_SILENCE_S if typed.is_begun else None)
-                }:
+                timeout_s = _SILENCE_S if typed.is_begun else None
+                ready_fds = {key.fd for key, _ in selector.select(timeout_s)}
+                messages: list[Message] = []
+                if self.fileno in ready_fds:
                     data = self._read()
                     if not data:
-                        self._lose()
+                        self._leave_lost_terminal()
                         return
                     text = self._take_answers(decode(data))
-                messages = [*(typed.feed(text) if text else ()), *typed.tick()]
+                    if text:
+                        messages += typed.feed(text)
+                messages += typed.tick()
                 for event in messages:
                     if self._is_leaving:
                         break  # do not wait for keys to act: answers may still arrive
                     self.process_message(event)
                     if isinstance(event, Key) and event is not messages[-1]:
-                        self._wait_until_heard()
+                        self._wait_until_key_acted()
 
-    def _wait_until_heard(self) -> None:
+    def _wait_until_key_acted(self) -> None:
         """Hold the next key of a burst back until this key has acted.
 
         The next key is meant for the widget that has the focus then. As keys are held back, a flood
@@ -243,13 +249,13 @@ class Terminal(TextualDriver):
         slices is lost. After each slice the wait ends if the app is leaving, because the app waits
         for this thread to end.
         """
-        heard = asyncio.run_coroutine_threadsafe(self.settle(), self.loop)
-        for _ in range(_HEARD_SLICES):
+        settling = asyncio.run_coroutine_threadsafe(self.settle(), self.loop)
+        for _ in range(_KEY_SLICES):
             with suppress(TimeoutError, CancelledError):
-                heard.result(_HEARD_S)
-            if heard.done() or self._is_leaving or self.exit_event.is_set():
+                settling.result(_KEY_SLICE_S)
+            if settling.done() or self._is_leaving or self.exit_event.is_set():
                 break
-        heard.cancel()
+        settling.cancel()
 
     def ask_about_frames(self) -> None:
         """Ask the question that ends each frame, to learn if the terminal answers, and how soon."""
@@ -261,18 +267,18 @@ class Terminal(TextualDriver):
     def terminal_size(self) -> tuple[int, int]:
         """Return the size from the terminal; COLUMNS and LINES may have been exported long ago."""
         try:
-            columns, rows = os.get_terminal_size(self._out)
+            columns, rows = os.get_terminal_size(self._out_fd)
         except OSError:
-            columns, rows = 80, 24
+            return 80, 24
         return columns or 80, rows or 24
 
-    def _tell_size(self) -> None:
+    def _report_size(self) -> None:
         """Report the size that the terminal has now.
 
         The loop calls this function. A plain signal handler could be interrupted by a second one,
         and would then report its older size after the newer size.
         """
-        self.sizes_told += 1
+        self.size_reports += 1
         size = Size(*self.terminal_size())
         self.app.post_message(Resize(size, size))
 
@@ -296,7 +302,7 @@ class Terminal(TextualDriver):
             self._patience_s = _PATIENCE_S
             self._answers_expected -= count
             if self._answers_expected <= 0:
-                self.round_trip_s = time.monotonic() - self._asked
+                self.round_trip_s = time.monotonic() - self._asked_s
                 self.loop.call_soon_threadsafe(self.on_ready)
 
     def _send(self) -> None:
@@ -305,31 +311,31 @@ class Terminal(TextualDriver):
             return
         try:
             while self._waiting:
-                sent = os.write(self._out, self._waiting)
-                self.bytes_sent += sent
-                self._waiting = self._waiting[sent:]
+                sent_count = os.write(self._out_fd, self._waiting)
+                self.bytes_sent += sent_count
+                self._waiting = self._waiting[sent_count:]
         except BlockingIOError:
             self.loop.call_soon_threadsafe(self._await_room)
         except OSError:
             self._waiting = b""
-            self._lose()
+            self._leave_lost_terminal()
 
     def _await_room(self) -> None:
         if not self._is_writer_added:
             self._is_writer_added = True
-            self.loop.add_writer(self._out, self._continue)
+            self.loop.add_writer(self._out_fd, self._continue)
 
     def _continue(self) -> None:
         with self._lock:
             self._send()
             if not self._waiting:
-                self.loop.remove_writer(self._out)
+                self.loop.remove_writer(self._out_fd)
                 self._is_writer_added = False
         if not self._waiting:
             self.on_ready()
 
-    def _lose(self) -> None:
-        """Leave, because the terminal is gone."""
+    def _leave_lost_terminal(self) -> None:
+        """Make the app exit, because its terminal is gone."""
         if not self._is_gone:
             self._is_gone = True
             self.loop.call_soon_threadsafe(self.app.exit, None, 0)

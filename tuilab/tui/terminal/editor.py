@@ -14,8 +14,8 @@ _TAKES_LINE = {
     "vi", "vim", "nvim", "view", "vis", "kak", "nano", "pico",
     "emacs", "emacsclient", "micro", "joe", "mg", "ne", "jed",
 }  # fmt: skip
-_TAKES_COLON = {"hx", "helix", "subl", "zed", "code", "codium", "cursor"}  # these take file:line
-_WANTS_GOTO = {"code", "codium", "cursor"}
+_TAKES_COLON = {"hx", "helix", "subl", "zed"}  # these take file:line
+_WANTS_GOTO = {"code", "codium", "cursor"}  # these take file:line after --goto
 
 
 def command(path: str, line: int) -> list[str]:
@@ -23,7 +23,8 @@ def command(path: str, line: int) -> list[str]:
 
     The editor is VISUAL, else EDITOR, else vi. Raise UsageError if this program does not exist.
     """
-    editor = os.environ.get("VISUAL", "").strip() or os.environ.get("EDITOR", "").strip() or "vi"
+    visual = os.environ.get("VISUAL", "").strip()
+    editor = visual or os.environ.get("EDITOR", "").strip() or "vi"
     try:
         words = shlex.split(editor)
     except ValueError:
@@ -33,15 +34,20 @@ def command(path: str, line: int) -> list[str]:
             f"editor {show(editor, 60)} not found; set EDITOR to an installed one, for example"
             " EDITOR=nano"
         )
-    return [*words, *_place(os.path.basename(words[0]), os.path.abspath(path), line)]
+    program = os.path.basename(words[0])
+    return [*words, *_name_place(program, os.path.abspath(path), line)]
 
 
-def _place(editor: str, path: str, line: int) -> list[str]:
+def _name_place(editor: str, path: str, line: int) -> list[str]:
     """Return the arguments for a file and a line; an unknown editor gets only the file."""
-    if editor in _TAKES_LINE and line > 1:
+    if line <= 1:
+        return [path]
+    if editor in _TAKES_LINE:
         return [f"+{line}", path]
-    if editor in _TAKES_COLON and line > 1:
-        return [*(["--goto"] if editor in _WANTS_GOTO else []), f"{path}:{line}"]
+    if editor in _WANTS_GOTO:
+        return ["--goto", f"{path}:{line}"]
+    if editor in _TAKES_COLON:
+        return [f"{path}:{line}"]
     return [path]
 
 

@@ -40,9 +40,9 @@ class PacedApp(TextualApp[ReturnType]):
         super().__init__(driver_class=Terminal, **kwargs)
         self.terminal: Terminal | None = None  # the driver sets it; a headless app has none
         self._frames: Frames | None = None
-        self._sizes_known = 0
+        self._handled_size_reports = 0
         self._is_due = False
-        self._drawn = 0.0
+        self._drawn_s = 0.0  # when the last frame was drawn; 0 before the first one
         self._timer: asyncio.TimerHandle | None = None
         self._drawing_context: contextvars.Context | None = None
         self._changed: set[Region] | None = None  # since the last frame; None: maybe everything
@@ -57,7 +57,9 @@ class PacedApp(TextualApp[ReturnType]):
     @property
     def bytes_sent(self) -> int:
         """Bytes that were sent to the terminal; 0 if there is none."""
-        return self.terminal.bytes_sent if self.terminal else 0
+        if self.terminal is None:
+            return 0
+        return self.terminal.bytes_sent
 
     @property
     def is_link_slow(self) -> bool:
@@ -96,7 +98,7 @@ class PacedApp(TextualApp[ReturnType]):
         """Call `act` after the first frame, because threads that start earlier would delay it."""
         if self.terminal is None:
             self.call_later(act)  # there will be no frame
-        elif self._drawn:
+        elif self._drawn_s:
             self.call_after_refresh(act)
         else:
             self._after_frame.append(act)
@@ -107,10 +109,10 @@ class PacedApp(TextualApp[ReturnType]):
         Cells that arrived while the terminal had another size are out of place. Textual also
         reports the first size as a change, more than once; these reports are ignored.
         """
-        sizes_told = self.terminal.sizes_told if self.terminal else 0
-        if self._sizes_known == sizes_told:
+        size_reports = self.terminal.size_reports if self.terminal else 0
+        if self._handled_size_reports == size_reports:
             return
-        self._sizes_known = sizes_told
+        self._handled_size_reports = size_reports
         self._frames = None
         later(self, _LAID_OUT_S, self._mark)
 
@@ -133,11 +135,9 @@ class PacedApp(TextualApp[ReturnType]):
         if self.terminal is None or update is None:
             super().display_update(screen, update)
             return
-        self.terminal.on_ready, self.terminal.on_start, self.terminal.settle = (
-            self._on_ready,
-            self.redraw,
-            self.settle,
-        )
+        self.terminal.on_ready = self._on_ready
+        self.terminal.on_start = self.redraw
+        self.terminal.settle = self.settle
         self._drawing_context = contextvars.copy_context()
         self._note_changed(screen, update)
         self._mark()
@@ -148,8 +148,11 @@ class PacedApp(TextualApp[ReturnType]):
 
         If the screen does not name its regions, or was not in the last frame, all are composed.
         """
-        is_told = isinstance(update, set) and screen is self._drawn_screen()
-        self._changed = self._changed | update if is_told and self._changed is not None else None
+        has_regions = isinstance(update, set) and screen is self._drawn_screen()
+        if has_regions and self._changed is not None:
+            self._changed = self._changed | update
+        else:
+            self._changed = None
 
     @property
     def _colours(self) -> ColorSystem | None:
@@ -157,7 +160,9 @@ class PacedApp(TextualApp[ReturnType]):
 
         Without colours, bold, underlined or reverse text marks what stands out.
         """
-        return None if self.no_color else COLOR_SYSTEMS.get(self.console.color_system or "")
+        if self.no_color:
+            return None
+        return COLOR_SYSTEMS.get(self.console.color_system or "")
 
     def _mark(self) -> None:
         self._is_due = True
@@ -172,7 +177,9 @@ class PacedApp(TextualApp[ReturnType]):
             if not is_ready:
                 return  # else every change would postpone the next check
             self._timer.cancel()
-        delay_s = max(self._drawn + _SHORTEST_S - time.monotonic(), 0) if is_ready else _RECHECK_S
+        delay_s = _RECHECK_S
+        if is_ready:
+            delay_s = max(self._drawn_s + _SHORTEST_S - time.monotonic(), 0)
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(delay_s, self._draw, context=self._drawing_context)
 
@@ -185,25 +192,28 @@ class PacedApp(TextualApp[ReturnType]):
             self._on_ready()
             return
         self._is_due = False
-        self._drawn = time.monotonic()
+        self._drawn_s = time.monotonic()
         screen = self.screen
         is_part = self._frames is not None and screen is self._drawn_screen()
         changed = self._changed if is_part else None
-        self._changed, self._drawn_screen = set(), ref(screen)
+        self._changed = set()
+        self._drawn_screen = ref(screen)
         try:
             parts = rendered_parts(screen, changed)
         except Exception as problem:
             self.heed_mistake(problem)
             return
         frames = self._frames or Frames(self._colours, is_utf8=is_utf8_terminal())
-        if frame := frames.change(parts):
+        frame = frames.change(parts)
+        if frame:
             x, y = self.screen.outer_size.clamp_offset(self.cursor_position)
             terminal.send_frame(f"{frame}\x1b[{y + 1};{x + 1}H")
-        waiting, self._after_frame = self._after_frame, []
-        for act in waiting:
+        for act in self._after_frame:
             self.call_later(act)
+        self._after_frame = []
         # If the size has changed meanwhile, this frame does not fit. The next one is sent whole.
-        self._frames = frames if self.screen.outer_size == terminal.terminal_size() else None
+        is_same_size = self.screen.outer_size == terminal.terminal_size()
+        self._frames = frames if is_same_size else None
 
 
 class FrameScreen(TextualScreen[ScreenResultType]):
@@ -221,9 +231,11 @@ class FrameScreen(TextualScreen[ScreenResultType]):
             super().show_changes()
 
 
-def _is_taken_away(where: MessagePump) -> bool:
+def _is_taken_away(pump: MessagePump) -> bool:
     """Return whether a widget belongs to a screen that is no longer open, or to no screen."""
-    if not isinstance(where, Widget):
+    if not isinstance(pump, Widget):
         return False
-    screens = [node for node in where.ancestors_with_self if isinstance(node, Screen)]
-    return not screens or screens[0] not in where.app.screen_stack
+    for node in pump.ancestors_with_self:
+        if isinstance(node, Screen):
+            return node not in pump.app.screen_stack
+    return True

@@ -42,19 +42,20 @@ class Guardian:
         self._is_taken = False
         settings = termios.tcgetattr(terminal)
         own_fd = open_again(terminal)
-        ear, self._mouth = os.pipe()
+        read_fd, self._write_fd = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
-            os.close(self._mouth)
-            _wait_and_restore(own_fd, ear, settings)
-        os.close(ear)
+            os.close(self._write_fd)
+            _wait_and_restore(own_fd, read_fd, settings)  # does not return
+        os.close(read_fd)
         os.close(own_fd)
 
     def note(self, is_taken: bool) -> None:
         """Note whether the screens use the terminal, or have given it back."""
         self._is_taken = is_taken
+        state = _TAKEN if is_taken else _FREE
         with contextlib.suppress(OSError):
-            os.write(self._mouth, _TAKEN if is_taken else _FREE)
+            os.write(self._write_fd, state)
 
     def dismiss(self) -> None:
         """Make the guardian end; if the terminal is still taken, the guardian restores it first.
@@ -62,28 +63,32 @@ class Guardian:
         We wait for the guardian only if the terminal is not taken. Otherwise the terminal may
         accept nothing, and would hold us up.
         """
-        os.close(self._mouth)
+        os.close(self._write_fd)
         if not self._is_taken:
             # If SIGCHLD is ignored, there is no child left to wait for.
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self._pid, 0)
 
 
-def _wait_and_restore(terminal: int, ear: int, settings: Any) -> None:
+def _wait_and_restore(terminal: int, read_fd: int, settings: Any) -> None:
     """Wait for the end of the screens, and restore the terminal if they had not given it back."""
     try:
         os.setsid()  # signals of the terminal do not reach the guardian
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGTTOU):
             signal.signal(number, signal.SIG_IGN)
-        os.dup2(ear, 0)
+        os.dup2(read_fd, 0)
         os.dup2(terminal, 1)
         os.closerange(2, os.sysconf("SC_OPEN_MAX"))
-        last = _FREE
-        while word := os.read(0, 1):
-            last = word
-        if last == _TAKEN:
+        last_state = _FREE
+        while True:
+            state = os.read(0, 1)
+            if not state:
+                break  # the screens have ended
+            last_state = state
+        if last_state == _TAKEN:
             # If ISIG is set, a shell was faster and has already set its own modes.
-            if not termios.tcgetattr(1)[3] & termios.ISIG:
+            local_modes = termios.tcgetattr(1)[3]
+            if not local_modes & termios.ISIG:
                 termios.tcsetattr(1, termios.TCSANOW, settings)
             _write(RESTORE)
     finally:
@@ -96,4 +101,5 @@ def _write(data: bytes) -> None:
     room.register(1, select.POLLOUT)
     while data and room.poll(_PATIENCE_MS):
         with contextlib.suppress(BlockingIOError):
-            data = data[os.write(1, data) :]
+            written_count = os.write(1, data)
+            data = data[written_count:]

@@ -64,7 +64,8 @@ def why_unknown() -> str:
         return f"Textual {version or 'of an unknown version'} was not tested"
     for owner, parts in PARTS.items():
         for name, parameters in parts.items():
-            if reason := lack(owner, name, parameters):
+            reason = lack(owner, name, parameters)
+            if reason:
                 return reason
     return ""
 
@@ -82,14 +83,19 @@ def lack(owner: str, name: str, parameters: str | None) -> str:
     if part is None and not _is_set_at_start(holder, name):
         return f"{owner}.{name} is gone"
     if not callable(part):
-        return "" if parameters is VALUE else f"{owner}.{name} is a value, and was called"
+        if parameters is VALUE:
+            return ""
+        return f"{owner}.{name} is a value, and was called"
     if parameters is VALUE:
         return f"{owner}.{name} is called, and was a value"
     names = []
     for parameter in inspect.signature(part).parameters.values():
-        names.append(str(parameter.replace(annotation=parameter.empty, default=parameter.empty)))
-    missing = ", ".join(names)
-    return "" if missing == parameters else f"{owner}.{name} takes ({missing}), not ({parameters})"
+        bare = parameter.replace(annotation=parameter.empty, default=parameter.empty)
+        names.append(str(bare))
+    installed_parameters = ", ".join(names)
+    if installed_parameters == parameters:
+        return ""
+    return f"{owner}.{name} takes ({installed_parameters}), not ({parameters})"
 
 
 def _is_set_at_start(holder: Any, name: str) -> bool:

@@ -26,4 +26,6 @@ def show_in_pager(text: str) -> str:
                 " another one"
             )
         code = lend_terminal(process)
-    return f"the pager {show(pager, 60)} exited with code {code}" if code > 0 else ""
+    if code <= 0:
+        return ""
+    return f"the pager {show(pager, 60)} exited with code {code}"

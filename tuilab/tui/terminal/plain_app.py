@@ -136,9 +136,14 @@ class Cleaner(LineFilter):
         text = _CONTROLS.sub("", text)  # control characters have no width
         if self._is_utf8 or text.isascii():
             return text
-        return "".join(
-            to_ascii(char) if cell_len(char) == 1 else "?" * cell_len(char) for char in text
-        )
+        cells = []
+        for char in text:
+            width = cell_len(char)
+            if width == 1:
+                cells.append(to_ascii(char))
+            else:
+                cells.append("?" * width)
+        return "".join(cells)
 
 
 def _observed(driver_class: type[Driver]) -> type[Driver]:

@@ -26,7 +26,9 @@ class SteadyScreen(Screen[ScreenResultType]):
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
         """Return the widget at a place of the screen, unless that widget is being removed."""
         widget, offset = super().get_widget_and_offset_at(x, y)
-        return (widget, offset) if widget is None or widget.is_attached else (None, None)
+        if widget is not None and not widget.is_attached:
+            return None, None
+        return widget, offset
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         """Close this screen if it is on top.

@@ -37,11 +37,12 @@ _Placed = Sequence[tuple[Widget, Region, Region]]
 
 def rendered(screen: Screen[Any]) -> list[list[Segment]]:
     """Return the lines that a screen shows; screens behind it may shine through."""
-    lines: list[list[Segment]] = [[] for _ in range(screen._compositor.size.height)]
-    for _, y, line in sorted(
-        _every_part(screen, [screen._compositor.size.region]), key=itemgetter(0)
-    ):
-        lines[y] += line
+    size = screen._compositor.size
+    lines: list[list[Segment]] = [[] for _ in range(size.height)]
+    parts = _render_regions(screen, [size.region])
+    parts.sort(key=itemgetter(0))  # from left to right
+    for _, y, segments in parts:
+        lines[y] += segments
     return lines
 
 
@@ -49,49 +50,54 @@ def rendered_parts(screen: Screen[Any], regions: AbstractSet[Region] | None) -> 
     """Return the parts of lines that a screen shows in some regions; None means all regions."""
     if regions is None or screen._compositor.size.region in regions:
         return [(0, y, line) for y, line in enumerate(rendered(screen))]
-    return _every_part(screen, sorted(regions, key=lambda region: (region.y, region.x)))
+    from_top_left = sorted(regions, key=lambda region: (region.y, region.x))
+    return _render_regions(screen, from_top_left)
 
 
-def _every_part(screen: Screen[Any], regions: Sequence[Region]) -> list[Part]:
+def _render_regions(screen: Screen[Any], regions: Sequence[Region]) -> list[Part]:
     """Return the parts of lines in some regions.
 
     In each region only the visible widgets render. They cover most of the containers and of the
     screen behind them, and rendering these would be most of the work for a frame.
     """
     visible_screen_stack.set(screen.app._background_screens)
-    widgets = [(widget, *where) for widget, where in screen._compositor.visible_widgets.items()]
-    return [part for region in regions for part in _rendered_parts(region, widgets)]
+    visible_widgets = screen._compositor.visible_widgets
+    widgets = [(widget, place, clip) for widget, (place, clip) in visible_widgets.items()]
+    parts: list[Part] = []
+    for region in regions:
+        parts += _render_region(region, widgets)
+    return parts
 
 
-def _rendered_parts(region: Region, widgets: _Placed) -> Iterator[Part]:
-    """Return the parts of lines that some widgets, ordered front to back, show in a region.
+def _render_region(region: Region, widgets: _Placed) -> Iterator[Part]:
+    """Yield the parts of lines that some widgets, ordered front to back, show in a region.
 
     The first widget that is visible there renders. The widgets behind it render around it.
     """
     for index, (widget, place, clip) in enumerate(widgets):
-        if visible := region.intersection(place).intersection(clip):
-            lines = widget.render_lines(visible.translate((-place.x, -place.y)))
-            yield from (
-                (visible.x, y, list(line))
-                for y, line in zip(visible.line_range, lines, strict=False)
-            )
-            for covered in _around(visible, region):
-                yield from _rendered_parts(covered, widgets[index + 1 :])
-            return
+        visible = region.intersection(place).intersection(clip)
+        if not visible:
+            continue
+        lines = widget.render_lines(visible.translate((-place.x, -place.y)))
+        for y, line in zip(visible.line_range, lines, strict=False):
+            yield visible.x, y, list(line)
+        for piece in _around(visible, region):
+            yield from _render_region(piece, widgets[index + 1 :])
+        return
 
 
 def _around(part: Region, whole: Region) -> list[Region]:
     """Return the pieces of a region that are above, below, left and right of a part of it."""
-    parts = [
+    pieces = [
         Region.from_corners(whole.x, whole.y, whole.right, part.y),
         Region.from_corners(whole.x, part.bottom, whole.right, whole.bottom),
         Region.from_corners(whole.x, part.y, part.x, part.bottom),
         Region.from_corners(part.right, part.y, whole.right, part.bottom),
     ]
-    return [one for one in parts if one]
+    return [piece for piece in pieces if piece]  # a region without an area is false
 
 
-def _stretches(rows: AbstractSet[int]) -> list[tuple[int, int]]:
+def _group_rows(rows: AbstractSet[int]) -> list[tuple[int, int]]:
     """Return the first row and the length of each group of consecutive rows."""
     firsts = sorted(row for row in rows if row - 1 not in rows)
     lasts = sorted(row for row in rows if row + 1 not in rows)
@@ -134,12 +140,9 @@ class TextualApp(TypedApp[ReturnType]):
 
     def untell(self, severity: str) -> None:
         """Remove the notifications of one severity, so that a new one can replace them."""
-        for notification in [
-            notification
-            for notification in self._notifications
-            if notification.severity == severity
-        ]:
-            self._unnotify(notification)
+        for notification in list(self._notifications):
+            if notification.severity == severity:
+                self._unnotify(notification)
 
     def keep_copied(self, text: str) -> None:
         """Keep a text, so that the keys of an input field can paste it."""
@@ -180,7 +183,10 @@ class TextualScreen(SteadyScreen[ScreenResultType]):
 
         If widgets were placed again, the whole screen may have changed.
         """
-        changed = {self._compositor.size.region} if self.is_placed_anew else self.changed_regions()
+        if self.is_placed_anew:
+            changed = {self._compositor.size.region}
+        else:
+            changed = self.changed_regions()
         self.is_placed_anew = False
         self._compositor._dirty_regions.clear()
         self._dirty_widgets.clear()
@@ -191,20 +197,18 @@ class TextualScreen(SteadyScreen[ScreenResultType]):
 
         A cut at another place could leave half of a wide character.
         """
-        rows: dict[tuple[int, int], set[int]] = {}
+        rows_by_edges: dict[tuple[int, int], set[int]] = {}
         for region in self._compositor._dirty_regions:
             for y in region.line_range:
                 cuts = self._compositor.cuts[y]
-                edges = (
-                    cuts[bisect_right(cuts, region.x) - 1],
-                    cuts[bisect_left(cuts, region.right)],
-                )
-                rows.setdefault(edges, set()).add(y)
-        return {
-            Region(x, top, right - x, height)
-            for (x, right), found in rows.items()
-            for top, height in _stretches(found)
-        }
+                left = cuts[bisect_right(cuts, region.x) - 1]
+                right = cuts[bisect_left(cuts, region.right)]
+                rows_by_edges.setdefault((left, right), set()).add(y)
+        regions: set[Region] = set()
+        for (left, right), rows in rows_by_edges.items():
+            for top, height in _group_rows(rows):
+                regions.add(Region(left, top, right - left, height))
+        return regions
 
     def take_breakpoints(self) -> None:
         """Set the CSS classes for the current size before the widgets are mounted.
@@ -212,11 +216,9 @@ class TextualScreen(SteadyScreen[ScreenResultType]):
         If Textual set them later, it would compute the styles of all widgets a second time.
         """
         width, height = self.app.size
-        across, down = self.HORIZONTAL_BREAKPOINTS or [], self.VERTICAL_BREAKPOINTS or []
-        self.add_class(
-            *self._get_breakpoint_classes(width, across),
-            *self._get_breakpoint_classes(height, down),
-        )
+        horizontal = self._get_breakpoint_classes(width, self.HORIZONTAL_BREAKPOINTS or [])
+        vertical = self._get_breakpoint_classes(height, self.VERTICAL_BREAKPOINTS or [])
+        self.add_class(*horizontal, *vertical)
 
     def forget_untold_sizes(self) -> None:
         """Make Textual report their size to widgets that it placed without a report.
@@ -226,10 +228,9 @@ class TextualScreen(SteadyScreen[ScreenResultType]):
         changes. So they are removed from the known places.
         """
         places = self._compositor._full_map
-        for widget in [
-            widget for widget, place in places.items() if place.region.size != widget.outer_size
-        ]:
-            del places[widget]
+        for widget, place in list(places.items()):
+            if place.region.size != widget.outer_size:
+                del places[widget]
 
     def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
         self.forget_untold_sizes()

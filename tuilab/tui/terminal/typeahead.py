@@ -28,8 +28,10 @@ class TypeAhead:
         settle: Callable[[], Awaitable[None]],
         then: Callable[[Callable[[], Awaitable[None]]], object],
     ) -> None:
-        self._heed, self._settle, self._then = heed, settle, then
-        self._held: deque[Event] = deque()
+        self._heed = heed
+        self._settle = settle
+        self._then = then
+        self._waiting: deque[Event] = deque()
         self._settling: asyncio.Task[None] | None = None
         self.is_busy = False
 
@@ -39,33 +41,39 @@ class TypeAhead:
         With `is_next` the key goes before all waiting keys. Use it if the key that acts now stands
         for this key.
         """
-        (self._held.appendleft if is_next else self._held.append)(event)
+        if is_next:
+            self._waiting.appendleft(event)
+        else:
+            self._waiting.append(event)
         if not self.is_busy:
-            await self._go_on()
+            await self._take_next()
 
     @property
     def next_key(self) -> str:
         """The key that acts next; empty if no key waits."""
-        return getattr(self._held[0], "key", "") if self._held else ""
+        if not self._waiting:
+            return ""
+        return getattr(self._waiting[0], "key", "")
 
     def stop(self) -> None:
         """Stop waiting for a key to act."""
         if self._settling:
             self._settling.cancel()
 
-    async def _go_on(self) -> None:
-        self.is_busy = bool(self._held)
-        if self._held:
-            try:
-                await self._heed(self._held.popleft())
-            finally:  # another part reports a key that raises; the keys behind it still act
-                self._settling = asyncio.create_task(self._await_effect())
+    async def _take_next(self) -> None:
+        self.is_busy = bool(self._waiting)
+        if not self._waiting:
+            return
+        try:
+            await self._heed(self._waiting.popleft())
+        finally:  # another part reports a key that raises; the keys behind it still act
+            self._settling = asyncio.create_task(self._await_effect())
 
     async def _await_effect(self) -> None:
         try:
             await self._settle()
         finally:
-            self._then(self._go_on)
+            self._then(self._take_next)
 
 
 async def passed(pump: MessagePump) -> None:

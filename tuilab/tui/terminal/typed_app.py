@@ -21,8 +21,8 @@ from tuilab.tui.terminal.typeahead import TypeAhead, passed
 
 _OPENING_S = 5.0  # the longest wait for a question to open
 _SOON_S = 0.003  # between two checks whether a key has acted
-_ASKING = ("question", "deletable")  # groups of workers that open a question
-_LEAVE = ("escape", "q")  # keys that do not act on a list
+_ASKING_GROUPS = ("question", "deletable")  # of workers that open a question
+_LEAVE_KEYS = ("escape", "q")  # these do not act on a list
 
 
 class TypedApp(App[ReturnType]):
@@ -48,10 +48,7 @@ class TypedApp(App[ReturnType]):
             return await super().run_async(**kwargs)
         finally:
             # The driver handled these signals, and is gone now.
-            for number in (
-                signal.SIGTSTP,
-                signal.SIGCONT,
-            ):
+            for number in (signal.SIGTSTP, signal.SIGCONT):
                 signal.signal(number, signal.SIG_DFL)
 
     def heed_signal(self, number: int) -> None:
@@ -70,11 +67,9 @@ class TypedApp(App[ReturnType]):
 
     async def on_event(self, event: Event) -> None:
         """Make keys act one after another; ^q, which leaves, does not wait for other keys."""
-        if (
-            isinstance(event, Key | Paste)
-            and not event.is_forwarded
-            and getattr(event, "key", "") != "ctrl+q"
-        ):
+        is_typed = isinstance(event, Key | Paste) and not event.is_forwarded
+        is_quit_key = isinstance(event, Key) and event.key == "ctrl+q"
+        if is_typed and not is_quit_key:
             await self._typed.take(event)
         else:
             await super().on_event(event)
@@ -104,14 +99,14 @@ class TypedApp(App[ReturnType]):
         deadline = time.monotonic() + _OPENING_S
         while self.screen_stack and self.is_running:
             screen = self.screen
-            for pump in (self, *(self.focused or screen).ancestors_with_self, self):
+            target = self.focused or screen
+            for pump in (self, *target.ancestors_with_self, self):
                 await passed(pump)
-            if screen in self.screen_stack[-1:] and (
-                not self._is_opening or time.monotonic() > deadline
-            ):
-                self._never_came.update(
-                    self._asking if self._is_listed else {screen, *self._asking}
-                )
+            is_on_top = screen in self.screen_stack[-1:]
+            if is_on_top and (not self._is_opening or time.monotonic() > deadline):
+                if not self._is_listed:
+                    self._never_came.add(screen)
+                self._never_came.update(self._asking)
                 return
             await asyncio.sleep(_SOON_S)
 
@@ -121,24 +116,24 @@ class TypedApp(App[ReturnType]):
 
         This is the screen, its list, or a question that a worker is about to ask.
         """
-        return (
-            not self.screen.is_mounted
-            or not self._is_listed
-            or (bool(self._asking) and not self.screen.is_modal)
-        )
+        if not self.screen.is_mounted or not self._is_listed:
+            return True
+        return bool(self._asking) and not self.screen.is_modal
 
     @property
     def _is_listed(self) -> bool:
         """Whether the list that the next key acts on has been read, or is not needed."""
-        is_listed = getattr(self.screen, "is_listed", True)
-        return is_listed or self.screen in self._never_came or self._typed.next_key in _LEAVE
+        if getattr(self.screen, "is_listed", True):
+            return True
+        return self.screen in self._never_came or self._typed.next_key in _LEAVE_KEYS
 
     @property
     def _asking(self) -> "set[Worker[Any]]":
         """The workers that are about to ask a question."""
-        asking = {
-            worker for worker in self.workers if worker.group in _ASKING and not worker.is_finished
-        }
+        asking: set[Worker[Any]] = set()
+        for worker in self.workers:
+            if worker.group in _ASKING_GROUPS and not worker.is_finished:
+                asking.add(worker)
         return asking.difference(self._never_came)
 
     def on_unmount(self) -> None:
