@@ -85,7 +85,7 @@ def _imports(module: str) -> Iterator[str]:
 
 
 def package_of(module: str) -> str:
-    """Return the package that a module belongs to; `shared` for modules that all packages may import."""
+    """Return the package of a module; `shared` for modules that all packages may import."""
     parts = module.split(".")
     if len(parts) > 1 and parts[1] in PACKAGES:
         return parts[1]
@@ -103,7 +103,10 @@ def import_pairs() -> set[tuple[str, str]]:
 
 
 def import_pairs_with_packages() -> set[tuple[str, str]]:
-    """Return `import_pairs`, and a pair for each package of an imported module, because its `__init__` runs first."""
+    """Return `import_pairs`, and pairs for the packages of imported modules.
+
+    The `__init__` of a package runs before its modules.
+    """
     modules = import_pairs() - EXCEPTIONS
     pairs = set(modules)
     for name, other in modules:

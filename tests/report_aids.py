@@ -1,4 +1,4 @@
-"""What tests of reports share: recorded runs as subjects, a run with hostile names, and a real browser."""
+"""Aids for tests of reports: recorded runs, a run with hostile names, and a real browser."""
 
 import base64
 import json

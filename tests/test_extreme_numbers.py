@@ -50,7 +50,9 @@ def test_chart_of_times_leaves_out_an_arm_whose_numbers_are_not_finite() -> None
         for number in (math.inf, -math.inf, math.nan):
             numbers = [2.0, 1.5, 2.5, 1.0, 3.0]
             numbers[position] = number
-            chart = draw_spreads([MeasuredSpread("odd", *numbers), whole], NoiseFloor(0.1))
+            value, low, high, least, greatest = numbers
+            odd = MeasuredSpread("odd", value, low, high, least, greatest)
+            chart = draw_spreads([odd, whole], NoiseFloor(0.1))
             assert [row.label for row in chart.rows] == ["whole"]
 
 

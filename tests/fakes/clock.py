@@ -1,4 +1,4 @@
-"""A clock that a test puts forward: a supervisor goes by it, so that what waits a minute in vain costs a test none."""
+"""A clock of supervisors that a test sets forward, so that a timeout of a minute costs no time."""
 
 import os
 from pathlib import Path
@@ -26,7 +26,7 @@ class Clock:
         os.truncate(self._place, self._place.stat().st_size + seconds)
 
     def putting_forward(self, seconds: int) -> str:
-        """Return the line of a scenario that puts the clock so far ahead, however often it is run."""
+        """Return a line for a scenario that sets the clock ahead; repeated runs set it only once."""
         return f"os.truncate({str(self._place)!r}, {seconds})\n"
 
 

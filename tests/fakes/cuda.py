@@ -1,11 +1,12 @@
-"""A model of torch.cuda in virtual time, which stands beneath tuilab/lab/device/: its lines run as on a GPU, in no time.
+"""A model of torch.cuda in virtual time, below tuilab/lab/device/: the code runs as on a GPU.
 
-A kernel is told now and done later, in the order of its stream. The clocks of the host are replaced as well, so that every
-number is exact: telling, recording, making an event, reading a clock cost what is written below.
+A kernel is launched now and done later, in the order of its stream. The clocks of the host are
+replaced as well, so every number is exact: a launch, an event, a reading of a clock take the times
+that `cuda_streams.py` lists.
 
-By default the tests run every line of device/, timing.py and rounds.py on it. What they cannot show: whether the driver of
-a real GPU does what is written here. Not modelled are clocks that ramp by themselves, kernels of two streams that share a GPU,
-what a graph records, copies, and a host that waits without using its core.
+By default the tests run every line of device/, timing.py and rounds.py on it. They cannot show
+whether the driver of a real GPU behaves like this model. Not modelled: clocks that ramp, kernels of
+two streams that share a GPU, graphs, copies, and a host that waits without using its core.
 """
 
 import math
@@ -26,7 +27,7 @@ CYCLES_PER_NS = 1.755
 
 
 class FakeCuda:
-    """What torch.cuda is in a test; `initialised_by` is the first call that made a context."""
+    """The stand-in for torch.cuda in a test. `initialised_by` is the call that made the context."""
 
     LAUNCH, RECORD, CREATE, WAIT, QUERY, LOOK = LAUNCH, RECORD, CREATE, WAIT, QUERY, LOOK
 
@@ -47,13 +48,13 @@ class FakeCuda:
             gpu.current = Stream(self, number)
 
     def touch(self, call: str) -> None:
-        """Note that a call needs a context, which the first of them makes; none works after a sticky error."""
+        """Note a call that needs a context. The first one makes it; after a sticky error all raise."""
         self.initialised_by = self.initialised_by or call
         if self.broken:
             raise torch.AcceleratorError(self.broken)
 
     def work(self, nanoseconds: float, stream: Stream | None = None, host: float = LAUNCH) -> None:
-        """Tell a kernel to the current stream, or to another one; tests do this millions of times."""
+        """Launch a kernel on the current stream or another one. Tests do this millions of times."""
         if self.broken or not self.initialised_by:
             self.touch("a kernel")
         self.now += host
@@ -61,7 +62,7 @@ class FakeCuda:
         (stream or gpu.current).add(nanoseconds)
 
     def tell(self) -> Gpu:
-        """Give something to the current GPU, and return it. It may refuse: other GPUs continue as before."""
+        """Use the current GPU, and return it. It may refuse; other GPUs continue as before."""
         gpu = self.gpus[self.selected]
         gpu.is_touched = True
         if gpu.refuses:
@@ -70,7 +71,7 @@ class FakeCuda:
 
     @contextmanager
     def on(self, index: int) -> Iterator[None]:
-        """Let a GPU be the current one meanwhile, as an operator does for its tensors; costs nothing."""
+        """Make a GPU the current one meanwhile, as an operator does for its tensors."""
         before, self.selected = self.selected, index
         try:
             yield
@@ -157,37 +158,31 @@ class FakeCuda:
         return self.gpus[self.index_of(device)].reserved_peak
 
     def memory_stats(self, device: Any = None) -> dict[str, int]:
-        return (
-            {"requested_bytes.all.peak": self.gpus[self.index_of(device)].asked_peak}
-            if self.counts_asked
-            else {}
-        )
+        if not self.counts_asked:
+            return {}
+        return {"requested_bytes.all.peak": self.gpus[self.index_of(device)].asked_peak}
 
     def memory_stats_as_nested_dict(self, device: Any = None) -> dict[str, Any]:
-        """Answer without a context, which it does not make; an allocator that asks the driver fails after a sticky error."""
+        """Return what the allocator holds; nothing without a context.
+
+        An allocator that asks the driver fails after a sticky error.
+        """
         if not self.initialised_by:
             return {}
         if self.broken and not self.counts_asked:
             raise torch.AcceleratorError(self.broken)
         self.now += STATS
         gpu = self.gpus[self.index_of(device)]
-        held = {
-            "allocated_bytes": (gpu.allocated, gpu.allocated_peak),
-            "reserved_bytes": (gpu.reserved, gpu.reserved_peak),
-        }
-        return {
-            name: {"all": {"current": current, "peak": peak}}
-            for name, (current, peak) in held.items()
-        }
+        allocated = {"current": gpu.allocated, "peak": gpu.allocated_peak}
+        reserved = {"current": gpu.reserved, "peak": gpu.reserved_peak}
+        return {"allocated_bytes": {"all": allocated}, "reserved_bytes": {"all": reserved}}
 
     def reset_peak_memory_stats(self, device: Any = None) -> None:
         self.touch("reset_peak_memory_stats")
         gpu = self.gpus[self.index_of(device)]
-        gpu.allocated_peak, gpu.reserved_peak, gpu.asked_peak = (
-            gpu.allocated,
-            gpu.reserved,
-            gpu.asked,
-        )
+        gpu.allocated_peak = gpu.allocated
+        gpu.reserved_peak = gpu.reserved
+        gpu.asked_peak = gpu.asked
 
     def _sleep(self, cycles: int) -> None:
         self.work(0 if self.is_free else cycles / CYCLES_PER_NS)
@@ -213,7 +208,7 @@ class FakeCuda:
 
 @pytest.fixture
 def make_cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., FakeCuda]]:
-    """Put a box with so many GPUs in the place of torch.cuda and of the clocks; no GPU of another test is remembered."""
+    """Return a function that replaces torch.cuda and the clocks by a model with some GPUs."""
     devices.gpu.cache_clear()
     yield lambda count=2, initialised=True: install(monkeypatch, FakeCuda(count, initialised))
     devices.gpu.cache_clear()

@@ -28,7 +28,7 @@ class Stream:
         cuda.gpus[device].streams.append(self)
 
     def add(self, nanoseconds: float) -> float:
-        """Do something after all else, as soon as it has a place in the queue; return when it is done."""
+        """Add a kernel as soon as the queue has a free place. Return when the kernel is done."""
         queue, now = self._queue, self.cuda.now
         while queue and queue[0] <= now:
             queue.popleft()

@@ -93,7 +93,7 @@ class LateGpu:
             raise torch.AcceleratorError(self.error)
 
     def is_capturing(self) -> bool:
-        """Say whether the current stream records a graph: threads have streams of their own, and the main thread records."""
+        """Whether the current stream records a graph. Only the main thread records."""
         self.check()
         return self.is_recording_graph and threading.current_thread() is threading.main_thread()
 

@@ -1,4 +1,4 @@
-"""A fake NVIDIA driver: builds `nvml.c` into a libnvidia-ml.so.1 and switches its faults through a small file."""
+"""A fake NVIDIA driver: build `nvml.c` as libnvidia-ml.so.1, and switch its faults by a file."""
 
 import os
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class FakeNvml:
 
     @property
     def box(self) -> Path:
-        """What stands for `/` where a probe takes one: its /proc says in which namespace of pids a process is."""
+        """The folder that probes use as `/`. Its /proc names the pid namespace of a process."""
         return self.switches.with_name("box")
 
     @property

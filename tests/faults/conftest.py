@@ -97,14 +97,12 @@ class Ssh:
     server: "subprocess.Popen[bytes]"
 
     def start(self, words: str, *options: str) -> "subprocess.Popen[str]":
-        exports = " ".join(
-            f"{name}={shlex.quote(value)}"
-            for name, value in self.site.environment.items()
-            if name != "PATH"
-        )
-        return self.site.start(
-            command=[*self.command, *options, "localhost", f"env {exports} {TUILAB} {words}"]
-        )
+        exports = []
+        for name, value in self.site.environment.items():
+            if name != "PATH":
+                exports.append(f"{name}={shlex.quote(value)}")
+        line = f"env {' '.join(exports)} {TUILAB} {words}"
+        return self.site.start(command=[*self.command, *options, "localhost", line])
 
 
 @pytest.fixture
@@ -133,23 +131,15 @@ def ssh(site: Site) -> Iterator[Ssh]:
     server = subprocess.Popen(
         [sshd, "-D", "-e", "-f", keys / "config"], env=environment, stderr=subprocess.DEVNULL
     )
-    quiet = [
-        "-o",
-        "StrictHostKeyChecking=no",
-        "-o",
-        "UserKnownHostsFile=/dev/null",
-        "-o",
-        "LogLevel=ERROR",
-        "-o",
-        "BatchMode=yes",
-    ]
+    quiet = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
+    quiet += ["-o", "LogLevel=ERROR", "-o", "BatchMode=yes"]
     client = ["ssh", "-F", "none", "-i", str(keys / "user"), "-p", str(port), *quiet]
 
     def answers() -> bool:
-        return (
-            server.poll() is None
-            and subprocess.run([*client, "localhost", "true"], capture_output=True).returncode == 0
-        )
+        if server.poll() is not None:
+            return False
+        done = subprocess.run([*client, "localhost", "true"], capture_output=True)
+        return done.returncode == 0
 
     try:
         until(answers, patience_s=10)

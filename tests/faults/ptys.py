@@ -1,4 +1,4 @@
-"""A real terminal with a front in it that draws no screens."""
+"""A real terminal with a client that draws no screens."""
 
 import contextlib
 import fcntl
@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 from tests.conftest import TUILAB
 from tests.faults.sites import Site
 
-# What a front may send to a terminal: colours, cursor, line, column and screen control of rich's live line.
+# A client may send colours, cursor, line and screen control of the live line of rich.
 ALLOWED = re.compile(rb"\x1b\[[0-9;]*m|\x1b\[\?25[lh]|\x1b\[2K|\x1b\[1A|[\r\n\t]")
 
 
 @dataclass
 class Terminal:
-    """A real terminal with a front in it, read in a thread so that nothing blocks."""
+    """A real terminal with a client, which a thread reads so that nothing blocks."""
 
     ours: int
     front: "subprocess.Popen[bytes]"
-    seen: bytearray = field(default_factory=bytearray)
+    seen: bytearray = field(default_factory=bytearray)  # all that the client has sent
     before: list[object] = field(default_factory=list)
 
     def read(self) -> None:
@@ -66,7 +66,7 @@ def open_terminal(
 
 
 def is_restored(terminal: Terminal) -> bool:
-    """O7, O8: the cursor is back, the modes are as before, and nothing else was ever sent."""
+    """O7, O8: whether cursor and modes are as before. Fail if other sequences were ever sent."""
     seen = bytes(terminal.seen)
     strange = re.findall(rb"[\x00-\x1f\x7f].{0,20}", ALLOWED.sub(b"", seen))
     assert strange == [], strange[:5]

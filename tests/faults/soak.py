@@ -1,8 +1,9 @@
-"""The soak: `python -m tests.faults.soak --minutes N --seed S` injects faults into hundreds of short runs, one after another.
+"""The soak test: `python -m tests.faults.soak --minutes N --seed S` injects faults into short runs.
 
-After each, nothing may be left but its record: no process, descriptor, temporary file, socket or shared memory; and two processes
-that live through all of it, the screens and this one, must not grow. What a step does is drawn from the seed and its number. When
-something does not hold, it says the seed, the step and what was found, keeps the folder, and exits with 1.
+After each run, only its record may be left: no process, descriptor, temporary file, socket or shared
+memory. Two processes live through the whole test, the screens and this one, and must not grow. The
+seed and the number of a step determine the fault. If a check fails, this prints the seed, the step and
+the error, keeps the folder, and exits with 1.
 """
 
 import argparse

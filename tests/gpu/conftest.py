@@ -1,4 +1,4 @@
-"""What runs on a real GPU: `pytest -m gpu`. Where CUDA does not work each file is one skipped test, which says why.
+"""Tests on a real GPU: `pytest -m gpu`. Without CUDA, each file is one skipped test with a reason.
 
 All of it is one process beside those that it starts, on one GPU: the emptiest that works.
 """
@@ -89,20 +89,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.gpu)
             item.add_marker(pytest.mark.real_torch)
-            item.add_marker(
-                pytest.mark.filterwarnings("default")
-            )  # what torch warns of on some box is no finding
+            # A warning of torch on some machine is not a fault.
+            item.add_marker(pytest.mark.filterwarnings("default"))
 
 
 def _place(item: pytest.Item) -> int:
-    """Return where a test stands: what is worth most first, as the time may be short, and the page last."""
+    """Return the place of a test: the most valuable first, in case time is short; the page last."""
     if Path(__file__).parent not in item.path.parents:
         return -1
-    return (
-        ORDER.index(item.path.stem)
-        if item.path.stem in ORDER
-        else len(ORDER) + (item.path.stem == LAST)
-    )
+    name = item.path.stem
+    if name in ORDER:
+        return ORDER.index(name)
+    if name == LAST:
+        return len(ORDER) + 1
+    return len(ORDER)
 
 
 @pytest.fixture(scope="session")
@@ -140,13 +140,13 @@ def gpu() -> "Cuda":
 
 @pytest.fixture(scope="session")
 def gpus() -> "Gpus":
-    """NVML, started once: it listens to each GPU with descriptors of its own, and a session is to leave few open."""
+    """Start NVML once: it has open descriptors for each GPU, and a session should have few."""
     from tuilab.probes.gpu.nvml import open_gpus
 
-    found = open_gpus()
-    if isinstance(found, str):
-        pytest.skip(found)
-    return found
+    gpus = open_gpus()
+    if isinstance(gpus, str):  # the reason
+        pytest.skip(gpus)
+    return gpus
 
 
 @pytest.fixture

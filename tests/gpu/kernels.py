@@ -20,7 +20,7 @@ def warm_up(seconds: float = _WARM_S) -> None:
 
 @functools.cache
 def cycles_per_us() -> float:
-    """Return the pace of the delay kernel of the current GPU by the clock of the host, which is nobody's that is tested."""
+    """Return the pace of the delay kernel of the current GPU, by the clock of the host."""
     warm_up()
     torch.cuda.synchronize()
     began = time.perf_counter_ns()
@@ -35,6 +35,6 @@ def busy(us: float) -> None:
 
 
 def each(us: float) -> Callable[[], None]:
-    """Return a function that keeps the current stream busy for so long; it is told with one launch."""
+    """Return a function that keeps the current stream busy for so long, with one launch."""
     cycles = round(us * cycles_per_us())
     return lambda: torch.cuda._sleep(cycles)

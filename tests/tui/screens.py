@@ -1,4 +1,4 @@
-"""The app as tests of its screens use it: opened on a folder of runs, waited for until it has read everything, and read."""
+"""Open the app in tests of its screens, wait until it has read everything, and read its text."""
 
 import asyncio
 import inspect
@@ -30,7 +30,7 @@ _PATIENT = ("question", "live")
 
 
 class NotingDesk(Session):
-    """Counts how often a process is to get ready for the next run; to start one took a tenth of a test of a screen."""
+    """Count the orders to start a process ahead. Starting it took a tenth of a test of a screen."""
 
     prepared = 0
 
@@ -39,7 +39,7 @@ class NotingDesk(Session):
 
 
 class ShownApp(TuilabApp):
-    """The app, which keeps what it says at the edge of the screen."""
+    """The app, which stores its messages at the edge of the screen."""
 
     # Textual would look for it next to this file.
     CSS_PATH = str(Path(inspect.getfile(TuilabApp)).with_name("tuilab.tcss"))
@@ -56,7 +56,7 @@ class ShownApp(TuilabApp):
 
 
 class NotingApp(ShownApp):
-    """Notes the orders, the sentences and what is copied, in the place of doing it."""
+    """Store orders, messages, and texts to copy, instead of acting on them."""
 
     def __init__(self, desk: Session) -> None:
         super().__init__(desk)
@@ -104,7 +104,7 @@ async def opened(
     size: tuple[int, int] = (100, 30),
     theme: str = "tuilab-dark",
 ) -> AsyncIterator["Pilot[int]"]:
-    """Open an app, or one on a folder of runs; press keys, and wait after each until everything is read."""
+    """Open an app, or the app on a folder of runs, and press keys. Wait after each key."""
     if isinstance(where, ShownApp):
         app = where
     else:
@@ -123,7 +123,7 @@ def drive(
     size: tuple[int, int] = (120, 40),
     settings: Settings | None = None,
 ) -> NotingApp:
-    """Open the Lab screen on the scenario `fast` of a folder, and do what `body` does; nothing is run."""
+    """Open the Lab screen on the scenario `fast` of a folder, and call `body`. Nothing is run."""
     if settings is None:
         settings = Settings(scenario="fast", has_seen_hint=True)
     app = NotingApp(NotingDesk(root, [str(folder)], settings))
@@ -158,7 +158,7 @@ async def press(pilot: "Pilot[int]", *keys: str) -> None:
 
 
 async def settle(pilot: "Pilot[int]") -> None:
-    """Wait until no screen reads anything any more, or moves; what was typed has acted by then."""
+    """Wait until no screen reads or moves any more, and all typed keys have acted."""
     is_settled = False
     while not is_settled:
         await pilot.pause()
@@ -173,7 +173,7 @@ async def settle(pilot: "Pilot[int]") -> None:
 
 
 def is_busy(pilot: "Pilot[int]") -> bool:
-    """Say whether the open screen still reads, has not shown what it read, or has not acted on a key yet."""
+    """Whether the open screen still reads, has data to show, or has not acted on a key yet."""
     app = pilot.app
     if app.is_running and getattr(app, "is_hearing", False):
         return True
@@ -186,7 +186,7 @@ def is_busy(pilot: "Pilot[int]") -> bool:
 
 
 async def _over(worker: Worker[object]) -> None:
-    """Wait until a worker is over; one that was called off, because its page is left or reads again, is."""
+    """Wait until a worker has ended. A page cancels its worker when it closes or reads again."""
     with suppress(WorkerCancelled):
         await worker.wait()
 

@@ -1,1 +1,1 @@
-"""What the soak is made of: the place, the faults, those who look on, and what must hold afterwards."""
+"""The parts of the soak test: its place, the faults, the long-lived processes and the checks."""

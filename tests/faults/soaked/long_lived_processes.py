@@ -1,4 +1,4 @@
-"""The two processes that live through the soak test: the screens, and the process that injects faults."""
+"""The processes that live through the soak test: the screens, and the one that injects faults."""
 
 import os
 from collections import Counter
@@ -16,7 +16,7 @@ from tuilab.runs.run_name import RunName
 
 @dataclass
 class Meter:
-    """Measure what a process holds: descriptors, memory, and ended children that it did not wait for."""
+    """Measure descriptors, memory and zombies of a long-lived process."""
 
     name: str
     pid: int

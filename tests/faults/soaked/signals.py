@@ -8,7 +8,7 @@ from tests.faults.oracle import view
 from tests.faults.soaked.place import HOLDS, ExpectedRun, Place
 from tests.faults.victims import is_suspended, supervisor_of
 
-# What outlives a worker unless somebody ends it: a child in a session of its own, and one that a queue waits for.
+# Children that outlive a worker unless they are ended: one has a session of its own, one a queue.
 CHILDREN = """
 import multiprocessing
 fork = multiprocessing.get_context("fork")
@@ -33,18 +33,16 @@ def end_supervisor(place: Place) -> list[ExpectedRun]:
 
 
 def bother_supervisor(place: Place) -> list[ExpectedRun]:
-    """What is no request does not touch the run."""
+    """Send a signal that does not ask the supervisor to stop: the run continues."""
     run_dir = place.begin(place.scenario())
     place.wait_for_moment(run_dir)
-    place.signal_supervisor(
-        run_dir,
-        place.chance.choice([signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGPIPE]),
-    )
+    harmless = [signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGPIPE]
+    place.signal_supervisor(run_dir, place.chance.choice(harmless))
     return [ExpectedRun(run_dir, ("succeeded",))]
 
 
 def suspend_supervisor(place: Place) -> list[ExpectedRun]:
-    """It is asked to stop meanwhile, or it goes on where it was."""
+    """Suspend the supervisor. Then stop the run, or let the supervisor continue."""
     run_dir = place.begin(place.scenario(CHILDREN))
     place.wait_for_moment(run_dir)
     place.signal_supervisor(run_dir, signal.SIGSTOP)
@@ -56,11 +54,11 @@ def suspend_supervisor(place: Place) -> list[ExpectedRun]:
 
 
 def kill_supervisor_and_sampler(place: Place) -> list[ExpectedRun]:
-    """Nobody is left who would end what the scenario started, so the next command does."""
+    """Kill both: no process is left to end the children of the scenario, so `stop` ends them."""
     run_dir = place.begin(place.scenario(f"{CHILDREN}{HOLDS}"))
     place.wait_at_gate(run_dir)
     pid, start = supervisor_of(run_dir)
-    place.signal_supervisor(run_dir, signal.SIGSTOP)  # or it starts another sampler in between
+    place.signal_supervisor(run_dir, signal.SIGSTOP)  # it would start another sampler
     until(lambda: is_suspended(pid))
     place.signal_children(run_dir, "tuilab.engine.sampler")
     place.signal_supervisor(run_dir, signal.SIGKILL)
@@ -115,7 +113,7 @@ def suspend_worker(place: Place) -> list[ExpectedRun]:
 
 
 def stop(place: Place) -> list[ExpectedRun]:
-    """By a command, once or twice, at any moment."""
+    """Stop a run by `tuilab stop`, once or twice, at any moment."""
     run_dir = place.begin(place.scenario(CHILDREN))
     place.wait_for_moment(run_dir)
     for _ in range(place.chance.randint(1, 2)):

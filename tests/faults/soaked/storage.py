@@ -16,11 +16,15 @@ from tuilab.runs import store
 from tuilab.runs.index import FILE
 
 SMALL_FILES = (FILE,)
+SHARED_MEMORY = """
+from multiprocessing.shared_memory import SharedMemory
+held = [SharedMemory(create=True, size=1 << 20) for _ in range(4)]
+"""
 
 
 @contextmanager
 def small_disk(place: Place) -> Iterator[Path]:
-    """A folder of runs on a disk of 1 MiB, for as long as runs there go on."""
+    """Mount a disk of 1 MiB for a folder of runs, until its runs have ended."""
     disk = place.folder("small")
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "none", disk], check=True)
     try:
@@ -31,7 +35,7 @@ def small_disk(place: Place) -> Iterator[Path]:
 
 
 def fill_disk(place: Place) -> list[ExpectedRun]:
-    """The disk is full at a moment, and stays full or is freed; what was lost is told."""
+    """Fill the disk during a run, and maybe free it again: the losses are reported."""
     with small_disk(place) as disk:
         run_dir = begin_there(place, disk)
         with contextlib.suppress(OSError), (disk / ".filler").open("ab", buffering=0) as file:
@@ -47,7 +51,7 @@ def fill_disk(place: Place) -> list[ExpectedRun]:
 
 
 def seal_disk(place: Place) -> list[ExpectedRun]:
-    """The file system turns read-only in the middle, where that can be: no traceback, and what was written is there."""
+    """Make the file system read-only during a run, if possible: written records stay readable."""
     with small_disk(place) as disk:
         run_dir = begin_there(place, disk)
         # The kernel refuses this while a file is open for writing.
@@ -69,14 +73,15 @@ def begin_there(place: Place, disk: Path) -> Path:
 
 
 def limit_files(place: Place) -> list[ExpectedRun]:
-    """No file of a worker may grow beyond a size."""
+    """Limit the size of the files of a worker."""
     size = place.chance.choice([0, 100, 5000, 20_000])
-    act = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))\nprint('x' * 100_000)"
-    return [ExpectedRun(place.begin(place.scenario(act)), ("failed", "succeeded"), is_whole=None)]
+    limit = f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))"
+    run_dir = place.begin(place.scenario(f"{limit}\nprint('x' * 100_000)"))
+    return [ExpectedRun(run_dir, ("failed", "succeeded"), is_whole=None)]
 
 
 def remove_folder(place: Place) -> list[ExpectedRun]:
-    """A run whose folder goes away is stopped; nothing of it comes back."""
+    """Move the folder of a run away: the run stops, and does not make the folder again."""
     run_dir = place.begin(place.scenario(HOLDS))
     if place.chance.random() < 0.7:
         place.wait_at_gate(run_dir)
@@ -90,7 +95,7 @@ def remove_folder(place: Place) -> list[ExpectedRun]:
 
 
 def garble_journal(place: Place) -> list[ExpectedRun]:
-    """A stream is cut, overwritten or taken away between runs: no view fails, none says that all is well."""
+    """Cut, overwrite or remove a stream: all views work, and `verify` fails."""
     run_dir = place.begin(place.scenario())
     until(lambda: not place.site.living())
     stream = place.chance.choice(sorted((run_dir / "journal").iterdir()))
@@ -132,7 +137,7 @@ def garble(place: Place, stream: Path) -> None:
 
 
 def garble_small_files(place: Place) -> list[ExpectedRun]:
-    """What a folder of runs keeps for speed holds nonsense: it is made again, and nothing is lost."""
+    """Replace the index of the runs by garbage: it is made again, and nothing is lost."""
     run_dir = place.begin(place.scenario())
     until(lambda: not place.site.living())
     view("runs")
@@ -144,7 +149,7 @@ def garble_small_files(place: Place) -> list[ExpectedRun]:
 
 
 def delete_others(place: Place) -> list[ExpectedRun]:
-    """Older runs are deleted while one goes on, which is refused to be deleted."""
+    """Delete older runs during a run, which cannot be deleted itself."""
     run_dir = place.begin(place.scenario(HOLDS))
     place.wait_at_gate(run_dir)
     kept = place.chance.randint(1, 30)
@@ -161,9 +166,8 @@ def delete_others(place: Place) -> list[ExpectedRun]:
 
 
 def fill_shared_memory(place: Place) -> list[ExpectedRun]:
-    """Runs die one after another while they hold shared memory."""
-    act = "from multiprocessing import shared_memory\nheld = [shared_memory.SharedMemory(create=True, size=1 << 20) for _ in range(4)]"
-    run_dir = place.begin(place.scenario(f"{act}\n{HOLDS}"))
+    """Stop a run that holds shared memory."""
+    run_dir = place.begin(place.scenario(f"{SHARED_MEMORY}{HOLDS}"))
     place.wait_at_gate(run_dir)
     view("stop", run_dir.name, *place.chance.choice([(), ("--now",)]))
     return [ExpectedRun(run_dir, ("stopped",))]
