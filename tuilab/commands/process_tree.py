@@ -27,6 +27,10 @@ _LIBRARIES = {
     "libtensorflow": "tensorflow",
     "libmlx": "mlx",
 }
+# Several options of Python may share one word. The last of them may have an argument.
+_OPTIONS = re.compile(
+    r"-(?P<letters>[A-Za-z]*?)(?:(?P<with_argument>[cmWX])(?P<argument>.*))?", re.DOTALL
+)
 _MAPPED = re.compile(r"(/\S.*)")
 
 
@@ -54,15 +58,16 @@ class Program:
     def flags(self) -> set[str]:
         """Return the letters of the options of Python itself, such as I for -I."""
         flags: set[str] = set()
-        for word in self.words[1:]:
-            if not re.fullmatch(r"-[A-Za-z]+", word):
+        words = iter(self.words[1:])
+        for word in words:
+            match = _OPTIONS.fullmatch(word)
+            if match is None or word == "-":
                 break
-            # A letter that takes an argument, such as c, ends the search.
-            letters = re.split("[cmWX]", word[1:])[0]
-            flags |= set(letters)
-            has_argument = len(letters) < len(word) - 1
-            if has_argument:
+            flags |= set(match["letters"])
+            if match["with_argument"] in ("c", "m"):  # the options of the program follow
                 break
+            if match["with_argument"] and not match["argument"]:  # as in -W ignore
+                next(words, None)
         return flags
 
 
