@@ -161,7 +161,8 @@ def _machine(root: Path, environment: Mapping[str, Any]) -> list[Fact]:
 def _no_limit(section: str, cpu: Mapping[str, Any], key: str) -> Fact:
     """Return that there is no cgroup limit, or why it is unknown whether there is one."""
     reason = cpu.get("missing", {}).get(key, "")
-    return Fact(section, "cgroup limit", "none" if reason == "no limit is set" else "", reason)
+    value = "none" if reason == "no limit is set" else ""
+    return Fact(section, "cgroup limit", value, reason)
 
 
 def _system(root: Path) -> str:
@@ -227,8 +228,12 @@ def spans(numbers: Sequence[int]) -> str:
             ranges.append([number])
     words = []
     for numbers_in_range in ranges:
-        first, last = numbers_in_range[0], numbers_in_range[-1]
-        words.append(str(first) if first == last else f"{first}-{last}")
+        first = numbers_in_range[0]
+        last = numbers_in_range[-1]
+        if first == last:
+            words.append(str(first))
+        else:
+            words.append(f"{first}-{last}")
     return ",".join(words)
 
 
@@ -365,16 +370,11 @@ def libraries(root: Path) -> list[Fact]:
     rows = []
     for name, pattern in _LIBRARIES.items():
         paths = _find_libraries(root, pattern)
+        shown_path = show(paths[0], 200) if paths else ""
+        reason = "not found in the usual library folders"
         is_preloaded = any(os.path.basename(path) in preloaded for path in paths)
-        rows.append(
-            Fact(
-                "Libraries",
-                name,
-                show(paths[0], 200) if paths else "",
-                "not found in the usual library folders",
-                "preloaded" if is_preloaded else "",
-            )
-        )
+        note = "preloaded" if is_preloaded else ""
+        rows.append(Fact("Libraries", name, shown_path, reason, note))
     return rows
 
 
