@@ -50,7 +50,8 @@ def scenario_dirs(extra: Sequence[PathLike] = ()) -> list[str]:
     own_folder = f"{package}/_scenarios"
     if not os.path.isdir(own_folder):  # in a checkout
         own_folder = f"{package}/../scenarios"
-    return list(dict.fromkeys(os.path.realpath(folder) for folder in [own_folder, *extra]))
+    folders = [os.path.realpath(folder) for folder in (own_folder, *extra)]
+    return list(dict.fromkeys(folders))
 
 
 def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
@@ -75,9 +76,10 @@ def _read_files(folders: Sequence[str]) -> list[Scenario]:
             if stamp and not scenario.error:
                 fresh[path] = stamp, scenario
         scenarios.append(scenario)
-    if fresh:
-        kept = cached if len(cached) < _CACHED_FILES else {}
-        _write_cache({**kept, **fresh})
+    if fresh and len(cached) < _CACHED_FILES:
+        _write_cache(cached | fresh)
+    elif fresh:
+        _write_cache(fresh)
     return scenarios
 
 
@@ -270,12 +272,16 @@ def _scenario_of(fields: list[Any]) -> Scenario:
     TypeError or ValueError if they are not the fields of a scenario.
     """
     scenario = Scenario(*fields)
+    # JSON has lists for all tuples.
+    params = [_param_of(*param) for param in scenario.params]
+    claims = [StatedClaim(*claim) for claim in scenario.claims]
+    settings = [(name, scope) for name, scope in scenario.settings]
     scenario = scenario._replace(
-        params=tuple(_param_of(*param) for param in scenario.params),
+        params=tuple(params),
         arms=tuple(scenario.arms),
-        claims=tuple(StatedClaim(*claim) for claim in scenario.claims),
+        claims=tuple(claims),
         imports=tuple(scenario.imports),
-        settings=tuple((name, scope) for name, scope in scenario.settings),
+        settings=tuple(settings),
         builds_on=tuple(scenario.builds_on),
     )
     _check_texts(scenario)
