@@ -36,7 +36,13 @@ Word = Annotated[str, msgspec.Meta(pattern=r"^(?a:[\w .+-]{1,60})\Z")]
 
 
 def _snake(name: str) -> str:
-    return "".join("_" + c.lower() if c.isupper() else c for c in name)[1:]
+    """Return the name of a class in the form of the journal: `RunStarted` is `run_started`."""
+    letters = []
+    for letter in name:
+        if letter.isupper():
+            letters.append("_")
+        letters.append(letter.lower())
+    return "".join(letters).removeprefix("_")
 
 
 class Event(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="k", tag=_snake):
@@ -291,7 +297,9 @@ class Measured(msgspec.Struct, omit_defaults=True):
             return self.words
         if self.shape:
             return plain_value.nest(self.numbers, self.shape)
-        return self.numbers[0] if len(self.numbers) == 1 else [*self.numbers]
+        if len(self.numbers) == 1:
+            return self.numbers[0]
+        return list(self.numbers)
 
 
 class AboutClaim(Event, kw_only=True):

@@ -92,8 +92,10 @@ def _end(failure: ScenarioFailed, lines: Sequence[str]) -> int:
     Other failures may come before it. If no line has them, it is the first line that ends a
     failure.
     """
+    name = failure.type
     message = failure.message.splitlines()
-    name = f"{failure.type}: {message[0]}" if message and message[0] else failure.type
+    if message and message[0]:
+        name = f"{failure.type}: {message[0]}"
     ends = [i for i, line in enumerate(lines) if not line.startswith((" ", "…"))]
     for end in ends:
         if lines[end].endswith(name):
