@@ -47,18 +47,19 @@ def choose(
     """
     if wanted == "cpu":
         return ChosenDevice(torch.device("cpu"), "asked for")
-    if reason := torch_gpus.why_no_cuda():
+    reason = torch_gpus.why_no_cuda()
+    if reason:
         return _without_gpu(wanted, reason, is_there=is_gpu_there(root))
     if rank is not None and wanted in ANY:
         return _for_rank(rank)
     refused: dict[str, str] = {}
     candidates = in_order(before) if wanted in ANY else asked_for(wanted)
     for gpu, why in candidates:
-        if reason := gpu.why_not():
-            refused[f"cuda:{gpu.index}"] = reason
-        else:
+        reason = gpu.why_not()
+        if not reason:
             gpu.make_current()
             return ChosenDevice(torch.device("cuda", gpu.index), why, _notice(refused))
+        refused[f"cuda:{gpu.index}"] = reason
     if wanted not in ANY:
         raise BoxLacks(
             f"{wanted}, which cannot be used ({mended(refused[wanted])}); {_another(wanted)}"
@@ -69,7 +70,8 @@ def choose(
 def _for_rank(rank: int) -> ChosenDevice:
     """Return the GPU of a rank. It gets no other one, because each rank needs its own."""
     gpu = of_rank(rank)
-    if reason := gpu.why_not():
+    reason = gpu.why_not()
+    if reason:
         raise BoxLacks(
             f"cuda:{gpu.index}, the GPU of local rank {rank}, which cannot be used"
             f" ({mended(reason)})"
@@ -172,8 +174,11 @@ def usable(wanted: str, root: Path = Path("/")) -> tuple[Cuda, str]:
 
     Raises BoxLacks if there is none.
     """
-    if reason := torch_gpus.why_no_cuda():
-        raise BoxLacks(mended(reason) if is_gpu_there(root) else f"{reason}, and /dev has no GPU")
+    reason = torch_gpus.why_no_cuda()
+    if reason:
+        if is_gpu_there(root):
+            raise BoxLacks(mended(reason))
+        raise BoxLacks(f"{reason}, and /dev has no GPU")
     refused = []
     candidates = asked_for(wanted) if is_gpu(wanted) else in_order("")
     for gpu, why in candidates:
@@ -211,4 +216,6 @@ def _facts(wanted: str, chosen: ChosenDevice, rank: int | None) -> dict[str, str
         "why": chosen.why,
         "notice": chosen.notice,
     }
-    return facts if rank is None else {**facts, "rank": str(rank)}
+    if rank is not None:
+        facts["rank"] = str(rank)
+    return facts
