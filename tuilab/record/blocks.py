@@ -106,8 +106,9 @@ def times_of(summary: RunSummary) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {}
     scale = scale_of(measure_of(summary).unit)
     for (_, arm), blocks in in_order(summary).items():
-        times.setdefault(arm, []).extend(block.step_s * scale for block in counted(blocks))
-    return {arm: of_arm for arm, of_arm in times.items() if of_arm}
+        times_of_arm = times.setdefault(arm, [])
+        times_of_arm += [block.step_s * scale for block in counted(blocks)]
+    return {arm: times_of_arm for arm, times_of_arm in times.items() if times_of_arm}
 
 
 class NoiseFloor(NamedTuple):

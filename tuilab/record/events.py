@@ -708,14 +708,17 @@ KINDS = frozenset(map(tag_of, get_args(Record)))
 def is_newer(record: object) -> "TypeGuard[RunStarted | Unknown]":
     """Say whether a record is the start of a run in a newer format, which may have other fields."""
     if isinstance(record, Unknown):
-        version = record.fields.get("format") if record.k == "run_started" else None
-        return isinstance(version, int) and version > FORMAT
+        version = record.fields.get("format")
+        return record.k == "run_started" and isinstance(version, int) and version > FORMAT
     return isinstance(record, RunStarted) and record.format > FORMAT
 
 
 def newer_words(started: "RunStarted | Unknown") -> str:
     """Return that a newer tuilab recorded a run, and what to do about it."""
-    fields = started.fields if isinstance(started, Unknown) else msgspec.structs.asdict(started)
+    if isinstance(started, Unknown):
+        fields = started.fields
+    else:
+        fields = msgspec.structs.asdict(started)
     version = f"{show(fields.get('tuilab', 'n/a'), 40)}, in format {show(fields['format'], 20)}"
     return (
         f"was recorded by a newer tuilab ({version}); upgrade this one, which reads format {FORMAT}"

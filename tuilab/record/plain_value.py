@@ -16,9 +16,9 @@ Leaf = bool | int | float | str
 Value = Leaf | list[Any]
 
 
-def is_equal(one: Value, other: Value, tolerance: float = 0.0) -> bool:
+def is_equal(a: Value, b: Value, tolerance: float = 0.0) -> bool:
     """Say whether two values are equal; numbers may differ by the tolerance."""
-    return _is_same(_bare(one), _bare(other), tolerance)
+    return _is_same(_bare(a), _bare(b), tolerance)
 
 
 def is_number(value: Value) -> bool:

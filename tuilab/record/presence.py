@@ -168,7 +168,9 @@ def search(run: str, passed: set[int]) -> Iterator[tuple[int, int | None]]:
             continue
         with contextlib.suppress(PermissionError):  # /proc may hide processes of other users
             start = start_time(pid)
-            environment = [] if start is None else _environment(Path(f"/proc/{pid}"))
+            environment = []
+            if start is not None:
+                environment = _environment(Path(f"/proc/{pid}"))
             if mark in environment:
                 yield pid, start
                 continue

@@ -198,7 +198,9 @@ def without(record: Any, clean: Clean) -> Any:
 
 def name_of(record: Any) -> str:
     """Return the name of a record's kind in the journal."""
-    return record.k if isinstance(record, Unknown) else tag_of(type(record))
+    if isinstance(record, Unknown):
+        return record.k
+    return tag_of(type(record))
 
 
 def clean_bytes(data: bytes, clean: Clean) -> bytes:

@@ -161,8 +161,8 @@ def memory_lines(summary: RunSummary, *, has_others: bool = False) -> Lines:
     them, and the bytes that torch reserved and allocated.
     """
     own = own_gpus(summary)
-    others = other_gpus(summary) if has_others else []
-    has_several = len(own) + len(others) > 1
+    foreign = other_gpus(summary) if has_others else []
+    has_several = len(own) + len(foreign) > 1
     lines: Lines = []
     for gpu in own:
         prefix = ""
@@ -176,9 +176,9 @@ def memory_lines(summary: RunSummary, *, has_others: bool = False) -> Lines:
     processes = summary.resources.get("rss_bytes")
     if processes:
         lines.append(("processes", processes))
-    for other in others:
-        name = f"{show(other.label)} device"
-        lines += _line_of(summary, other.uuid, "memory_used_bytes", name)
+    for other_gpu in foreign:
+        name = f"{show(other_gpu.label)} device"
+        lines += _line_of(summary, other_gpu.uuid, "memory_used_bytes", name)
     return lines
 
 
