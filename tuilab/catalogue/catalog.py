@@ -134,10 +134,14 @@ def named(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
             )
         return [scenario]
     topic, _, id = name.rpartition("/")
-    scenarios = [s for s in catalog if s.id == id and topic in ("", s.topic)]
+    scenarios = [scenario for scenario in catalog if scenario.id == id]
+    if topic:
+        scenarios = [scenario for scenario in scenarios if scenario.topic == topic]
     if scenarios:
-        return [s for s in scenarios if not s.error] or scenarios
-    return [s for s in catalog if name in (s.topic, "all")]
+        return [scenario for scenario in scenarios if not scenario.error] or scenarios
+    if name == "all":
+        return list(catalog)
+    return [scenario for scenario in catalog if scenario.topic == name]
 
 
 def _hint_for_unknown(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike]) -> str:

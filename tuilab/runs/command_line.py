@@ -162,7 +162,7 @@ def option_words(name: str, value: bool | str) -> list[str]:
 
 def line(words: Sequence[str]) -> str:
     """Return words as a shell reads them; a home folder that is written `~` stays `~`."""
-    return " ".join(map(_quoted, words))
+    return " ".join(_quoted(word) for word in words)
 
 
 def _quoted(word: str) -> str:
@@ -228,11 +228,12 @@ def verb_of(run: "RunStarted", left_out: Collection[str] = ()) -> list[str]:
 
     Options about the display are left out, and those named in `left_out`.
     """
-    verb = next((word for word in run.argv if word in _COMMAND_VERBS), "")
-    if not verb:
+    positions = [position for position, word in enumerate(run.argv) if word in _COMMAND_VERBS]
+    if not positions:
         return ["tuilab", _COMMAND_VERBS[0]]
-    options = run.argv[run.argv.index(verb) + 1 : len(run.argv) - len(run.command)]
-    words = ["tuilab", verb]
+    position = positions[0]
+    options = run.argv[position + 1 : len(run.argv) - len(run.command)]
+    words = ["tuilab", run.argv[position]]
     is_left_out = False  # the next word is the value of an option that was left out
     for word in options:
         if is_left_out:

@@ -116,7 +116,9 @@ def with_sweeps(text: str, newest_first: Iterable[RunEntry]) -> str:
 
     def replace(match: re.Match[str]) -> str:
         position = int(match[1] or 0)
-        return ids[position] if position < len(ids) else match[0]
+        if position >= len(ids):
+            return match[0]
+        return ids[position]
 
     return re.sub(_LAST_SWEEP, replace, text)
 
