@@ -76,17 +76,16 @@ def facts(root: Path = Path("/")) -> list[Fact]:
     """Return the facts that need no GPU; `root` is the folder with /proc, /sys and libraries."""
     cpu = cpu_facts(root)
     environment = environment_facts()
-    return [
-        *_machine(root, environment),
-        *_processor(root, cpu),
-        *_memory(root, cpu),
-        *_numa(numa_facts(root)),
-        *_torch(environment),
-        *_packages(environment),
-        *_variables(environment),
-        *libraries(root),
-        *_calibration(),
-    ]
+    rows = _machine(root, environment)
+    rows += _processor(root, cpu)
+    rows += _memory(root, cpu)
+    rows += _numa(numa_facts(root))
+    rows += _torch(environment)
+    rows += _packages(environment)
+    rows += _variables(environment)
+    rows += libraries(root)
+    rows += _calibration()
+    return rows
 
 
 def gpu_facts(answer: Mapping[str, Any] | str) -> list[Fact]:
@@ -247,7 +246,9 @@ def _memory(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
     missing = cpu.get("missing", {})
     rows = []
     for key, name in (("memory_total_bytes", "total"), ("memory_available_bytes", "available")):
-        value = size(cpu[key]) if key in cpu else ""
+        value = ""
+        if key in cpu:
+            value = size(cpu[key])
         rows.append(Fact("Memory", name, value, missing.get(key, "")))
     limit_bytes = cpu.get("memory_limit_bytes")
     if limit_bytes:
@@ -347,11 +348,11 @@ def _torch_threads() -> str:
 
 def _packages(environment: Mapping[str, Any]) -> list[Fact]:
     versions = environment.get("packages", {})
-    return [
-        Fact("Packages", name, show(version, 60))
-        for name, version in versions.items()
-        if name != "torch"
-    ]
+    rows = []
+    for name, version in versions.items():
+        if name != "torch":
+            rows.append(Fact("Packages", name, show(version, 60)))
+    return rows
 
 
 def _variables(environment: Mapping[str, Any]) -> list[Fact]:

@@ -100,8 +100,8 @@ def _find_program(names: Iterable[str], search_path: str | None) -> str:
 def compiled_code(box: Box) -> DoctorFinding:
     """Check whether the code of torch.compile can be loaded: the folder may be mounted noexec."""
     folder = Path(box.environ.get("TORCHINDUCTOR_CACHE_DIR") or tempfile.gettempdir())
-    existing = (parent for parent in (folder, *folder.parents) if os.path.exists(parent))
-    nearest = next(existing)
+    existing = [parent for parent in (folder, *folder.parents) if os.path.exists(parent)]
+    nearest = existing[0]
     if os.statvfs(nearest).f_flag & os.ST_NOEXEC:
         return warn(
             f"{nearest} is mounted noexec: torch.compile cannot load the code that it compiled",

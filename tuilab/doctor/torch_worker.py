@@ -172,8 +172,10 @@ def preload(box: Box) -> DoctorFinding:
     if not value:
         return unknown("LD_PRELOAD is not set")
     maps = _read_maps()
-    paths = re.split(r"[ :]+", value)
-    missing = [path for path in paths if path and os.path.basename(path) not in maps]
+    missing = []
+    for path in re.split(r"[ :]+", value):
+        if path and os.path.basename(path) not in maps:
+            missing.append(path)
     if missing:
         return failed(
             f"not loaded: {', '.join(missing)}",

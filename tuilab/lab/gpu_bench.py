@@ -80,8 +80,10 @@ def _only(gpu: Cuda) -> Iterator[None]:
 def _calls_a_second(gpu: Cuda, call: Callable[[], object]) -> float:
     """Return the rate of calls: of the better of two runs, because the first may load kernels."""
     once_s = min(_seconds(gpu, call, 1) for _ in range(3))
-    calls = min(max(round(_LONG_ENOUGH_S / once_s), 1), _MOST_CALLS)
-    return calls / min(_seconds(gpu, call, calls) for _ in range(2))
+    calls = max(round(_LONG_ENOUGH_S / once_s), 1)
+    calls = min(calls, _MOST_CALLS)
+    best_s = min(_seconds(gpu, call, calls) for _ in range(2))
+    return calls / best_s
 
 
 def _seconds(gpu: Cuda, call: Callable[[], object], calls: int) -> float:
