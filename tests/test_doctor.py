@@ -212,7 +212,7 @@ def test_a_small_memory_limit_is_a_warning(tmp_path: Path) -> None:
 def test_logind_that_ends_runs_at_logout_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], status: str
 ) -> None:
-    monkeypatch.setattr(session, "_user", lambda: "root")
+    monkeypatch.setattr(session, "_name_user", lambda: "root")
     (tmp_path / "run/systemd/system").mkdir(parents=True)
 
     assert answer(session.logout, make(tmp_path, files)).status == status

@@ -35,7 +35,9 @@ def arms_code(text: str) -> str:
     source_lines = text.split("\n")
     lines: list[str] = []
     for node in nodes:
-        first_line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+        lines_of_head = [decorator.lineno for decorator in node.decorator_list]
+        lines_of_head.append(node.lineno)
+        first_line = min(lines_of_head)
         code = source_lines[first_line - 1 : node.end_lineno]
         if lines:
             if len(lines) + len(code) > _MAX_LINES:

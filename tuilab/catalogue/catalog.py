@@ -50,7 +50,8 @@ def scenario_dirs(extra: Sequence[PathLike] = ()) -> list[str]:
     own_folder = f"{package}/_scenarios"
     if not os.path.isdir(own_folder):  # in a checkout
         own_folder = f"{package}/../scenarios"
-    return list(dict.fromkeys(os.path.realpath(folder) for folder in [own_folder, *extra]))
+    folders = [os.path.realpath(folder) for folder in (own_folder, *extra)]
+    return list(dict.fromkeys(folders))
 
 
 def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
@@ -75,9 +76,10 @@ def _read_files(folders: Sequence[str]) -> list[Scenario]:
             if stamp and not scenario.error:
                 fresh[path] = stamp, scenario
         scenarios.append(scenario)
-    if fresh:
-        kept = cached if len(cached) < _CACHED_FILES else {}
-        _write_cache({**kept, **fresh})
+    if fresh and len(cached) < _CACHED_FILES:
+        _write_cache(cached | fresh)
+    elif fresh:
+        _write_cache(fresh)
     return scenarios
 
 
@@ -132,10 +134,14 @@ def named(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
             )
         return [scenario]
     topic, _, id = name.rpartition("/")
-    scenarios = [s for s in catalog if s.id == id and topic in ("", s.topic)]
+    scenarios = [scenario for scenario in catalog if scenario.id == id]
+    if topic:
+        scenarios = [scenario for scenario in scenarios if scenario.topic == topic]
     if scenarios:
-        return [s for s in scenarios if not s.error] or scenarios
-    return [s for s in catalog if name in (s.topic, "all")]
+        return [scenario for scenario in scenarios if not scenario.error] or scenarios
+    if name == "all":
+        return list(catalog)
+    return [scenario for scenario in catalog if scenario.topic == name]
 
 
 def _hint_for_unknown(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike]) -> str:
@@ -270,12 +276,16 @@ def _scenario_of(fields: list[Any]) -> Scenario:
     TypeError or ValueError if they are not the fields of a scenario.
     """
     scenario = Scenario(*fields)
+    # JSON has lists for all tuples.
+    params = [_param_of(*param) for param in scenario.params]
+    claims = [StatedClaim(*claim) for claim in scenario.claims]
+    settings = [(name, scope) for name, scope in scenario.settings]
     scenario = scenario._replace(
-        params=tuple(_param_of(*param) for param in scenario.params),
+        params=tuple(params),
         arms=tuple(scenario.arms),
-        claims=tuple(StatedClaim(*claim) for claim in scenario.claims),
+        claims=tuple(claims),
         imports=tuple(scenario.imports),
-        settings=tuple((name, scope) for name, scope in scenario.settings),
+        settings=tuple(settings),
         builds_on=tuple(scenario.builds_on),
     )
     _check_texts(scenario)

@@ -240,8 +240,9 @@ def _check_once(file: CheckedFile) -> Iterator[CheckFinding]:
     lines = {call.lineno for call in file.calls("once") if not call.args}
     for node in file.nodes:
         if isinstance(node, ast.With):
-            contexts = [item.context_expr for item in node.items]
-            lines.update(context.lineno for context in contexts if ast.unparse(context) == mark)
+            for item in node.items:
+                if ast.unparse(item.context_expr) == mark:
+                    lines.add(item.context_expr.lineno)
     for line in sorted(lines):
         yield CheckFinding(
             line, f"{mark} is a decorator; write @{mark} above a function, without parentheses"

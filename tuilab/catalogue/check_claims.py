@@ -105,7 +105,7 @@ def _is_claimed(claim: StatedClaim, words: Sequence[str | None], possible_keys: 
 def _keys_elsewhere(file: CheckedFile) -> set[str]:
     """Return the texts of the code that may be keys of claims whose key is no literal.
 
-    Such a claim may be made in a loop over keys. None if every key is a literal.
+    Such a claim may be made in a loop over keys. The set is empty if every key is a literal.
     """
     calls = file.calls(*CLAIMING)
     if all(literal_text(call) for call in calls):
@@ -193,8 +193,9 @@ def _check_arguments(call: ast.Call) -> Iterator[CheckFinding]:
     hint = ""
     if "advises" in unknown:
         hint = f"; {_BY_ADVICE}"
-    elif method == "claim" and ("ratio" in unknown or set(unknown) <= TAKES["claim_ratio"]):
-        hint = f"; {_BY_RATIO}"
+    elif method == "claim":
+        if "ratio" in unknown or set(unknown) <= TAKES["claim_ratio"]:
+            hint = f"; {_BY_RATIO}"
     yield CheckFinding(call.lineno, f"lab.{method} takes no {' and no '.join(unknown)}{hint}")
 
 
@@ -236,7 +237,9 @@ def _literals(node: ast.expr) -> list[Value] | None:
         value = ast.literal_eval(node)
     except ValueError:
         return None
-    return list(value) if isinstance(value, list | tuple) else [value]
+    if isinstance(value, list | tuple):
+        return list(value)
+    return [value]
 
 
 def _is_claimed_before(
@@ -371,7 +374,7 @@ def _why_not_refuted(file: CheckedFile, word: str, options: str) -> str:
             "correct the key, or add the bullet"
         )
     calls = [call for call in file.calls(*CLAIMING) if match(literal_text(call) or "", claims)]
-    if calls and all(map(is_about_ratio, calls)):
+    if calls and all(is_about_ratio(call) for call in calls):
         return (
             f"Try next refutes [{word}], which is about time, so the result depends on the "
             "machine; describe it in words"
@@ -394,6 +397,7 @@ def _param_changed_at(calls: Sequence[ast.Call], options: str) -> str:
             continue
         values_in_words = words[words.index(option) + 1 :]
         new_value = values_in_words[0] if values_in_words else "true"
-        if new_value not in map(spell, values or []):
+        spelled_values = [spell(value) for value in values or []]
+        if new_value not in spelled_values:
             return name
     return ""

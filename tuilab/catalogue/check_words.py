@@ -121,7 +121,7 @@ def _find(text: str, sentence: str, start: int) -> int:
     """
     words = sentence.split()
     for count in (6, 4, 3):  # of its first words
-        pattern = r"\s+".join(map(re.escape, words[:count]))
+        pattern = r"\s+".join(re.escape(word) for word in words[:count])
         if match := re.compile(pattern).search(text, start):
             return match.start()
     return start

@@ -76,8 +76,9 @@ def _add_lines(course: Course, text: str) -> None:
             course.faults.append((number, fault))
         elif is_lesson:
             names = [part.strip() for part in rest.split(",")]
+            builds_on = tuple(earlier for earlier in names if earlier)
             course.lines.setdefault(name, (number, topic))
-            course.lessons.setdefault(name, tuple(filter(None, names)))
+            course.lessons.setdefault(name, builds_on)
         else:
             topic = name
             course.topics.setdefault(topic, rest.strip())

@@ -31,8 +31,9 @@ def read(settings: Sequence[str], value_of: Callable[[str, str], Value]) -> Grid
     )
     counts = [len(texts) for _, texts in texts_of_settings]
     if prod(counts) > MOST:
+        product_words = " x ".join(str(count) for count in counts)
         raise UsageError(
-            f"{' x '.join(map(str, counts))} values make {prod(counts)} points, "
+            f"{product_words} values make {prod(counts)} points, "
             f"but a sweep takes at most {MOST}; use fewer values"
         )
     grid = {}

@@ -47,8 +47,10 @@ def blocks(text: str) -> list[LessonPart]:
         is_open = kind in _CONTINUED or (kind == "note" and lines[-1].endswith(","))
     blocks = []
     for kind, lines in parts:
-        words = lines[0] if len(lines) == 1 else flow("\n".join(lines))
-        blocks.append(LessonPart(kind, words))
+        text = lines[0]
+        if len(lines) > 1:
+            text = flow("\n".join(lines))
+        blocks.append(LessonPart(kind, text))
     return blocks
 
 

@@ -48,8 +48,9 @@ def _may_measure(node: ast.AST) -> bool:
             # only the first line counts: a lesson may explain /proc
             return "/proc/" in text.partition("\n")[0]
         case ast.ImportFrom(module=module, names=aliases, level=level):
-            names = [alias.name for alias in aliases]
-            return bool(level) or _may_module_measure(module or "") or _has_measuring(names)
+            if level or _may_module_measure(module or ""):
+                return True
+            return _has_measuring([alias.name for alias in aliases])
         case ast.Import(names=aliases):
             return any(_may_module_measure(alias.name) for alias in aliases)
     return False

@@ -36,6 +36,7 @@ _BOOLS = {
     "off": False,
     "0": False,
 }
+_DURATION_UNITS_S = {"s": 1, "m": 60, "h": 3600}
 _NOUNS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
 
 # Compiled on first use: `tuilab list` needs none of them.
@@ -52,7 +53,10 @@ def parse(param: Param, text: str) -> Value:
         raise UsageError(
             f"{param.name}: this value is a secret and was not recorded; give it again"
         )
-    value = _read(param, text if param.type == "str" else text.strip())
+    if param.type == "str":
+        value = _read(param, text)
+    else:
+        value = _read(param, text.strip())
     if value is None:
         raise UsageError(
             f'{param.name}: "{show(text, 60)}" is not {_noun(param)}'
@@ -81,19 +85,25 @@ def option_of(name: str) -> str:
     plain = word
     while plain.startswith(_PREFIX):
         plain = plain.removeprefix(_PREFIX)
-    return f"--{_PREFIX}{word}" if plain in OPTIONS else f"--{word}"
+    if plain in OPTIONS:
+        return f"--{_PREFIX}{word}"
+    return f"--{word}"
 
 
 def parse_duration(text: str) -> float:
     """Return the seconds that `90`, `90s`, `2m` or `1.5h` mean."""
-    factor = {"s": 1, "m": 60, "h": 3600}.get(text.strip()[-1:], 0)
+    number = text.strip()
+    unit_s = 1
+    if number[-1:] in _DURATION_UNITS_S:
+        unit_s = _DURATION_UNITS_S[number[-1:]]
+        number = number[:-1]
     try:
-        seconds = float(text.strip()[:-1]) * factor if factor else float(text)
+        duration_s = float(number) * unit_s
     except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 1e9:
+        duration_s = 0.0
+    if not 0 < duration_s < 1e9:
         raise UsageError(f"'{show(text, 60)}' is not a duration; use for example 90s, 2m or 1.5h")
-    return seconds
+    return duration_s
 
 
 def parse_prediction(text: str) -> float:
@@ -147,7 +157,10 @@ def default_overrides(params: Iterable[Param], *, is_quick: bool = False) -> dic
 
 def describe(param: Param) -> str:
     """Return the values that a parameter takes, in one phrase."""
-    return ", ".join(filter(None, [_noun(param), _range(param)]))
+    limits = _range(param)
+    if not limits:
+        return _noun(param)
+    return f"{_noun(param)}, {limits}"
 
 
 def with_comment(param: Param, comment: str) -> Param:
@@ -163,7 +176,9 @@ def with_comment(param: Param, comment: str) -> Param:
             label = label[: match.start()]
     param = param._replace(label=label)
     default = parse(param, str(param.default))
-    quick = None if quick_text is None else parse(param, quick_text)
+    quick = None
+    if quick_text is not None:
+        quick = parse(param, quick_text)
     return param._replace(default=default, quick=quick)
 
 
@@ -181,8 +196,10 @@ def is_gpu(text: str) -> bool:
 
 def choices(param: Param) -> tuple[str, ...]:
     """Return the choices as texts, with `cuda:N` for each GPU of the machine."""
-    texts = tuple(map(str, param.choices))
-    return (*texts, "cuda:N") if has_gpus(param) else texts
+    texts = [str(choice) for choice in param.choices]
+    if has_gpus(param):
+        texts.append("cuda:N")
+    return tuple(texts)
 
 
 def spell(value: Value | None) -> str:
@@ -198,20 +215,23 @@ def _read(param: Param, text: str) -> Value | None:
     """Return the value that a text means, in or out of its range; None if it means none."""
     match param.type:
         case "int":
-            number = int(text) if re.fullmatch(_WHOLE, text) else _INT_LIMIT
-            return number if abs(number) < _INT_LIMIT else None
+            if re.fullmatch(_WHOLE, text) and abs(int(text)) < _INT_LIMIT:
+                return int(text)
         case "float":
-            value = float(text) if re.fullmatch(_FLOAT, text) else math.inf
-            return value if abs(value) != math.inf else None
+            if re.fullmatch(_FLOAT, text) and abs(float(text)) != math.inf:
+                return float(text)
         case "bool":
             return _BOOLS.get(text.lower())
         case "choice":
             for choice in param.choices:
                 if str(choice) == text:
                     return choice
-            return text if has_gpus(param) and is_gpu(text) else None
+            if has_gpus(param) and is_gpu(text):
+                return text
         case "str":
-            return text if _can_be_recorded(text) else None
+            if _can_be_recorded(text):
+                return text
+    return None
 
 
 def _can_be_recorded(text: str) -> bool:
@@ -234,7 +254,9 @@ def _noun(param: Param) -> str:
 
 
 def _range(param: Param) -> str:
-    return "" if param.low is None else f"{spell(param.low)}..{spell(param.high)}"
+    if param.low is None:
+        return ""
+    return f"{spell(param.low)}..{spell(param.high)}"
 
 
 def _hint(param: Param) -> str:
@@ -245,4 +267,6 @@ def _hint(param: Param) -> str:
         limits = "true, yes, on, 1 or false, no, off, 0"
     if not limits and param.type == "str":
         limits = f"up to {_TEXT_LIMIT} characters"
-    return f"; it takes {limits} {default}" if limits else f" {default}"
+    if not limits:
+        return f" {default}"
+    return f"; it takes {limits} {default}"

@@ -57,5 +57,7 @@ class Scenario(NamedTuple):
     @property
     def error_line(self) -> int:
         """The line of the error in the file; 1 if the error names none."""
+        if not self.error.startswith("line "):
+            return 1
         number = self.error.removeprefix("line ").partition(":")[0]
-        return int(number) if self.error.startswith("line ") and number.isdecimal() else 1
+        return int(number) if number.isdecimal() else 1

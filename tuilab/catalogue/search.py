@@ -47,7 +47,12 @@ def matching(scenarios: Iterable[Scenario], text: str) -> list[Scenario]:
         matches.append((rank, position, scenario))
         best = best_of_topic.get(scenario.topic, (rank, position))
         best_of_topic[scenario.topic] = min(best, (rank, position))
-    matches.sort(key=lambda match: (best_of_topic[match[2].topic], match[:2]))
+
+    def sort_key(match: tuple[int, int, Scenario]) -> tuple[tuple[int, int], int, int]:
+        rank, position, scenario = match
+        return best_of_topic[scenario.topic], rank, position
+
+    matches.sort(key=sort_key)
     return [scenario for _, _, scenario in matches]
 
 

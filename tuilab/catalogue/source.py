@@ -137,7 +137,8 @@ def parse_source(text: str) -> tuple[ast.Module, ast.FunctionDef]:
 
 def lab_name(run: ast.FunctionDef) -> str:
     """Return the name that the scenario gives its lab."""
-    return (run.args.posonlyargs + run.args.args)[0].arg
+    arguments = run.args.posonlyargs + run.args.args
+    return arguments[0].arg
 
 
 def lab_calls(tree: ast.AST, lab: str, *methods: str) -> list[ast.Call]:
@@ -215,11 +216,12 @@ def _describe(scenario: Scenario, text: str) -> Scenario:
         raise Broken("the docstring is missing; its first line is the title", 1)
     arms = list(_read_arms(tree, lab))
     claims = _read_claims(lesson)
-    texts = [title, lesson, *arms, *(claim.text for claim in claims)]
+    texts = [title, lesson, *arms]
+    texts += [claim.text for claim in claims]
     "".join(texts).encode()  # raises ValueError for a lone surrogate, which no record can hold
     params = _read_params(run, text)
     params += _common_params(tree, lab, params)
-    is_timed = any(map(is_about_ratio, lab_calls(tree, lab, *CLAIMING)))
+    is_timed = any(is_about_ratio(call) for call in lab_calls(tree, lab, *CLAIMING))
     return scenario._replace(
         title=title.strip().removesuffix("."),
         lesson=lesson.strip(),
@@ -247,8 +249,10 @@ def _read_arms(tree: ast.Module, lab: str) -> Iterator[str]:
     for call in lab_calls(tree, lab, "race", "arm"):
         if called_method(call) == "race":
             yield from race_arms(call)
-        elif name := literal_text(call):
-            yield name
+        else:
+            name = literal_text(call)
+            if name:
+                yield name
 
 
 def _read_settings(tree: ast.Module, lab: str) -> Iterator[tuple[str, str]]:
@@ -273,7 +277,8 @@ def _read_params(run: ast.FunctionDef, text: str) -> tuple[Param, ...]:
     positional = arguments.posonlyargs + arguments.args
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
     defaults += arguments.defaults
-    pairs = list(zip(positional, defaults, strict=True))[1:]
+    pairs = list(zip(positional, defaults, strict=True))
+    del pairs[0]  # the lab
     pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     comments = _comments_of(run, text)
     params = []
@@ -315,8 +320,8 @@ def _common_params(tree: ast.Module, lab: str, params: tuple[Param, ...]) -> tup
     """Return the parameter device if the scenario calls `lab.device()` and has none of its own."""
     for call in lab_calls(tree, lab, "device"):
         if not call.args and not call.keywords:
-            has_own = any(param.name == DEVICE.name for param in params)
-            return () if has_own else (DEVICE,)
+            names = [param.name for param in params]
+            return () if DEVICE.name in names else (DEVICE,)
     return ()
 
 

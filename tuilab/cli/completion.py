@@ -181,7 +181,7 @@ def _read_recorded_claims(ctx: click.Context, name: str | None) -> dict[str, str
 
     for run_dir in _newest_runs(ctx):
         if RunName(run_dir.name).scenario == name:
-            scenario = read_recorded(run_dir / "scenario.py", "", name or "")[0]
+            scenario, _ = read_recorded(run_dir / "scenario.py", "", name or "")
             return {claim.key: claim.text for claim in scenario.claims}
     return {}
 
@@ -293,8 +293,9 @@ def unfinished_runs_or_sweeps(
 
 def _sweeps_if_typed(ctx: click.Context, incomplete: str) -> list[Any]:
     """Offer sweeps if the typed word starts like one: only then are the runs read for them."""
-    is_typed = incomplete and "sweep-".startswith(incomplete[:6])
-    return sweeps(ctx, None, incomplete) if is_typed else []
+    if not incomplete or not "sweep-".startswith(incomplete[:6]):
+        return []
+    return sweeps(ctx, None, incomplete)
 
 
 # ---- tags
@@ -321,8 +322,8 @@ def _make_items(words: Mapping[str, str | None], incomplete: str) -> list[Any]:
     """Return the words that start with the typed word, each with its help."""
     from click.shell_completion import CompletionItem
 
-    return [
-        CompletionItem(word, help=text)
-        for word, text in words.items()
-        if word.startswith(incomplete)
-    ]
+    items = []
+    for word, text in words.items():
+        if word.startswith(incomplete):
+            items.append(CompletionItem(word, help=text))
+    return items

@@ -31,7 +31,9 @@ def exit_code_of_run(summary: RunSummary, state: str, *, is_strict: bool = False
     claims = summary.claims.values()
     if any(claim.is_contradicted for claim in claims):
         return ExitCode.REFUTED
-    verdicts = {claim.verdict.verdict if claim.verdict else _NO_VERDICT for claim in claims}
+    verdicts: set[str] = set()
+    for claim in claims:
+        verdicts.add(claim.verdict.verdict if claim.verdict else _NO_VERDICT)
     if is_strict and verdicts & {Verdict.INCONCLUSIVE, _NO_VERDICT}:
         return ExitCode.REFUTED
     if summary.box_lacks and verdicts <= {Verdict.NOT_TESTABLE, _NO_VERDICT}:

@@ -40,7 +40,9 @@ class Gate(NamedTuple):
 
     @property
     def name(self) -> str:
-        return f"{self.kind}:{100 * self.share:g}%" if self.kind == "slower" else self.kind
+        if self.kind == "slower":
+            return f"{self.kind}:{100 * self.share:g}%"
+        return self.kind
 
 
 class GateType(ParamType):

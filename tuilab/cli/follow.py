@@ -72,6 +72,8 @@ class ResultPrinter:
         if self.as_json or self.as_jsonl or self.is_silent:
             return
         style = style_of(self.stream or sys.stdout)
+        trust = calibration.describe_trust(watch.summary)
+        earlier = earlier_verdicts.describe_earlier_verdicts(watch.run_dir, watch.summary)
         text = render(
             watch.summary,
             state,
@@ -79,8 +81,8 @@ class ResultPrinter:
             style,
             terminal_width(),
             has_chart=self.has_chart,
-            trust=calibration.describe_trust(watch.summary),
-            earlier=earlier_verdicts.describe_earlier_verdicts(watch.run_dir, watch.summary),
+            trust=trust,
+            earlier=earlier,
         )
         print_result(style.fit(text), self.stream)
 

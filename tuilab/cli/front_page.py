@@ -48,7 +48,9 @@ GROUPS = {
         "check": "Check scenario files for mistakes.",
     },
 }
-VERBS = {verb: summary for group in GROUPS.values() for verb, summary in group.items()}
+VERBS: dict[str, str] = {}
+for _group in GROUPS.values():
+    VERBS |= _group
 READ_ONLY = "Open the screens read-only: nothing can be started, stopped, changed or written."
 LANG = "Language of the lessons, for example zh (default: TUILAB_LANG, else English)."
 SCENARIOS = (

@@ -379,8 +379,10 @@ def live_line(watch: Watch) -> str:
     """Return one line that says where a run is."""
     summary = watch.summary
     run = summary.run
-    parts = [f"{show(run.topic)}/{show(run.scenario)}" if run else watch.run_dir.name]
-    parts.append(summary.state)
+    name = watch.run_dir.name
+    if run:
+        name = f"{show(run.topic)}/{show(run.scenario)}"
+    parts = [name, summary.state]
     if summary.state != RunState.QUEUED:
         parts.append(show(summary.reason, 60))
     parts.append(repeat_words(summary))

@@ -96,11 +96,15 @@ def _configure(argv: list[str]) -> None:
 
 def _open_standard_streams() -> None:
     """Fill closed descriptors 0-2, so that no file of ours gets their number."""
-    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
-        name = {1: "stdout", 2: "stderr"}.get(fd)
-        if name and getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(fd, "w", closefd=False))
-    os.close(fd)
+    while True:
+        fd = os.open(os.devnull, os.O_RDWR)  # the lowest free number
+        if fd > 2:
+            os.close(fd)
+            return
+        if fd == 1 and sys.stdout is None:
+            sys.stdout = os.fdopen(fd, "w", closefd=False)
+        elif fd == 2 and sys.stderr is None:
+            sys.stderr = os.fdopen(fd, "w", closefd=False)
 
 
 # ---- errors and the end

@@ -151,7 +151,9 @@ def _describe_duration(entry: RunEntry) -> str:
     if entry.is_waiting:
         return WAITS
     since_s = entry.elapsed_at(time.time())
-    return "n/a" if since_s is None else f"{since_s:.0f} s +"
+    if since_s is None:
+        return "n/a"
+    return f"{since_s:.0f} s +"
 
 
 def _describe_full_disks(roots: Sequence[str], rows: Sequence[RunRow]) -> list[str]:
@@ -167,9 +169,10 @@ def _describe_full_disks(roots: Sequence[str], rows: Sequence[RunRow]) -> list[s
     from tuilab.runs import disk_room
 
     sentences = []
-    for root in map(Path, roots):
-        if str(root) in recording_roots and disk_room.is_full(root):
-            sentences.append(disk_room.describe_room(root))
+    for root in roots:
+        folder = Path(root)
+        if str(folder) in recording_roots and disk_room.is_full(folder):
+            sentences.append(disk_room.describe_room(folder))
     return sentences
 
 

@@ -144,19 +144,24 @@ def run() -> int:
 
 def _command_path(words: Sequence[str]) -> str:
     """Return the subcommand of a command line as its user typed it: `tuilab run`."""
-    return f"tuilab {words[0]}" if words and words[0] in VERBS else "tuilab"
+    if not words or words[0] not in VERBS:
+        return "tuilab"
+    return f"tuilab {words[0]}"
 
 
 def _describe(problem: click.ClickException) -> str:
     """Return a mistake on the command line, like all errors without a capital and a full stop."""
     if isinstance(problem, click.NoSuchOption):
         similar = " or ".join(problem.possibilities or ())
-        suggestion = f"; did you mean {similar}?" if similar else ""
-        return f"no option {problem.option_name}{suggestion}"
+        if not similar:
+            return f"no option {problem.option_name}"
+        return f"no option {problem.option_name}; did you mean {similar}?"
     param = problem.param if isinstance(problem, click.BadParameter) else None
     if isinstance(problem, click.MissingParameter) and param:
         name = param.get_error_hint(problem.ctx).strip("'")
         return f"missing {param.param_type_name} {name}"
     sentence = problem.message.removesuffix(".")
     sentence = sentence[:1].lower() + sentence[1:]
-    return f"{param.opts[0]}: {sentence}" if isinstance(param, click.Option) else sentence
+    if isinstance(param, click.Option):
+        return f"{param.opts[0]}: {sentence}"
+    return sentence

@@ -147,7 +147,10 @@ def _option_words_of(point: Mapping[str, Value]) -> list[str]:
     """Return a point as options of `tuilab run`."""
     words: list[str] = []
     for name, value in point.items():
-        words += option_words(name, value if isinstance(value, bool) else params.spell(value))
+        if isinstance(value, bool):
+            words += option_words(name, value)
+        else:
+            words += option_words(name, params.spell(value))
     return words
 
 
@@ -156,8 +159,12 @@ def _option_words_of(point: Mapping[str, Value]) -> list[str]:
 
 def _fill(word: str, point: Mapping[str, Value]) -> str:
     """Return a word with the values in place of their names in braces; other braces stay."""
-    names = "|".join(map(re.escape, point))
-    return re.sub(rf"\{{({names})\}}", lambda match: str(point[match[1]]), word)
+    names = "|".join(re.escape(name) for name in point)
+
+    def value_of(match: re.Match[str]) -> str:
+        return str(point[match[1]])
+
+    return re.sub(rf"\{{({names})\}}", value_of, word)
 
 
 def _refuse_secrets_in_command(words: Sequence[str], values: grid.Grid) -> None:

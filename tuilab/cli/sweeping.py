@@ -174,9 +174,8 @@ def print_sweep_result(
         subjects.append(replace(subject, of_sweep=entries[subject.run_dir.name]))
     result = summarise_sweep(subjects)
     if code is None:
-        code = _exit_code_of_points(
-            runs_of_points(result.sweep, subjects), is_strict=printer.is_strict
-        )
+        representatives = runs_of_points(result.sweep, subjects)
+        code = _exit_code_of_points(representatives, is_strict=printer.is_strict)
     if printer.as_json:
         print_result(for_programs(sweep_document(result, subjects, code)))
     else:

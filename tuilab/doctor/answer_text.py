@@ -19,8 +19,12 @@ _MARKS = {
 
 def exit_code(findings: Mapping[str, DoctorFinding]) -> int:
     """Return 2 when anything failed, 1 when there is a warning, else 0."""
-    states = {finding.status for finding in findings.values()}
-    return 2 if "fail" in states else 1 if "warn" in states else 0
+    statuses = {finding.status for finding in findings.values()}
+    if "fail" in statuses:
+        return 2
+    if "warn" in statuses:
+        return 1
+    return 0
 
 
 def problems(findings: Mapping[str, DoctorFinding]) -> dict[str, DoctorFinding]:
@@ -33,11 +37,13 @@ def problems(findings: Mapping[str, DoctorFinding]) -> dict[str, DoctorFinding]:
 def render(findings: Mapping[str, DoctorFinding], style: Style, width: int, pad: int) -> str:
     """Return the answers of a group as text, each with its next step below."""
     lines: list[str] = []
-    kind = ""
+    last_kind = ""
     for name, finding in findings.items():
-        lines += [""] if kind and name.partition(".")[0] != kind else []
         kind = name.partition(".")[0]
-        lines += _rows(name, finding, style, pad, width)
+        if last_kind and kind != last_kind:
+            lines.append("")
+        last_kind = kind
+        lines += _render_finding(name, finding, style, pad, width)
     return "\n".join(lines)
 
 
@@ -53,40 +59,50 @@ def counts(findings: Mapping[str, DoctorFinding]) -> str:
 
 def render_facts(facts: Sequence[Fact], style: Style, width: int) -> str:
     """Return the facts, section by section; an unknown one has its reason."""
-    pad = min(max((len(fact.name) for fact in facts), default=0), 24)
+    longest_name = max((len(fact.name) for fact in facts), default=0)
+    pad = min(longest_name, 24)
+    indent = " " * (pad + 4)
+    room = max(width - len(indent), 30)
     lines: list[str] = []
     section = ""
     for fact in facts:
         if fact.section != section:
-            lines += (
-                ["", style.bold(show(fact.section))]
-                if section
-                else [style.bold(show(fact.section))]
-            )
+            if section:
+                lines.append("")
+            lines.append(style.bold(show(fact.section)))
             section = fact.section
-        value = show(fact.value, 300) if fact.value else f"n/a: {show(fact.reason, 300)}"
-        value += f"  ({show(fact.note, 200)})" if fact.note else ""
-        first, *more_lines = wrap(value, max(width - pad - 4, 30)) or [""]
-        lines += [
-            f"  {show(fact.name, 60).ljust(pad)}  {first}",
-            *(" " * (pad + 4) + line for line in more_lines),
-        ]
+        value_lines = wrap(_describe_value(fact), room) or [""]
+        lines.append(f"  {show(fact.name, 60).ljust(pad)}  {value_lines[0]}")
+        lines += [indent + line for line in value_lines[1:]]
     return "\n".join(lines)
 
 
-def _rows(name: str, finding: DoctorFinding, style: Style, pad: int, width: int) -> list[str]:
-    rich, plain, colour = _MARKS.get(finding.status, _MARKS["n/a"])
+def _describe_value(fact: Fact) -> str:
+    """Return the value of a fact, or why it is unknown, with the note in parentheses."""
+    value = show(fact.value, 300)
+    if not fact.value:
+        value = f"n/a: {show(fact.reason, 300)}"
+    if fact.note:
+        value += f"  ({show(fact.note, 200)})"
+    return value
+
+
+def _render_finding(
+    name: str, finding: DoctorFinding, style: Style, pad: int, width: int
+) -> list[str]:
+    utf8_mark, ascii_mark, colour = _MARKS.get(finding.status, _MARKS["n/a"])
+    mark = utf8_mark if style.is_utf8 else ascii_mark
     indent = " " * (pad + 4)
     room = max(width - len(indent), 30)
-    sentence = f"n/a: {finding.found}" if finding.status == "n/a" else finding.found
-    first, *more_lines = wrap(sentence, room) or [""]
-    head = f"{style.paint(rich if style.is_utf8 else plain, colour)} {name.ljust(pad)}  "
-    steps = wrap(f"→ {finding.next_step}", room, hang="  ") if finding.next_step else []
-    arrow = [line if style.is_utf8 else line.replace("→", "->") for line in steps]
-    is_dim = finding.status == "n/a"
-    shown = [head + (style.dim(first) if is_dim else first)]
-    return (
-        shown
-        + [indent + (style.dim(line) if is_dim else line) for line in more_lines]
-        + [indent + style.dim(line) for line in arrow]
-    )
+    if finding.status == "n/a":
+        sentence_lines = [style.dim(line) for line in wrap(f"n/a: {finding.found}", room)]
+    else:
+        sentence_lines = wrap(finding.found, room) or [""]
+    lines = [f"{style.paint(mark, colour)} {name.ljust(pad)}  {sentence_lines[0]}"]
+    lines += [indent + line for line in sentence_lines[1:]]
+    if finding.next_step:
+        step_lines = wrap(f"→ {finding.next_step}", room, hang="  ")
+        if not style.is_utf8:
+            step_lines = [line.replace("→", "->") for line in step_lines]
+        lines += [indent + style.dim(line) for line in step_lines]
+    return lines

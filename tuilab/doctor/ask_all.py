@@ -8,13 +8,14 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, astuple, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
-from tuilab.doctor import Box, DoctorFinding, Group, answer, unknown
+from tuilab.doctor import Box, DoctorFinding, Group, Status, answer, unknown
 from tuilab.doctor.facts import Fact
 from tuilab.doctor.own_process import AskedProcess, ForkedProcess, hear, may_fork, start, to_its_end
 from tuilab.text.display import show
@@ -55,34 +56,43 @@ class PendingAnswers:
 
     def found(self) -> dict[str, DoctorFinding]:
         """Wait for all findings and return them by id."""
-        return {
-            name: finding
-            for group in self.groups.values()
-            for name, finding in group.result().items()
-        }
+        findings: dict[str, DoctorFinding] = {}
+        for group in self.groups.values():
+            findings |= group.result()
+        return findings
 
 
 def ask_all(
     patience_s: float = PATIENCE_S, root: Path = Path("/"), *, has_facts: bool = True
 ) -> PendingAnswers:
     """Start every check, most groups at once; return them in the order in which they are shown."""
-    names = [name for group in GROUPS for name in checks_of(group)]
-    here, alone = _ask_here(HERE, root), _hear_group(ALONE, _begin(ALONE, root), patience_s)
-    begun = {group: _begin(group, root) for group in GROUPS if group not in (HERE, ALONE, LAST)}
-    box = _begin(_FACTS, root) if has_facts else None
-    crowd = ThreadPoolExecutor(len(GROUPS) + 1)
-    asked = {
-        group: crowd.submit(_hear_group, group, process, patience_s)
-        for group, process in begun.items()
-    }
-    facts = crowd.submit(_facts, box, patience_s)
+    names: list[str] = []
+    for group in GROUPS:
+        names += checks_of(group)
+    findings_here = _ask_here(HERE, root)
+    findings_alone = _read_group(ALONE, _start_group(ALONE, root), patience_s)
+    processes = {}
+    for group in GROUPS:
+        if group not in (HERE, ALONE, LAST):
+            processes[group] = _start_group(group, root)
+    facts_process = _start_group(_FACTS, root) if has_facts else None
+
+    # A fork needs a process with one thread, so the threads start after all forks.
+    threads = ThreadPoolExecutor(len(GROUPS) + 1)
+    answers = {}
+    for group, process in processes.items():
+        answers[group] = threads.submit(_read_group, group, process, patience_s)
+    facts = threads.submit(_read_facts, facts_process, patience_s)
+    earlier_answers = list(answers.values())
 
     def ask_last() -> dict[str, DoctorFinding]:
-        wait(asked.values())
+        wait(earlier_answers)
         wait([facts])
         return ask_group(LAST, patience_s, root)
 
-    answers = {HERE: answered(here), ALONE: answered(alone), **asked, LAST: crowd.submit(ask_last)}
+    answers[HERE] = answered(findings_here)
+    answers[ALONE] = answered(findings_alone)
+    answers[LAST] = threads.submit(ask_last)
     return PendingAnswers(facts, {group: answers[group] for group in GROUPS}, names)
 
 
@@ -93,28 +103,29 @@ def answered(value: T) -> "Future[T]":
     return future
 
 
-def _begin(group: str, root: Path) -> AskedProcess | str:
+def _start_group(group: str, root: Path) -> AskedProcess | str:
     """Start the process of a group and return it, or the reason why it cannot be started."""
     try:
-        return (
-            ForkedProcess(lambda: main(group, str(root)))
-            if may_fork()
-            else start(_MODULE, [group, str(root)])
-        )
+        if may_fork():
+            return ForkedProcess(lambda: main(group, str(root)))
+        return start(_MODULE, [group, str(root)])
     except OSError as problem:
         return f"cannot start a process for this check: {problem.strerror}"
 
 
-def _hear_group(
+def _read_group(
     group: str, process: AskedProcess | str, patience_s: float
 ) -> dict[str, DoctorFinding]:
     """Return the findings of a group; a check without an answer in time is n/a."""
-    output, reason = _heard(process, patience_s)
+    output, reason = _read_output(process, patience_s)
     return _complete(list(checks_of(group)), parse(output), reason)
 
 
-def _heard(process: AskedProcess | str, patience_s: float) -> tuple[bytes, str]:
-    return (b"", process) if isinstance(process, str) else to_its_end(process, patience_s)
+def _read_output(process: AskedProcess | str, patience_s: float) -> tuple[bytes, str]:
+    """Return the output of a process and how it ended; a string says why it did not start."""
+    if isinstance(process, str):
+        return b"", process
+    return to_its_end(process, patience_s)
 
 
 def checks_of(group: str) -> Group:
@@ -133,11 +144,11 @@ def ask_group(group: str, patience_s: float, root: Path = Path("/")) -> dict[str
     return _complete(list(checks_of(group)), parse(output), reason)
 
 
-def _facts(process: AskedProcess | str | None, patience_s: float) -> list[Fact]:
+def _read_facts(process: AskedProcess | str | None, patience_s: float) -> list[Fact]:
     """Return the facts of the machine, or one fact that says why they are unknown."""
     if process is None:
         return []
-    output, reason = _heard(process, patience_s)
+    output, reason = _read_output(process, patience_s)
     with contextlib.suppress(ValueError, TypeError):
         return [Fact(*fields) for fields in json.loads(output)]
     return [Fact("Machine", "facts", "", reason)]
@@ -161,9 +172,9 @@ def _complete(
     """Return a finding for every check; the first without an answer is the one that went wrong."""
     missing = [name for name in names if name not in findings]
     for name in missing:
-        findings[name] = unknown(
-            reason if name == missing[0] else f"not checked, because {missing[0]} failed to answer"
-        )
+        findings[name] = unknown(f"not checked, because {missing[0]} failed to answer")
+    if missing:
+        findings[missing[0]] = unknown(reason)
     return {name: findings[name] for name in names}
 
 
@@ -173,14 +184,12 @@ def main(group: str, root: str = "/") -> None:
         from tuilab.doctor import facts as box
         from tuilab.probes.gpu import own_process
 
-        facts_of_machine = [
-            *box.facts(Path(root)),
-            *box.gpu_facts(own_process.ask(_GPU_PATIENCE_S)),
-        ]
-        answered = [
-            astuple(fact) for facts in box.in_order(facts_of_machine).values() for fact in facts
-        ]
-        os.write(1, json.dumps(answered).encode() + b"\n")
+        facts_of_machine = box.facts(Path(root))
+        facts_of_machine += box.gpu_facts(own_process.ask(_GPU_PATIENCE_S))
+        rows = []
+        for facts_of_section in box.in_order(facts_of_machine).values():
+            rows += [astuple(fact) for fact in facts_of_section]
+        os.write(1, json.dumps(rows).encode() + b"\n")
         return
     os.write(1, b"\n")  # so that the time of the first check does not include a slow start
     for name, check in checks_of(group).items():
@@ -195,10 +204,8 @@ def tell(name: str, finding: DoctorFinding) -> None:
 def document(pending: PendingAnswers, exit_code: int, version: str) -> dict[str, object]:
     """Return the document for `--json`."""
     findings = pending.found()
-    counts = {
-        status: sum(finding.status == status for finding in findings.values())
-        for status in ("pass", "warn", "fail", "n/a")
-    }
+    count_of = Counter(finding.status for finding in findings.values())
+    counts = {status: count_of[status] for status in get_args(Status)}
     checks = [{"id": name, **asdict(finding)} for name, finding in findings.items()]
     return {
         "schema": "tuilab.doctor/1",

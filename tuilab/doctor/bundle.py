@@ -33,9 +33,9 @@ from tuilab.text.display import show, show_lines
 
 _FAILURES = 5
 _LOOKED_AT = 200  # runs, the newest
-_LOG = 4 << 20  # bytes of a log: a run keeps less
+_LOG_BYTES = 4 << 20  # a run keeps less of a log
 # Bytes of a log that are searched for secrets: more than is shown, so that none is cut in half.
-_READ = 64 * 1024
+_SEARCHED_BYTES = 64 * 1024
 _SHOWN = 8 * 1024  # characters of a log
 _TRACEBACK = 4000  # characters
 _FAULTS = 4  # logs of workers that crashed
@@ -53,8 +53,9 @@ def write(path: Path, doctor: dict[str, object]) -> None:
         }
     )
     is_archive = path.name.endswith((".tar.gz", ".tgz"))
+    data = _archive(parts) if is_archive else _json(parts)
     try:
-        _replace(path, _archive(parts) if is_archive else _json(parts))
+        _replace(path, data)
     except OSError as problem:
         raise CannotRecord(f"cannot write {show(path)}: {problem.strerror}") from problem
 
@@ -73,11 +74,11 @@ def software() -> dict[str, Any]:
 
 def constraints() -> list[str]:
     """Return every installed package as `name==version`, sorted."""
-    packages = {
-        f"{distribution.metadata['Name']}=={distribution.version}"
-        for distribution in metadata.distributions()
-        if distribution.metadata["Name"]
-    }
+    packages = set()
+    for distribution in metadata.distributions():
+        name = distribution.metadata["Name"]
+        if name:
+            packages.add(f"{name}=={distribution.version}")
     return sorted(packages, key=str.lower)
 
 
@@ -89,42 +90,55 @@ def failures() -> list[dict[str, Any]]:
     except TuilabError:
         return []
     index = Index(root)
-    entries = ((folder, index.entry(folder.name)) for folder in folders)
-    bad = ((folder, entry) for folder, entry in entries if entry.state in BROKEN_STATES)
-    return [
-        _failure(folder, entry) for (folder, entry), _ in zip(bad, range(_FAILURES), strict=False)
-    ]
+    reports = []
+    for folder in folders:
+        entry = index.entry(folder.name)
+        if entry.state in BROKEN_STATES:
+            reports.append(_report_failure(folder, entry))
+            if len(reports) == _FAILURES:
+                break
+    return reports
 
 
-def _failure(folder: Path, entry: RunEntry) -> dict[str, Any]:
+def _report_failure(folder: Path, entry: RunEntry) -> dict[str, Any]:
+    log = folder / "stderr.log"
     report: dict[str, Any] = {
         "run": entry.run,
         "scenario": entry.name,
         "state": entry.state,
         "reason": entry.reason,
+        "changed": spell_out(entry.changed),
+        "stderr": _read_tail(log),
+        "fault": _read_fault_logs(folder),
     }
-    log = folder / "stderr.log"
-    report |= {"changed": spell_out(entry.changed), "stderr": _tail(log), "fault": _faults(folder)}
     try:
         summary = read_run(folder)
     except TuilabError:
         return report
-    if captured := summary.outputs.get("stderr"):
-        report["stderr"] = _tail(log, captured.secrets)
+    captured = summary.outputs.get("stderr")
+    if captured:
+        report["stderr"] = _read_tail(log, captured.secrets)
     report["tuilab"] = summary.run.tuilab if summary.run else None
     report["unavailable"] = summary.unavailable
-    if failure := summary.failure:
-        traceback = show_lines(scrub(failure.traceback))[-_TRACEBACK:]
-        report |= {"type": failure.type, "message": failure.message, "traceback": traceback}
+    failure = summary.failure
+    if failure:
+        report["type"] = failure.type
+        report["message"] = failure.message
+        report["traceback"] = show_lines(scrub(failure.traceback))[-_TRACEBACK:]
     return report
 
 
-def _faults(folder: Path) -> str:
+def _read_fault_logs(folder: Path) -> str:
     """Return the stacks of the workers that crashed."""
-    return "\n".join(filter(None, map(_tail, sorted(folder.glob("fault-*.log"))[:_FAULTS])))
+    logs = []
+    for path in sorted(folder.glob("fault-*.log"))[:_FAULTS]:
+        log = _read_tail(path)
+        if log:
+            logs.append(log)
+    return "\n".join(logs)
 
 
-def _tail(path: Path, secrets: Sequence[tuple[int, int]] = ()) -> str:
+def _read_tail(path: Path, secrets: Sequence[tuple[int, int]] = ()) -> str:
     """Return the last lines of a log without secrets.
 
     `secrets` has the places (begin, end) where some are known to be.
@@ -132,14 +146,14 @@ def _tail(path: Path, secrets: Sequence[tuple[int, int]] = ()) -> str:
     try:
         with open(open_regular(path), "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            file.seek(max(size - _LOG, 0))
-            data = file.read(_LOG)
+            file.seek(max(size - _LOG_BYTES, 0))
+            data = file.read(_LOG_BYTES)
     except OSError:
         return ""
-    if size <= _LOG:
+    if size <= _LOG_BYTES:
         data = without_places(data, secrets)
-    if len(data) > _READ:
-        data = data[-_READ:]
+    if len(data) > _SEARCHED_BYTES:
+        data = data[-_SEARCHED_BYTES:]
         data = data.partition(b"\n")[2] or data  # half a line may be half a secret
     text = _CONTROL.sub("", data.decode(errors="surrogateescape"))
     return show_lines(scrub(text))[-_SHOWN:]
@@ -150,19 +164,21 @@ def _json(value: Any) -> bytes:
 
 
 def _archive(parts: dict[str, Any]) -> bytes:
-    files = {
-        f"tuilab-doctor/{name}.json": _json(value)
-        for name, value in parts.items()
-        if name != "constraints"
-    }
-    files["tuilab-doctor/constraints.txt"] = "\n".join([*parts["constraints"], ""]).encode()
+    files = {}
+    for name, value in parts.items():
+        if name != "constraints":
+            files[f"tuilab-doctor/{name}.json"] = _json(value)
+    constraint_lines = [f"{constraint}\n" for constraint in parts["constraints"]]
+    files["tuilab-doctor/constraints.txt"] = "".join(constraint_lines).encode()
     packed = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as squeezed,
         tarfile.open(fileobj=squeezed, mode="w") as archive,
     ):
         for name, data in files.items():
-            about = tarfile.TarInfo(name)
-            about.size, about.mode, about.mtime = len(data), 0o600, int(time.time())
-            archive.addfile(about, io.BytesIO(data))
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            member.mode = 0o600
+            member.mtime = int(time.time())
+            archive.addfile(member, io.BytesIO(data))
     return packed.getvalue()

@@ -76,17 +76,16 @@ def facts(root: Path = Path("/")) -> list[Fact]:
     """Return the facts that need no GPU; `root` is the folder with /proc, /sys and libraries."""
     cpu = cpu_facts(root)
     environment = environment_facts()
-    return [
-        *_machine(root, environment),
-        *_processor(root, cpu),
-        *_memory(root, cpu),
-        *_numa(numa_facts(root)),
-        *_torch(environment),
-        *_packages(environment),
-        *_variables(environment),
-        *libraries(root),
-        *_calibration(),
-    ]
+    rows = _machine(root, environment)
+    rows += _processor(root, cpu)
+    rows += _memory(root, cpu)
+    rows += _numa(numa_facts(root))
+    rows += _torch(environment)
+    rows += _packages(environment)
+    rows += _variables(environment)
+    rows += libraries(root)
+    rows += _calibration()
+    return rows
 
 
 def gpu_facts(answer: Mapping[str, Any] | str) -> list[Fact]:
@@ -161,7 +160,8 @@ def _machine(root: Path, environment: Mapping[str, Any]) -> list[Fact]:
 def _no_limit(section: str, cpu: Mapping[str, Any], key: str) -> Fact:
     """Return that there is no cgroup limit, or why it is unknown whether there is one."""
     reason = cpu.get("missing", {}).get(key, "")
-    return Fact(section, "cgroup limit", "none" if reason == "no limit is set" else "", reason)
+    value = "none" if reason == "no limit is set" else ""
+    return Fact(section, "cgroup limit", value, reason)
 
 
 def _system(root: Path) -> str:
@@ -227,8 +227,12 @@ def spans(numbers: Sequence[int]) -> str:
             ranges.append([number])
     words = []
     for numbers_in_range in ranges:
-        first, last = numbers_in_range[0], numbers_in_range[-1]
-        words.append(str(first) if first == last else f"{first}-{last}")
+        first = numbers_in_range[0]
+        last = numbers_in_range[-1]
+        if first == last:
+            words.append(str(first))
+        else:
+            words.append(f"{first}-{last}")
     return ",".join(words)
 
 
@@ -242,7 +246,9 @@ def _memory(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
     missing = cpu.get("missing", {})
     rows = []
     for key, name in (("memory_total_bytes", "total"), ("memory_available_bytes", "available")):
-        value = size(cpu[key]) if key in cpu else ""
+        value = ""
+        if key in cpu:
+            value = size(cpu[key])
         rows.append(Fact("Memory", name, value, missing.get(key, "")))
     limit_bytes = cpu.get("memory_limit_bytes")
     if limit_bytes:
@@ -342,11 +348,11 @@ def _torch_threads() -> str:
 
 def _packages(environment: Mapping[str, Any]) -> list[Fact]:
     versions = environment.get("packages", {})
-    return [
-        Fact("Packages", name, show(version, 60))
-        for name, version in versions.items()
-        if name != "torch"
-    ]
+    rows = []
+    for name, version in versions.items():
+        if name != "torch":
+            rows.append(Fact("Packages", name, show(version, 60)))
+    return rows
 
 
 def _variables(environment: Mapping[str, Any]) -> list[Fact]:
@@ -365,16 +371,11 @@ def libraries(root: Path) -> list[Fact]:
     rows = []
     for name, pattern in _LIBRARIES.items():
         paths = _find_libraries(root, pattern)
+        shown_path = show(paths[0], 200) if paths else ""
+        reason = "not found in the usual library folders"
         is_preloaded = any(os.path.basename(path) in preloaded for path in paths)
-        rows.append(
-            Fact(
-                "Libraries",
-                name,
-                show(paths[0], 200) if paths else "",
-                "not found in the usual library folders",
-                "preloaded" if is_preloaded else "",
-            )
-        )
+        note = "preloaded" if is_preloaded else ""
+        rows.append(Fact("Libraries", name, shown_path, reason, note))
     return rows
 
 

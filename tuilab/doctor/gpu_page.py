@@ -28,18 +28,20 @@ class _Watcher:
     gpu: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
 
-    def take(self, said: bytes) -> None:
-        if not self.gpu:
-            self.gpu = _first_of(said)
-            if "uuid" in self.gpu:
-                words = [self.gpu["uuid"], str(self.root)]
-                with contextlib.suppress(OSError):
-                    self.process = own_process.start(
-                        "tuilab.doctor.gpu_state", words, subprocess.PIPE
-                    )
+    def read_gpu(self, output: bytes) -> None:
+        """Take the GPU from the output of the other process, and start the process for it."""
+        if self.gpu:
+            return
+        self.gpu = _read_first_object(output)
+        if "uuid" in self.gpu:
+            arguments = [self.gpu["uuid"], str(self.root)]
+            with contextlib.suppress(OSError):
+                self.process = own_process.start(
+                    "tuilab.doctor.gpu_state", arguments, subprocess.PIPE
+                )
 
     def ask(self, patience_s: float) -> tuple[bytes, str]:
-        """Let it answer, when the GPU is idle again; return its output and how it ended."""
+        """Let the process answer, as the GPU is idle again; return its output and how it ended."""
         if self.process is None:
             return b"", "cannot start a process that asks NVML"
         assert self.process.stdin is not None
@@ -48,29 +50,26 @@ class _Watcher:
 
 
 def ask_about(
-    wanted: str, root: Path = Path("/"), patience_s: float = PATIENCE_S
+    device: str, root: Path = Path("/"), patience_s: float = PATIENCE_S
 ) -> PendingAnswers:
     """Return the findings about `cuda:1`, or for `cuda` about the GPU with the most free memory.
 
     Raises BoxLacks with the reason if there is no such GPU.
     """
     watcher = _Watcher(root)
-    said, why = own_process.hear("tuilab.doctor.gpu_speed", [wanted], patience_s, watcher.take)
-    if "uuid" not in watcher.gpu:
-        raise BoxLacks(
-            watcher.gpu.get("lacks") or f"a GPU that answers: torch was asked for a GPU, but {why}"
-        )
-    state, why_not = watcher.ask(patience_s)
-    groups = {
-        "gpu_speed": _complete("gpu_speed", said, why),
-        "gpu_state": _complete("gpu_state", state, why_not),
-    }
-    names = [name for ids in IDS.values() for name in ids]
-    return PendingAnswers(
-        answered(_facts(watcher.gpu)),
-        {group: answered(found) for group, found in groups.items()},
-        names,
+    speed_output, speed_end = own_process.hear(
+        "tuilab.doctor.gpu_speed", [device], patience_s, watcher.read_gpu
     )
+    if "uuid" not in watcher.gpu:
+        no_answer = f"a GPU that answers: torch was asked for a GPU, but {speed_end}"
+        raise BoxLacks(watcher.gpu.get("lacks") or no_answer)
+    state_output, state_end = watcher.ask(patience_s)
+    groups = {
+        "gpu_speed": answered(_complete("gpu_speed", speed_output, speed_end)),
+        "gpu_state": answered(_complete("gpu_state", state_output, state_end)),
+    }
+    names = [*IDS["gpu_speed"], *IDS["gpu_state"]]
+    return PendingAnswers(answered(_facts(watcher.gpu)), groups, names)
 
 
 def _complete(group: str, output: bytes, reason: str) -> dict[str, DoctorFinding]:
@@ -84,13 +83,14 @@ def _complete(group: str, output: bytes, reason: str) -> dict[str, DoctorFinding
             "look for the error with `nvidia-smi -q` and `sudo dmesg | grep -i xid`; ask the"
             " administrator of this machine"
         )
-        findings[missing[0]] = (
-            failed(reason, step) if group == "gpu_speed" else unknown(reason, step)
-        )
+        if group == "gpu_speed":
+            findings[missing[0]] = failed(reason, step)
+        else:
+            findings[missing[0]] = unknown(reason, step)
     return {name: findings[name] for name in IDS[group]}
 
 
-def _first_of(output: bytes) -> dict[str, str]:
+def _read_first_object(output: bytes) -> dict[str, str]:
     """Return the first line of JSON that holds an object."""
     for line in output.split(b"\n")[:-1]:
         with contextlib.suppress(ValueError):

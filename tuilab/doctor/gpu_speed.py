@@ -7,10 +7,11 @@ prints a line of JSON about the GPU, or why there is none, then a line for each 
 
 import json
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tuilab.doctor import (
     NVIDIA_SMI,
@@ -30,15 +31,13 @@ from tuilab.probes.gpu.is_present import describe_fix
 
 if TYPE_CHECKING:
     from tuilab.lab.device.cuda import Cuda
-import re
-from collections.abc import Iterable
-from typing import NamedTuple
 
 Check = Callable[["Cuda"], DoctorFinding]
 
 
 def kernel(gpu: "Cuda") -> DoctorFinding:
-    if reason := gpu.why_not():
+    reason = gpu.why_not()
+    if reason:
         return failed(reason, NVIDIA_SMI)
     return passed("a test kernel ran")
 
@@ -47,17 +46,18 @@ def architecture(gpu: "Cuda") -> DoctorFinding:
     """Check whether this build of torch has kernels for the GPU."""
     from tuilab.lab.device.torch_gpus import architectures
 
-    name, built_for = gpu.architecture, architectures()
+    name = gpu.architecture
+    built_for = architectures()
     message = f"{name}; torch is built for {', '.join(built_for) or 'n/a'}"
     if not any(target.startswith(("sm_", "compute_")) for target in built_for):
         return unknown(f"{message}; these are not NVIDIA architectures")
-    how = kernels_for(name, built_for)
-    if how == "machine code":
+    source = kernels_for(name, built_for)
+    if source == "machine code":
         return passed(message)
     step = describe_fix("no kernel image", torch_build().removeprefix("CUDA "))
-    if not how:
+    if not source:
         return failed(f"{message}, and has no kernels for this GPU", step)
-    return warn(f"{message}; each kernel is {how} at its first use", step)
+    return warn(f"{message}; each kernel is {source} at its first use", step)
 
 
 def launch(gpu: "Cuda") -> DoctorFinding:
@@ -121,17 +121,17 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def main(wanted: str) -> None:
+def main(device: str) -> None:
     """Print the findings about a GPU, a line each."""
     os.write(1, b"\n")  # so that the time of the first check does not include the start of torch
     from tuilab.lab.device.choose_device import usable
 
     try:
-        gpu, why = usable(wanted)
+        gpu, why = usable(device)
     except BoxLacks as problem:
-        _say({"lacks": str(problem)})
+        _print_json({"lacks": str(problem)})
         return
-    _say({"device": f"cuda:{gpu.index}", "why": why, "uuid": gpu.uuid, "name": gpu.name})
+    _print_json({"device": f"cuda:{gpu.index}", "why": why, "uuid": gpu.uuid, "name": gpu.name})
     for name, check in CHECKS.items():
         tell(name, answer(partial(_ask, check, gpu), Box()))
 
@@ -141,16 +141,17 @@ def _ask(check: Check, gpu: "Cuda", box: Box) -> DoctorFinding:
     try:
         return check(gpu)
     except RuntimeError as problem:
-        first, *_ = str(problem).splitlines() or [type(problem).__name__]
-        if type(problem).__name__ == "OutOfMemoryError":
-            return unknown(f"not enough GPU memory is free: {first}", OTHER_GPU)
-        if type(problem).__name__ == "AcceleratorError":
-            return failed(first, NVIDIA_SMI)
-        return unknown(first)
+        kind = type(problem).__name__
+        lines = str(problem).splitlines() or [kind]
+        if kind == "OutOfMemoryError":
+            return unknown(f"not enough GPU memory is free: {lines[0]}", OTHER_GPU)
+        if kind == "AcceleratorError":
+            return failed(lines[0], NVIDIA_SMI)
+        return unknown(lines[0])
 
 
-def _say(what: dict[str, str]) -> None:
-    os.write(1, json.dumps(what).encode() + b"\n")
+def _print_json(fields: dict[str, str]) -> None:
+    os.write(1, json.dumps(fields).encode() + b"\n")
 
 
 class _Target(NamedTuple):
@@ -167,31 +168,35 @@ def kernels_for(architecture: str, built: Iterable[str]) -> str:
     Machine code runs on its own generation from its minor version on: that of sm_80 runs on sm_86.
     The driver translates code for older GPUs.
     """
-    version = _version(architecture.removeprefix("sm_"))
-    targets = [target for name in built if (target := _target(name))]
-    if any(target.is_machine_code and _runs(target, version) for target in targets):
-        return "machine code"
-    can_translate = any(
-        not one.is_machine_code
-        and one.version <= version
-        and (not one.is_special or one.version == version)
-        for one in targets
-    )
+    version = _parse_version(architecture.removeprefix("sm_"))
+    can_translate = False
+    for name in built:
+        target = _parse_target(name)
+        if target is None or not _can_run(target, version):
+            continue
+        if target.is_machine_code:
+            return "machine code"
+        can_translate = True
     return "translated by the driver" if can_translate else ""
 
 
-def _runs(target: _Target, version: tuple[int, int]) -> bool:
+def _can_run(target: _Target, version: tuple[int, int]) -> bool:
+    """Say whether a GPU of a version can run the kernels of a target, translated if necessary."""
     if target.is_special:
         return target.version == version
-    return target.version[0] == version[0] and target.version[1] <= version[1]
+    if target.is_machine_code:
+        return target.version[0] == version[0] and target.version[1] <= version[1]
+    return target.version <= version
 
 
-def _target(name: str) -> _Target | None:
+def _parse_target(name: str) -> _Target | None:
     match = re.fullmatch(r"(sm|compute)_(\d{2,3})([af]?)", name)
-    return _Target(match[1] == "sm", _version(match[2]), match[3] == "a") if match else None
+    if match is None:
+        return None
+    return _Target(match[1] == "sm", _parse_version(match[2]), match[3] == "a")
 
 
-def _version(digits: str) -> tuple[int, int]:
+def _parse_version(digits: str) -> tuple[int, int]:
     return divmod(int(digits), 10)
 
 

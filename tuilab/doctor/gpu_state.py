@@ -40,8 +40,6 @@ from tuilab.record.gpus.raced_gpu import nvml_uuid
 from tuilab.text.display import plural
 
 _REACHED = ("sm_mhz", "memory_mhz", "power_w", "throttle_mask")
-
-
 _PERIOD_S = 0.2
 _QUESTIONS = (*METERS, PROCESSES, SHARE)
 _SLOW_ANSWER_S = 0.01  # of one question: the sampler asks four every half second
@@ -60,13 +58,13 @@ class GpuObservation:
     missing: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def look(self) -> None:
+    def read_load(self) -> None:
         """Read the values that change with the load."""
         reading = self.gpus.read(self.gpu, _REACHED)
         link = self.gpus.settings(self.gpu, LINK)
         self.missing |= {**reading.missing, **link.pop("missing", {})}
         self.mask |= int(reading.values.get("throttle_mask", 0))
-        for name, value in {**reading.values, **link}.items():
+        for name, value in (reading.values | link).items():
             self.most[name] = max(self.most.get(name, 0), value)
 
     def reached(self, name: str) -> float:
@@ -85,17 +83,21 @@ class GpuObservation:
 
 def link(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     """Check generation and width of the link under load; missing lanes are a frequent fault."""
-    generation, width = gpu_seen.reached("generation"), gpu_seen.reached("width")
-    best, lanes = gpu_seen.setting("most_generation"), gpu_seen.setting("most_width")
-    lanes = max(lanes, width_of_card(gpu_seen.settings.get("bus", ""), box.root) or 0)
-    message = f"PCIe {generation:.0f} x{width:.0f} under load, of at most {best} x{lanes}"
-    if width < lanes:
+    generation = gpu_seen.reached("generation")
+    width = gpu_seen.reached("width")
+    most_generation = gpu_seen.setting("most_generation")
+    most_width = gpu_seen.setting("most_width")
+    card_width = width_of_card(gpu_seen.settings.get("bus", ""), box.root) or 0
+    most_width = max(most_width, card_width)
+    reached = f"PCIe {generation:.0f} x{width:.0f} under load"
+    message = f"{reached}, of at most {most_generation} x{most_width}"
+    if width < most_width:
         step = (
             "reseat the card; check the slot, the riser and the board firmware: sudo lspci -vv"
             " (compare LnkCap and LnkSta)"
         )
         return warn(f"{message}: copies to and from the host are slow", step)
-    if generation < best:
+    if generation < most_generation:
         return warn(
             message,
             "check the riser and the board firmware: sudo lspci -vv (compare LnkCap and LnkSta)",
@@ -105,18 +107,18 @@ def link(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
 
 def clocks(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     """Report the highest clocks that were read, and their limits."""
-    parts = [
-        _clock(gpu_seen, name, words)
-        for name, words in (("sm_mhz", "SM"), ("memory_mhz", "memory"))
-    ]
-    return passed(f"{', '.join(parts)}, under load")
+    sm_clock = _describe_clock(gpu_seen, "sm_mhz", "SM")
+    memory_clock = _describe_clock(gpu_seen, "memory_mhz", "memory")
+    return passed(f"{sm_clock}, {memory_clock}, under load")
 
 
-def _clock(gpu_seen: GpuObservation, name: str, words: str) -> str:
+def _describe_clock(gpu_seen: GpuObservation, name: str, label: str) -> str:
     try:
-        return f"{words} {gpu_seen.reached(name):.0f} MHz of {gpu_seen.setting(f'most_{name}')}"
+        reached_mhz = gpu_seen.reached(name)
+        most_mhz = gpu_seen.setting(f"most_{name}")
     except NotKnown as problem:
-        return f"{words} n/a ({problem})"
+        return f"{label} n/a ({problem})"
+    return f"{label} {reached_mhz:.0f} MHz of {most_mhz}"
 
 
 def throttling(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
@@ -132,14 +134,17 @@ def throttling(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
 
 
 def power(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
-    limit, usual = gpu_seen.setting("power_limit_w"), gpu_seen.setting("usual_power_limit_w")
-    drawn = f"{gpu_seen.most['power_w']:.0f} W" if "power_w" in gpu_seen.most else "n/a"
-    message = f"limit {limit:.0f} W, at most {drawn} under load"
-    if limit < usual:
+    limit_w = gpu_seen.setting("power_limit_w")
+    default_limit_w = gpu_seen.setting("usual_power_limit_w")
+    drawn = "n/a"
+    if "power_w" in gpu_seen.most:
+        drawn = f"{gpu_seen.most['power_w']:.0f} W"
+    message = f"limit {limit_w:.0f} W, at most {drawn} under load"
+    if limit_w < default_limit_w:
+        command = f"sudo nvidia-smi -i {gpu_seen.gpu.index} -pl {default_limit_w:.0f}"
         return warn(
-            f"{message}; the default limit is {usual:.0f} W",
-            f"unless this is intended, restore it: sudo nvidia-smi -i {gpu_seen.gpu.index} -pl"
-            f" {usual:.0f}",
+            f"{message}; the default limit is {default_limit_w:.0f} W",
+            f"unless this is intended, restore it: {command}",
         )
     return passed(message)
 
@@ -159,10 +164,8 @@ def memory(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     """Check ECC and the rows of the memory that were replaced."""
     ecc = "ECC is on" if gpu_seen.setting("has_ecc") else "ECC is off"
     if "rows" not in gpu_seen.settings:
-        return passed(
-            f"{ecc}; remapped rows n/a:"
-            f" {gpu_seen.settings.get('missing', {}).get('rows', 'not asked')}"
-        )
+        reason = gpu_seen.settings.get("missing", {}).get("rows", "not asked")
+        return passed(f"{ecc}; remapped rows n/a: {reason}")
     rows = gpu_seen.setting("rows")
     message = f"{ecc}; {plural(rows.corrected + rows.uncorrected, 'remapped row')}"
     if rows.has_failed:
@@ -184,10 +187,10 @@ def links(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     if not count:
         return unknown("this machine has no other GPU")
     nvlinks: Links = gpu_seen.setting("links")
-    message = (
-        f"{nvlinks.up} of {plural(nvlinks.there, 'NVLink')} up" if nvlinks.there else "no NVLink"
-    )
-    message = f"{message}; {_peers(gpu_seen, count)}"
+    nvlink_count = "no NVLink"
+    if nvlinks.there:
+        nvlink_count = f"{nvlinks.up} of {plural(nvlinks.there, 'NVLink')} up"
+    message = f"{nvlink_count}; {_describe_peers(gpu_seen, count)}"
     if 0 < nvlinks.up < nvlinks.there:
         return warn(
             message,
@@ -197,15 +200,16 @@ def links(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     return passed(message)
 
 
-def _peers(gpu_seen: GpuObservation, count: int) -> str:
-    """Return how many other GPUs it reaches directly, and why not the rest."""
+def _describe_peers(gpu_seen: GpuObservation, count: int) -> str:
+    """Return how many of `count` other GPUs the GPU reaches directly, and why not the rest."""
     try:
         refused = [why for why in gpu_seen.gpus.peers(gpu_seen.gpu) if why]
     except NotKnown as problem:
         return f"direct access to other GPUs: n/a ({problem})"
-    of_all = "the other GPU" if count == 1 else f"{count} other GPUs"
+    if not refused and count == 1:
+        return "direct access to the other GPU"
     if not refused:
-        return f"direct access to {of_all}"
+        return f"direct access to {count} other GPUs"
     reachable = count - len(refused)
     why = ", ".join(dict.fromkeys(refused))
     return (
@@ -219,7 +223,8 @@ def neighbours(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     tenants = gpu_seen.gpus.tenants(gpu_seen.gpu)
     if not tenants:
         return passed("no other process uses this GPU")
-    if reason := gpu_seen.gpus.no_pids:
+    reason = gpu_seen.gpus.no_pids
+    if reason:
         return warn(f"{gpus.in_words(tenants)}; users n/a: {reason}", OTHER_GPU)
     descriptions = []
     for process in tenants:
@@ -232,15 +237,11 @@ def cost(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     """Check how long NVML takes for an answer: the sampler of a run spends that time."""
     seconds_of = {}
     for name in _QUESTIONS:
-        seconds_of[name] = median(_seconds(gpu_seen, name) for _ in range(3))
-    usual_s, slowest = (
-        median(seconds_of.values()),
-        max(seconds_of, key=lambda name: seconds_of[name]),
-    )
-    message = (
-        f"{1e6 * usual_s:.0f} us for a reading; slowest: {slowest},"
-        f" {1e6 * seconds_of[slowest]:.0f} us"
-    )
+        seconds_of[name] = median(_time_question(gpu_seen, name) for _ in range(3))
+    usual_s = median(seconds_of.values())
+    slowest = max(seconds_of, key=lambda name: seconds_of[name])
+    slowest_us = 1e6 * seconds_of[slowest]
+    message = f"{1e6 * usual_s:.0f} us for a reading; slowest: {slowest}, {slowest_us:.0f} us"
     if usual_s > _SLOW_ANSWER_S:
         return warn(
             message,
@@ -250,7 +251,8 @@ def cost(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
     return passed(message)
 
 
-def _seconds(gpu_seen: GpuObservation, name: str) -> float:
+def _time_question(gpu_seen: GpuObservation, name: str) -> float:
+    """Return how many seconds NVML takes to answer one question."""
     began = time.perf_counter()
     gpu_seen.gpus.read(gpu_seen.gpu, [name])
     return time.perf_counter() - began
@@ -296,15 +298,17 @@ def _open(uuid: str, root: Path) -> GpuObservation:
     if isinstance(gpus_of_machine, str):
         raise NotKnown(gpus_of_machine)
     by_uuid = {gpu.uuid: gpu for gpu in gpus_of_machine.available}
-    if name := nvml_uuid(uuid, by_uuid):
-        return GpuObservation(gpus_of_machine, by_uuid[name])
-    raise NotKnown("NVML does not know the GPU that torch uses")
+    name = nvml_uuid(uuid, by_uuid)
+    if not name:
+        raise NotKnown("NVML does not know the GPU that torch uses")
+    return GpuObservation(gpus_of_machine, by_uuid[name])
 
 
 def _watch(gpu_seen: GpuObservation) -> None:
-    gpu_seen.look()
+    """Read the GPU until stdin is closed."""
+    gpu_seen.read_load()
     while not select.select([0], [], [], _PERIOD_S)[0]:
-        gpu_seen.look()
+        gpu_seen.read_load()
 
 
 if __name__ == "__main__":

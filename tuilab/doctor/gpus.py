@@ -39,15 +39,13 @@ def _gpus() -> Gpus | str:
 def driver(box: Box) -> DoctorFinding:
     gpus = _gpus()
     if isinstance(gpus, str):
-        is_absent = any(words in gpus for words in _NO_GPU) and not is_gpu_there(box.root)
-        return (
-            unknown(gpus)
-            if is_absent
-            else failed(
-                gpus,
-                "check the driver with `nvidia-smi`; repair it, or ask the administrator of this"
-                " machine",
-            )
+        says_no_gpu = any(words in gpus for words in _NO_GPU)
+        if says_no_gpu and not is_gpu_there(box.root):
+            return unknown(gpus)
+        return failed(
+            gpus,
+            "check the driver with `nvidia-smi`; repair it, or ask the administrator of this"
+            " machine",
         )
     facts = gpus.facts()
     return passed(f"driver {facts.get('driver', 'n/a')}, NVML {facts.get('nvml', 'n/a')}")
@@ -91,27 +89,26 @@ def mig(box: Box) -> DoctorFinding:
     has_mig_of, unanswered = _each(lambda gpus, gpu: gpus.has_mig(gpu))
     on = [index for index, is_on in has_mig_of.items() if is_on]
     if on:
-        words = f"MIG is on for {_named(on)}: a run uses a slice"
-        return _beside(
-            unanswered,
-            warn(
-                words,
-                "choose a slice: export CUDA_VISIBLE_DEVICES=MIG-... (`nvidia-smi -L` lists them)",
-            ),
+        names = ", ".join(f"GPU {index}" for index in on)
+        finding = warn(
+            f"MIG is on for {names}: a run uses a slice",
+            "choose a slice: export CUDA_VISIBLE_DEVICES=MIG-... (`nvidia-smi -L` lists them)",
         )
+        return _beside(unanswered, finding)
     return _beside(unanswered, passed("off"))
 
 
 def others(box: Box) -> DoctorFinding:
     """Check for other processes: they take memory, and time from every measurement."""
-    tenants_of, unanswered = _each(
-        lambda gpus, gpu: [process for process in gpus.tenants(gpu) if process.pid != os.getpid()]
-    )
-    busy = {index: processes for index, processes in tenants_of.items() if processes}
+    tenants_of, unanswered = _each(_other_tenants)
+    busy = [f"GPU {index}: {in_words(tenants)}" for index, tenants in tenants_of.items() if tenants]
     if not busy:
         return _beside(unanswered, passed("no process uses the GPUs"))
-    words = [f"GPU {index}: {in_words(tenants_of)}" for index, tenants_of in busy.items()]
-    return _beside(unanswered, warn("; ".join(words), OTHER_GPU))
+    return _beside(unanswered, warn("; ".join(busy), OTHER_GPU))
+
+
+def _other_tenants(gpus: Gpus, gpu: Gpu) -> list[GpuProcess]:
+    return [process for process in gpus.tenants(gpu) if process.pid != os.getpid()]
 
 
 def in_words(tenants: Sequence[GpuProcess]) -> str:
@@ -128,19 +125,17 @@ def memory_of(tenants: Sequence[GpuProcess]) -> str:
 def clocks(box: Box) -> DoctorFinding:
     """Check what lowers the clocks now."""
     mask_of, unanswered = _each(lambda gpus, gpu: _meter(gpus, gpu, "throttle_mask"))
-    held = {
-        i: set(throttle_names(int(mask))) - _HARMLESS
-        for i, mask in mask_of.items()
-        if mask is not None
-    }
-    if not held:
+    masks = {index: int(mask) for index, mask in mask_of.items() if mask is not None}
+    if not masks:
         return _beside(unanswered, unknown("the driver does not report throttling"))
-    slow = [f"GPU {index}: {', '.join(sorted(names))}" for index, names in held.items() if names]
+    slow = []
+    for index, mask in masks.items():
+        reasons = set(throttle_names(mask)) - _HARMLESS
+        if reasons:
+            slow.append(f"GPU {index}: {', '.join(sorted(reasons))}")
     if slow:
-        return _beside(
-            unanswered,
-            warn("; ".join(slow), f"times will be longer; see the cause with {WHY_SLOW}"),
-        )
+        finding = warn("; ".join(slow), f"times will be longer; see the cause with {WHY_SLOW}")
+        return _beside(unanswered, finding)
     return _beside(unanswered, passed("the clocks are not throttled"))
 
 
@@ -159,21 +154,20 @@ def memory_errors(box: Box) -> DoctorFinding:
 def calibrated(box: Box) -> DoctorFinding:
     """Report when each GPU was calibrated: the noise of times differs between GPUs."""
     calibrations = calibration_file.load_gpus()
-    days = {gpu.label: _day(calibrations, gpu) for gpu in _open().available}
-    message = "; ".join(f"{label}: {day or 'never'}" for label, day in days.items())
+    day_of = {gpu.label: _find_day(calibrations, gpu) for gpu in _open().available}
+    message = "; ".join(f"{label}: {day or 'never'}" for label, day in day_of.items())
     step = "run `tuilab calibrate --device cuda:N` (5 minutes)"
-    if not any(days.values()):
+    if not any(day_of.values()):
         return unknown(f"{message}; how often verdicts about time are wrong there is unknown", step)
     return passed(message)
 
 
-def _day(calibrations: Mapping[str, Calibration], gpu: Gpu) -> str:
-    days = (
-        calibration.day or "on an unknown day"
-        for uuid, calibration in calibrations.items()
-        if nvml_uuid(uuid, [gpu.uuid])
-    )
-    return next(days, "")
+def _find_day(calibrations: Mapping[str, Calibration], gpu: Gpu) -> str:
+    """Return the day on which a GPU was calibrated, or an empty string if it never was."""
+    for uuid, calibration in calibrations.items():
+        if nvml_uuid(uuid, [gpu.uuid]):
+            return calibration.day or "on an unknown day"
+    return ""
 
 
 def variables(box: Box) -> DoctorFinding:
@@ -186,11 +180,9 @@ def variables(box: Box) -> DoctorFinding:
         names = " ".join(sentence.split()[0] for sentence in slow)
         return warn("; ".join(slow), f"unset {names} (only for debugging)")
     visible = box.environ.get("CUDA_VISIBLE_DEVICES")
-    return passed(
-        "no environment variable hides a GPU"
-        if visible is None
-        else f"CUDA_VISIBLE_DEVICES={visible or '(empty: no GPU)'}"
-    )
+    if visible is None:
+        return passed("no environment variable hides a GPU")
+    return passed(f"CUDA_VISIBLE_DEVICES={visible or '(empty: no GPU)'}")
 
 
 def _open() -> Gpus:
@@ -203,7 +195,8 @@ def _open() -> Gpus:
 def _each(ask: Callable[[Gpus, Gpu], Any]) -> tuple[dict[int, Any], str]:
     """Return the answer of each GPU by its index, and a sentence about GPUs that do not answer."""
     gpus = _open()
-    answers, unanswered = {}, []
+    answers = {}
+    unanswered = []
     for gpu in gpus.whole:
         try:
             answers[gpu.index] = ask(gpus, gpu)
@@ -227,11 +220,9 @@ def _meter(gpus: Gpus, gpu: Gpu, name: str) -> float | None:
 
 def _beside(unanswered: str, finding: DoctorFinding) -> DoctorFinding:
     """Add the GPUs that do not answer to a finding."""
-    return replace(finding, found=f"{finding.found}; {unanswered}") if unanswered else finding
-
-
-def _named(indexes: list[int]) -> str:
-    return ", ".join(f"GPU {index}" for index in indexes)
+    if not unanswered:
+        return finding
+    return replace(finding, found=f"{finding.found}; {unanswered}")
 
 
 CHECKS = {

@@ -25,16 +25,17 @@ def calibrated(box: Box) -> DoctorFinding:
     saved = calibration_file.load()
     lines = calibration.describe_trials(saved.trials_of_method)
     step = "run `tuilab calibrate` (2 minutes)"
-    if complaint := user_data.complaint_about(places.calibration_file()):
+    complaint = user_data.complaint_about(places.calibration_file())
+    if complaint:
         return warn(complaint, step)
     if not lines:
         return unknown(
             "not calibrated yet; how often verdicts about time are wrong here is unknown", step
         )
-    if saved.wall_s is not None and time.time() - saved.wall_s > _STALE_S:
-        return warn(
-            f"calibrated {(time.time() - saved.wall_s) / 86400:.0f} days ago; {lines[-1]}", step
-        )
+    if saved.wall_s is not None:
+        age_s = time.time() - saved.wall_s
+        if age_s > _STALE_S:
+            return warn(f"calibrated {age_s / 86400:.0f} days ago; {lines[-1]}", step)
     return passed(lines[-1])
 
 
@@ -53,13 +54,13 @@ def configured(box: Box) -> DoctorFinding:
 
 
 def going_on(box: Box) -> DoctorFinding:
-    entries = _entries()
-    running = [entry for entry in entries if entry.is_running]
+    entries = _read_entries()
+    running = [store.short_id(entry.run) for entry in entries if entry.is_running]
     if running:
-        names = join_first([store.short_id(entry.run) for entry in running], 5)
-        step = f"wait, or stop it: tuilab stop {store.short_id(running[0].run)}"
+        runs = plural(len(running), "run")
         return warn(
-            f"{plural(len(running), 'run')} active ({names}): measurements are disturbed now", step
+            f"{runs} active ({join_first(running, 5)}): measurements are disturbed now",
+            f"wait, or stop it: tuilab stop {running[0]}",
         )
     recorded = len(store.list_runs(Path(places.runs_folder())))
     return passed(f"no run is active ({recorded} recorded)")
@@ -68,22 +69,22 @@ def going_on(box: Box) -> DoctorFinding:
 def orphans(box: Box) -> DoctorFinding:
     """Check for processes that a dead supervisor left behind."""
     root = Path(places.runs_folder())
-    lost = [
-        entry.run
-        for entry in _entries()
-        if entry.state == RunState.LOST and not is_imported(root / entry.run)
-    ]
-    remaining = [run for run in lost[:20] if presence.marked(run)]
+    lost = []
+    for entry in _read_entries():
+        if entry.state == RunState.LOST and not is_imported(root / entry.run):
+            lost.append(entry.run)
+    if not lost:
+        return passed("no run was lost")
+    remaining = [store.short_id(run) for run in lost[:20] if presence.marked(run)]
     if remaining:
-        names = ", ".join(map(store.short_id, remaining))
         return warn(
-            f"processes of lost runs are still running: {names}",
-            f"end them: tuilab stop {store.short_id(remaining[0])}",
+            f"processes of lost runs are still running: {', '.join(remaining)}",
+            f"end them: tuilab stop {remaining[0]}",
         )
-    return passed("no process of a lost run is still running" if lost else "no run was lost")
+    return passed("no process of a lost run is still running")
 
 
-def _entries() -> list[RunEntry]:
+def _read_entries() -> list[RunEntry]:
     """Return the entries of the newest runs."""
     root = Path(places.runs_folder())
     index = Index(root)

@@ -20,15 +20,14 @@ def available(box: Box) -> DoctorFinding:
     facts = cpu_facts(box.root)
     if "memory_available_bytes" not in facts:
         return unknown(facts["missing"]["memory_available_bytes"])
-    free_bytes, total_bytes = facts["memory_available_bytes"], facts["memory_total_bytes"]
+    free_bytes = facts["memory_available_bytes"]
+    total_bytes = facts["memory_total_bytes"]
     message = f"{size(free_bytes)} available of {size(total_bytes)}"
     if free_bytes < _TOO_SMALL_BYTES:
         return failed(f"{message}; a process with torch needs 300 MiB", FREE_MEMORY)
-    return (
-        warn(message, "use small sizes: tuilab run NAME --quick")
-        if free_bytes < _SMALL_BYTES
-        else passed(message)
-    )
+    if free_bytes < _SMALL_BYTES:
+        return warn(message, "use small sizes: tuilab run NAME --quick")
+    return passed(message)
 
 
 def limit(box: Box) -> DoctorFinding:
@@ -36,19 +35,24 @@ def limit(box: Box) -> DoctorFinding:
     limit_bytes = facts.get("memory_limit_bytes")
     if limit_bytes is None:
         reason = facts["missing"]["memory_limit_bytes"]
-        return passed("no cgroup limit") if reason == "no limit is set" else unknown(reason)
+        if reason == "no limit is set":
+            return passed("no cgroup limit")
+        return unknown(reason)
+    message = f"limited to {size(limit_bytes)}; the kernel kills a run that uses more"
     if limit_bytes < _SMALL_BYTES:
         return warn(
-            f"limited to {size(limit_bytes)}; the kernel kills a run that uses more",
-            "give this container or job more memory, for example docker run --memory 8g",
+            message, "give this container or job more memory, for example docker run --memory 8g"
         )
-    return passed(f"limited to {size(limit_bytes)}; the kernel kills a run that uses more")
+    return passed(message)
 
 
 def pressure(box: Box) -> DoctorFinding:
-    waited_percent = float(box.text("proc/pressure/memory").split()[1].removeprefix("avg10="))
+    fields = box.text("proc/pressure/memory").split()
+    waited_percent = float(fields[1].removeprefix("avg10="))
     message = f"processes waited for memory in {waited_percent:g} % of the last 10 s"
-    return warn(message, FREE_MEMORY) if waited_percent > _BUSY_PERCENT else passed(message)
+    if waited_percent > _BUSY_PERCENT:
+        return warn(message, FREE_MEMORY)
+    return passed(message)
 
 
 def shared(box: Box) -> DoctorFinding:
@@ -58,15 +62,14 @@ def shared(box: Box) -> DoctorFinding:
         shm = os.statvfs(box.root / "dev/shm")
     except FileNotFoundError:
         return warn("/dev/shm does not exist: a DataLoader with workers fails", step)
-    total_bytes, free_bytes = shm.f_blocks * shm.f_frsize, shm.f_bavail * shm.f_frsize
+    total_bytes = shm.f_blocks * shm.f_frsize
+    free_bytes = shm.f_bavail * shm.f_frsize
     message = f"{size(free_bytes)} free of {size(total_bytes)}"
     if free_bytes < _SMALL_SHM_BYTES / 16:
         return failed(f"{message}: a DataLoader with workers crashes with a bus error", step)
-    return (
-        warn(f"{message}: large batches from DataLoader workers do not fit", step)
-        if free_bytes < _SMALL_SHM_BYTES
-        else passed(message)
-    )
+    if free_bytes < _SMALL_SHM_BYTES:
+        return warn(f"{message}: large batches from DataLoader workers do not fit", step)
+    return passed(message)
 
 
 def locked(box: Box) -> DoctorFinding:
@@ -79,16 +82,23 @@ def locked(box: Box) -> DoctorFinding:
             f"{message}: NCCL over InfiniBand fails when it registers memory",
             "ulimit -l unlimited, or docker run --ulimit memlock=-1",
         )
-    return passed(f"{message}{'' if has_infiniband else '; enough, as there is no InfiniBand'}")
+    if has_infiniband:
+        return passed(message)
+    return passed(f"{message}; enough, as there is no InfiniBand")
 
 
 def files(box: Box) -> DoctorFinding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    message = f"{'unlimited' if _is_endless(soft) else soft} open files"
-    if _is_endless(soft) or soft >= _FILES:
+    if _is_endless(soft):
+        return passed("unlimited open files")
+    message = f"{soft} open files"
+    if soft >= _FILES:
         return passed(message)
-    step = f"ulimit -n {'unlimited' if _is_endless(hard) else min(hard, 65536)}"
-    if not _is_endless(hard) and hard < _FILES:
+    if _is_endless(hard):
+        step = "ulimit -n unlimited"
+    elif hard >= _FILES:
+        step = f"ulimit -n {min(hard, 65536)}"
+    else:
         step = (
             "raise the hard limit: docker run --ulimit nofile=65536, LimitNOFILE= in systemd, or"
             " nofile in limits.conf"

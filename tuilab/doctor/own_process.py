@@ -75,25 +75,28 @@ def may_fork() -> bool:
 
 
 def hear(
-    module: str, words: list[str], patience_s: float, take: Callable[[bytes], None] | None = None
+    module: str,
+    arguments: list[str],
+    patience_s: float,
+    take: Callable[[bytes], None] | None = None,
 ) -> tuple[bytes, str]:
     """Run a module; return its output, and a sentence on how its process ended.
 
     `take` is called with the output so far whenever there is more.
     """
     try:
-        process = start(module, words)
+        process = start(module, arguments)
     except OSError as problem:
         return b"", f"cannot start a process for this check: {problem.strerror}"
     return to_its_end(process, patience_s, take)
 
 
 def start(
-    module: str, words: list[str], stdin: int = subprocess.DEVNULL
+    module: str, arguments: list[str], stdin: int = subprocess.DEVNULL
 ) -> subprocess.Popen[bytes]:
     """Start a module in its own process and session: its children are ended with it."""
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", module, *words],
+        [sys.executable, "-P", "-m", module, *arguments],
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -108,35 +111,36 @@ def to_its_end(
     """Read the output of a process to its end, or until it is silent for too long."""
     assert asked.stdout is not None
     with asked.stdout:
-        said, late_s = _listen(asked.stdout.fileno(), patience_s, take)
-    return said, _end(asked, late_s)
+        output, late_s = _read_pipe(asked.stdout.fileno(), patience_s, take)
+    return output, _end(asked, late_s)
 
 
-def _listen(
+def _read_pipe(
     fd: int, patience_s: float, take: Callable[[bytes], None] | None
 ) -> tuple[bytes, float]:
     """Return the output, and the seconds waited in vain (0.0 if the output ended)."""
-    answer = b""
+    output = b""
     deadline = time.monotonic() + patience_s
-    while (left_s := deadline - time.monotonic()) > 0:
-        if not select.select([fd], [], [], left_s)[0]:
-            break
+    while True:
+        remaining_s = deadline - time.monotonic()
+        if remaining_s <= 0 or not select.select([fd], [], [], remaining_s)[0]:
+            return output, patience_s
         data = os.read(fd, 65536)
-        if not data or len(answer) > _LIMIT:
-            return answer, 0.0
-        answer += data
+        if not data or len(output) > _LIMIT:
+            return output, 0.0
+        output += data
         if b"\n" in data:
             deadline = time.monotonic() + patience_s
             if take:
-                take(answer)
-    return answer, patience_s
+                take(output)
 
 
 def _end(asked: AskedProcess, late_s: float) -> str:
     """End a process and its children, and return how it ended; do not wait for a hanging kernel."""
     code = None
+    exit_patience_s = 0.001 if late_s else 0.5
     with contextlib.suppress(subprocess.TimeoutExpired):
-        code = asked.wait(0.5 if not late_s else 0.001)
+        code = asked.wait(exit_patience_s)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(asked.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -145,8 +149,6 @@ def _end(asked: AskedProcess, late_s: float) -> str:
         return f"no answer within {late_s:g} s"
     if code is None:
         return "the process that checks it stopped answering"
-    return (
-        f"the process that checks it crashed with signal {-code}"
-        if code < 0
-        else f"the process that checks it ended early, with exit code {code}"
-    )
+    if code < 0:
+        return f"the process that checks it crashed with signal {-code}"
+    return f"the process that checks it ended early, with exit code {code}"

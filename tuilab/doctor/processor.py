@@ -21,25 +21,27 @@ def cores(box: Box) -> DoctorFinding:
     online = len(parse_cpu_list(box.text("sys/devices/system/cpu/online")))
     message = f"{usable} of {plural(online, 'hardware thread')} usable"
     physical = cpu_facts(box.root).get("physical_cores")
-    return passed(message + (f", on {plural(physical, 'core')}" if physical else ""))
+    if physical:
+        message += f", on {plural(physical, 'core')}"
+    return passed(message)
 
 
 def quota(box: Box) -> DoctorFinding:
     facts = cpu_facts(box.root)
-    quota_cores, usable = facts.get("quota_cores"), len(os.sched_getaffinity(0))
+    quota_cores = facts.get("quota_cores")
     if quota_cores is None:
         reason = facts["missing"]["quota_cores"]
-        return passed("no cgroup limit") if reason == "no limit is set" else unknown(reason)
-    share = cpu_throttled_share(box.root)
-    message = f"{quota_cores:.3g} cores" + (
-        f"; used up in {percent(share)} of all periods" if share else ""
-    )
-    if quota_cores < usable and box.environ.get("OMP_NUM_THREADS", "") != str(
-        max(int(quota_cores), 1)
-    ):
-        step = (
-            f"export OMP_NUM_THREADS={max(int(quota_cores), 1)}: torch counts cores, not this limit"
-        )
+        if reason == "no limit is set":
+            return passed("no cgroup limit")
+        return unknown(reason)
+    message = f"{quota_cores:.3g} cores"
+    throttled_share = cpu_throttled_share(box.root)
+    if throttled_share:
+        message += f"; used up in {percent(throttled_share)} of all periods"
+    usable = len(os.sched_getaffinity(0))
+    needed_setting = str(max(int(quota_cores), 1))
+    if quota_cores < usable and box.environ.get("OMP_NUM_THREADS", "") != needed_setting:
+        step = f"export OMP_NUM_THREADS={needed_setting}: torch counts cores, not this limit"
         return warn(f"limited to {message}, but {usable} are visible", step)
     return passed(message)
 
@@ -47,7 +49,8 @@ def quota(box: Box) -> DoctorFinding:
 def effective(box: Box) -> DoctorFinding:
     """Measure how many cores are free: other users, quotas and the hypervisor may use the rest."""
     usable = len(os.sched_getaffinity(0))
-    promised_cores = min(cpu_facts(box.root).get("quota_cores") or usable, usable, _MOST_SPINNING)
+    quota_cores = cpu_facts(box.root).get("quota_cores") or usable
+    promised_cores = min(quota_cores, usable, _MOST_SPINNING)
     count = max(round(promised_cores), 1)
     free_cores = measure_cores(count, _SPIN_S)
     message = f"{free_cores:.3g} of {plural(count, 'core')} free"
@@ -62,11 +65,11 @@ def effective(box: Box) -> DoctorFinding:
 def pressure(box: Box) -> DoctorFinding:
     waited_percent = _avg10(box, "cpu")
     message = f"processes waited for a core in {waited_percent:g} % of the last 10 s"
-    return (
-        warn(message, "find the busy processes with `top`; measure again when the machine is idle")
-        if waited_percent > _BUSY_PERCENT
-        else passed(message)
-    )
+    if waited_percent > _BUSY_PERCENT:
+        return warn(
+            message, "find the busy processes with `top`; measure again when the machine is idle"
+        )
+    return passed(message)
 
 
 def governor(box: Box) -> DoctorFinding:
@@ -83,9 +86,8 @@ def governor(box: Box) -> DoctorFinding:
 
 
 def throttling(box: Box) -> DoctorFinding:
-    paths = list(
-        (box.root / "sys/devices/system/cpu").glob("cpu[0-9]*/thermal_throttle/core_throttle_count")
-    )
+    cpus = box.root / "sys/devices/system/cpu"
+    paths = list(cpus.glob("cpu[0-9]*/thermal_throttle/core_throttle_count"))
     if not paths:
         return unknown(
             "the kernel does not count thermal throttling here (usual in virtual machines)"
@@ -120,7 +122,8 @@ def clock(box: Box) -> DoctorFinding:
 
 def numa(box: Box) -> DoctorFinding:
     facts = numa_facts(box.root)
-    nodes, allowed_nodes = facts.get("nodes"), facts.get("allowed_nodes")
+    nodes = facts.get("nodes")
+    allowed_nodes = facts.get("allowed_nodes")
     if not nodes:
         return unknown(facts["missing"]["nodes"])
     if len(nodes) == 1:
@@ -138,13 +141,16 @@ def numa(box: Box) -> DoctorFinding:
 
 def others(box: Box) -> DoctorFinding:
     """Check whether the processes of other users are visible."""
-    if reason := why_hidden(box.root):
+    reason = why_hidden(box.root)
+    if reason:
         return unknown(f"{reason}: tuilab cannot name processes that slow a run")
     return passed("processes of other users are visible")
 
 
 def _avg10(box: Box, resource: str) -> float:
-    return float(box.text(f"proc/pressure/{resource}").split()[1].removeprefix("avg10="))
+    """Return the percentage of the last 10 s in which a process waited for a resource."""
+    fields = box.text(f"proc/pressure/{resource}").split()
+    return float(fields[1].removeprefix("avg10="))
 
 
 CHECKS = {

@@ -17,7 +17,8 @@ def logout(box: Box) -> DoctorFinding:
     """Check whether runs end at logout: by KillUserProcesses, or with the manager of the user."""
     if not (box.root / "run/systemd/system").is_dir():
         return passed("no systemd: runs continue after logout")
-    user, unit = _user(), _unit(box)
+    user = _name_user()
+    unit = _read_unit(box)
     is_lingering = (box.root / "var/lib/systemd/linger" / user).exists()
     if "/user@" in unit:
         if is_lingering:
@@ -26,16 +27,19 @@ def logout(box: Box) -> DoctorFinding:
             "when your last login ends, systemd stops your user manager, and all runs started here",
             _LINGER,
         )
-    if not _kills(box, user) or (unit and "/session-" not in unit):
+    is_outside_session = bool(unit) and "/session-" not in unit
+    if not _kills_processes_of(user, box) or is_outside_session:
         return passed("runs continue after logout: logind does not stop them")
+    step = "start runs with: systemd-run --user --scope tuilab run"
+    if not is_lingering:
+        step = f"{_LINGER}; then {step}"
     return warn(
         "logind kills your processes at logout, and with them all runs (KillUserProcesses=yes)",
-        f"{'' if is_lingering else f'{_LINGER}; then '}start runs with: systemd-run --user --scope"
-        " tuilab run",
+        step,
     )
 
 
-def _unit(box: Box) -> str:
+def _read_unit(box: Box) -> str:
     """Return the systemd units of this process, or nothing if they are unknown."""
     try:
         return box.text("proc/self/cgroup")
@@ -43,32 +47,48 @@ def _unit(box: Box) -> str:
         return ""
 
 
-def _kills(box: Box, user: str) -> bool:
+def _kills_processes_of(user: str, box: Box) -> bool:
     """Say whether logind ends the processes that a user leaves behind."""
-    spared, only = _setting(box, "KillExcludeUsers"), _setting(box, "KillOnlyUsers")
-    if user in ("root" if spared is None else spared).split():
+    spared_users = _read_setting(box, "KillExcludeUsers")
+    if spared_users is None:
+        spared_users = "root"
+    if user in spared_users.split():
         return False
-    if only:
-        return user in only.split()
-    return (_setting(box, "KillUserProcesses") or "no").lower() in ("yes", "true", "on", "1")
+    only_users = _read_setting(box, "KillOnlyUsers")
+    if only_users:
+        return user in only_users.split()
+    kills_processes = _read_setting(box, "KillUserProcesses") or "no"
+    return kills_processes.lower() in ("yes", "true", "on", "1")
 
 
-def _setting(box: Box, name: str) -> str | None:
-    """Return a setting of logind: drop-in files by name win over the main file; None if not set."""
-    mains = [box.root / folder / "logind.conf" for folder in _FOLDERS]
-    drops = {
-        path.name: path
-        for folder in _FOLDERS
-        for path in (box.root / folder / "logind.conf.d").glob("*.conf")
-    }
-    files = [*(main for main in mains if main.is_file())][-1:] + [
-        drops[name] for name in sorted(drops)
-    ]
-    values = [value for path in files if (value := _read(path, name)) is not None]
-    return values[-1] if values else None
+def _read_setting(box: Box, name: str) -> str | None:
+    """Return a setting of logind, or None if no file sets it."""
+    value = None
+    for path in _list_config_files(box):
+        value_in_file = _read_value(path, name)
+        if value_in_file is not None:
+            value = value_in_file
+    return value
 
 
-def _read(path: Path, name: str) -> str | None:
+def _list_config_files(box: Box) -> list[Path]:
+    """Return the configuration files of logind; a setting in a later file wins.
+
+    The main file of a later folder replaces the earlier one, and so does a drop-in file of the
+    same name. The drop-in files follow the main file, sorted by name.
+    """
+    main_files = []
+    drop_ins = {}
+    for folder in _FOLDERS:
+        main_file = box.root / folder / "logind.conf"
+        if main_file.is_file():
+            main_files.append(main_file)
+        for path in (box.root / folder / "logind.conf.d").glob("*.conf"):
+            drop_ins[path.name] = path
+    return main_files[-1:] + [drop_ins[file_name] for file_name in sorted(drop_ins)]
+
+
+def _read_value(path: Path, name: str) -> str | None:
     parser = configparser.ConfigParser(
         strict=False, interpolation=None, allow_no_value=True, delimiters=("=",)
     )
@@ -77,10 +97,12 @@ def _read(path: Path, name: str) -> str | None:
     except (OSError, configparser.Error):
         return None
     value = parser.get("Login", name, fallback=None)
-    return value if value is None else value.strip()
+    if value is None:
+        return None
+    return value.strip()
 
 
-def _user() -> str:
+def _name_user() -> str:
     import pwd
 
     try:
@@ -91,9 +113,9 @@ def _user() -> str:
 
 def container(box: Box) -> DoctorFinding:
     """Check whether runs outlive `tuilab`, which is the parent of this process."""
-    asker = os.getppid()
-    fields = presence.stat_fields(asker)
-    if fields and first_process.is_first(asker, int(fields[1])):
+    tuilab_pid = os.getppid()
+    fields = presence.stat_fields(tuilab_pid)
+    if fields and first_process.is_first(tuilab_pid, int(fields[1])):
         return warn(
             "tuilab is the first process of this container: when it exits, the container and all"
             " runs end",
@@ -101,27 +123,24 @@ def container(box: Box) -> DoctorFinding:
             " --detach",
         )
     if why_pids_mean_nothing(box.root):
+        first = "its first process"
         name = first_process.name_of_init()
-        return passed(
-            f"in a container: runs end when its first process{name and f' ({name})'} exits"
-        )
+        if name:
+            first = f"its first process ({name})"
+        return passed(f"in a container: runs end when {first} exits")
     return passed("not in a container")
 
 
 def connection(box: Box) -> DoctorFinding:
     if not box.environ.get("SSH_CONNECTION"):
         return unknown("not connected over SSH")
-    inside = next(
-        (
-            name
-            for variable, name in (("TMUX", "tmux"), ("STY", "screen"))
-            if box.environ.get(variable)
-        ),
-        "",
-    )
+    place = ""
+    if box.environ.get("TMUX"):
+        place = ", inside tmux"
+    elif box.environ.get("STY"):
+        place = ", inside screen"
     return passed(
-        f"over SSH{', inside ' + inside if inside else ''}; if the connection breaks, runs"
-        " continue: tuilab attach shows them"
+        f"over SSH{place}; if the connection breaks, runs continue: tuilab attach shows them"
     )
 
 

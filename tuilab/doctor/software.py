@@ -24,11 +24,11 @@ def python(box: Box) -> DoctorFinding:
 
 def packages(box: Box) -> DoctorFinding:
     """Check whether all required packages are installed; `pip check` compares versions."""
-    required = [
-        re.split(r"[^\w.-]", line, maxsplit=1)[0]
-        for line in metadata.requires("tuilab") or []
-        if "extra ==" not in line
-    ]
+    required = []
+    for requirement in metadata.requires("tuilab") or []:
+        if "extra ==" not in requirement:
+            name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
+            required.append(name)
     missing = [name for name in required if not _is_installed(name)]
     if missing:
         return failed(f"not installed: {', '.join(missing)}", f"pip install {' '.join(missing)}")
@@ -67,15 +67,17 @@ def paths(box: Box) -> DoctorFinding:
 def environment(box: Box) -> DoctorFinding:
     """Check whether the active environment is the one whose torch is measured."""
     own = f"runs measure the torch of {sys.prefix}"
-    active = [
-        (name, path) for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if (path := box.environ.get(name))
-    ]
-    if not active:
+    # A venv is activated within conda's environment, seldom the other way round.
+    name = "VIRTUAL_ENV"
+    if not box.environ.get("VIRTUAL_ENV"):
+        name = "CONDA_PREFIX"
+    path = box.environ.get(name)
+    if not path:
         return passed(f"{own}; no environment is active")
-    name, path = active[0]  # a venv is activated within conda's, seldom the other way round
     if os.path.realpath(path) == os.path.realpath(sys.prefix):
         return passed(f"{own}, which is active")
-    if not (version := _torch_in(Path(path))):
+    version = _find_torch_version(Path(path))
+    if not version:
         return passed(f"{own}; {name}={path} has no torch")
     return warn(
         f"{own}, not torch {version} of the active {path}",
@@ -88,10 +90,12 @@ def _site_packages() -> Path:
     return Path(__file__).parents[2]
 
 
-def _torch_in(folder: Path) -> str:
-    """Return the version of torch in an environment by its files, or nothing."""
-    folders = sorted(folder.glob("lib/python3*/site-packages/torch-*.dist-info"))
-    return folders[-1].name.removeprefix("torch-").removesuffix(".dist-info") if folders else ""
+def _find_torch_version(environment: Path) -> str:
+    """Return the version of torch in an environment by its files, or an empty string."""
+    folders = sorted(environment.glob("lib/python3*/site-packages/torch-*.dist-info"))
+    if not folders:
+        return ""
+    return folders[-1].name.removeprefix("torch-").removesuffix(".dist-info")
 
 
 def torch_build(box: Box) -> DoctorFinding:

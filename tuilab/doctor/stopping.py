@@ -9,8 +9,9 @@ from tuilab.record import presence
 
 def proc(box: Box) -> DoctorFinding:
     """Check whether /proc shows the processes of a run: they could not be stopped without it."""
-    if why := presence.why_not_shown(box.root):
-        return failed(f"{why}: runs cannot start here", presence.MOUNT)
+    reason = presence.why_not_shown(box.root)
+    if reason:
+        return failed(f"{reason}: runs cannot start here", presence.MOUNT)
     if not (box.root / "proc/sys").is_dir():
         return warn(
             "/proc shows only processes: processor model, memory, load and pressure are unknown",

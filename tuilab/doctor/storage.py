@@ -36,28 +36,22 @@ def permissions(box: Box) -> DoctorFinding:
         return failed(str(problem), "export TUILAB_ROOT=DIR")
     nearest = _nearest(folder)
     step = "use another folder of runs: --root DIR, or export TUILAB_ROOT=DIR"
-    if in_the_way := next(
-        (
-            part
-            for part in (folder, *folder.parents)
-            if os.path.lexists(part) and not os.path.isdir(part)
-        ),
-        None,
-    ):
-        return failed(f"{in_the_way} is not a folder, so no run can be written to {folder}", step)
+    for part in (folder, *folder.parents):
+        if os.path.lexists(part) and not os.path.isdir(part):
+            return failed(f"{part} is not a folder, so no run can be written to {folder}", step)
     if not os.access(nearest, os.W_OK | os.X_OK):
         return failed(f"no permission to write to {nearest}", step)
-    status = os.lstat(nearest)
-    if nearest == folder and stat.S_ISLNK(status.st_mode):
-        status = os.stat(nearest)
-    if nearest == folder and status.st_uid != os.getuid():
+    if nearest != folder:
+        return passed(f"{folder}; the first run creates it")
+    status = os.stat(folder)
+    if status.st_uid != os.getuid():
         return warn(f"{folder} belongs to user {status.st_uid}, who can change your runs", step)
-    if nearest == folder and status.st_mode & 0o022:
+    if status.st_mode & 0o022:
         return warn(
             f"other users can write to {folder} (mode {stat.S_IMODE(status.st_mode):o})",
             f"chmod 700 {folder}",
         )
-    return passed(f"{folder}" if nearest == folder else f"{folder}; the first run creates it")
+    return passed(f"{folder}")
 
 
 def room(box: Box) -> DoctorFinding:
@@ -78,15 +72,18 @@ def temporary(box: Box) -> DoctorFinding:
 
 def _room(folder: Path, step: str, read_only_step: str) -> DoctorFinding:
     disk = os.statvfs(folder)
-    free, has_inodes = disk.f_bavail * disk.f_frsize, disk.f_favail > 1000 or disk.f_files == 0
-    message = f"{size(free)} free in {folder}"
     if disk.f_flag & os.ST_RDONLY:
         return failed(f"{folder} is mounted read-only", read_only_step)
-    if not has_inodes:
+    counts_files = disk.f_files != 0  # some file systems, such as btrfs, have no limit
+    if counts_files and disk.f_favail <= 1000:
         return failed(f"{folder} has space for only {disk.f_favail} more files", step)
-    if free < _TOO_SMALL_BYTES:
+    free_bytes = disk.f_bavail * disk.f_frsize
+    message = f"{size(free_bytes)} free in {folder}"
+    if free_bytes < _TOO_SMALL_BYTES:
         return failed(message, step)
-    return warn(message, step) if free < _SMALL_BYTES else passed(message)
+    if free_bytes < _SMALL_BYTES:
+        return warn(message, step)
+    return passed(message)
 
 
 def runs_system(box: Box) -> DoctorFinding:
@@ -123,27 +120,29 @@ def _system(box: Box, folder: Path, step: str) -> DoctorFinding:
 
 def mounted(box: Box, folder: Path) -> tuple[str, str]:
     """Return the mount point and the type of the file system of a folder."""
-    best = ("", "")
+    real_folder = os.path.realpath(folder)
+    nearest_point = ""
+    nearest_kind = ""
     for line in box.text("proc/self/mountinfo").splitlines():
-        mount, _, kind = line.partition(" - ")
+        mount, _, source = line.partition(" - ")
         point = mount.split()[4].replace("\\040", " ")
-        is_above = (
-            os.path.realpath(folder).startswith(point.rstrip("/") + "/")
-            or os.path.realpath(folder) == point
-        )
-        if is_above and len(point) >= len(
-            best[0]
-        ):  # the later of two mounts at one place hides the other
-            best = (point, kind.split()[0])
-    if not best[0]:
+        is_above = real_folder == point or real_folder.startswith(point.rstrip("/") + "/")
+        # The later of two mounts at one place hides the other, so an equal length wins as well.
+        if is_above and len(point) >= len(nearest_point):
+            nearest_point = point
+            nearest_kind = source.split()[0]
+    if not nearest_point:
         raise NotKnown("/proc/self/mountinfo does not list its file system")
-    return best
+    return nearest_point, nearest_kind
 
 
 def _nearest(folder: Path) -> Path:
     """Return a folder, or its nearest parent that exists."""
     absolute = Path(os.path.abspath(folder))
-    return next((part for part in (absolute, *absolute.parents) if os.path.isdir(part)), Path("/"))
+    for part in (absolute, *absolute.parents):
+        if os.path.isdir(part):
+            return part
+    return Path("/")
 
 
 CHECKS = {

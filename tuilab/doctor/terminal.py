@@ -45,16 +45,16 @@ def colours(box: Box) -> DoctorFinding:
         return unknown(_NONE)
     if box.environ.get("NO_COLOR"):
         return passed("none, as NO_COLOR is set")
-    term, wide = box.environ.get("TERM", ""), box.environ.get("COLORTERM", "")
-    if wide in ("truecolor", "24bit") or "direct" in term:
+    term = box.environ.get("TERM", "")
+    if box.environ.get("COLORTERM", "") in ("truecolor", "24bit") or "direct" in term:
         return passed("truecolour")
     if "256" in term:
         return passed("256; if the terminal has more, export COLORTERM=truecolor")
     if term in ("", "dumb"):
         return unknown("the terminal does not report its colours")
-    promised = "none" if is_monochrome(term) else "16 at most"
+    colour_count = "none" if is_monochrome(term) else "16 at most"
     return warn(
-        f"{promised} (from TERM={term})",
+        f"{colour_count} (from TERM={term})",
         "if the terminal has 256 colours: export TERM=xterm-256color",
     )
 
@@ -63,18 +63,16 @@ def symbols(box: Box) -> DoctorFinding:
     reason = why_ascii()
     if not reason:
         return passed("UTF-8: braille and blocks")
-    step = (
-        "export LANG=C.UTF-8"
-        if "locale" in reason
-        else "if the terminal can show UTF-8: export TERM=xterm-256color"
-    )
+    step = "if the terminal can show UTF-8: export TERM=xterm-256color"
+    if "locale" in reason:
+        step = "export LANG=C.UTF-8"
     return warn(f"{reason}: charts are drawn in ASCII", step)
 
 
 def tmux(box: Box) -> DoctorFinding:
     if not box.environ.get("TMUX"):
         return unknown("not inside tmux")
-    value = _tmux("default-terminal")
+    value = _read_tmux_option("default-terminal")
     if not value.startswith(("tmux", "screen")):
         return warn(
             f"default-terminal is {value}: keys and colours may be wrong",
@@ -85,7 +83,7 @@ def tmux(box: Box) -> DoctorFinding:
 
 def clipboard(box: Box) -> DoctorFinding:
     if box.environ.get("TMUX"):
-        value = _tmux("set-clipboard")
+        value = _read_tmux_option("set-clipboard")
         if value == "off":
             return warn("tmux keeps copied text in its own buffer", "tmux set -s set-clipboard on")
         return passed(f"tmux passes copied text to the terminal (set-clipboard {value})")
@@ -109,10 +107,11 @@ def driver(box: Box) -> DoctorFinding:
     )
 
 
-def _tmux(option: str) -> str:
+def _read_tmux_option(option: str) -> str:
     if shutil.which("tmux") is None:
         return "unknown: tmux is not on the PATH"
-    command = ["tmux", "show", "-svg" if option == "default-terminal" else "-sv", option]
+    flags = "-svg" if option == "default-terminal" else "-sv"
+    command = ["tmux", "show", flags, option]
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,

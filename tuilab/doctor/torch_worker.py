@@ -67,25 +67,27 @@ def _why_slow(box: Box) -> str:
 
 def threads(box: Box) -> DoctorFinding:
     torch = _torch()
-    count, usable = torch.get_num_threads(), len(os.sched_getaffinity(0))
-    quota = cpu_facts(box.root).get("quota_cores")
+    count = torch.get_num_threads()
+    usable = len(os.sched_getaffinity(0))
+    quota_cores = cpu_facts(box.root).get("quota_cores")
     message = (
         f"{plural(count, 'thread')} in one operator, {torch.get_num_interop_threads()} between"
         " operators"
     )
     variable = box.environ.get("OMP_NUM_THREADS")
-    message += f" (OMP_NUM_THREADS={variable})" if variable else ""
+    if variable:
+        message += f" (OMP_NUM_THREADS={variable})"
     if count > usable:
         return warn(
             f"{message}, but only {plural(usable, 'core')} usable",
             f"export OMP_NUM_THREADS={usable}",
         )
-    if quota is not None and count > max(quota, 1):
+    if quota_cores is not None and count > max(quota_cores, 1):
         return warn(
-            f"{message}, but this container is limited to {quota:.3g} cores",
-            f"export OMP_NUM_THREADS={max(int(quota), 1)}",
+            f"{message}, but this container is limited to {quota_cores:.3g} cores",
+            f"export OMP_NUM_THREADS={max(int(quota_cores), 1)}",
         )
-    if variable and count < usable and count == 1:
+    if variable and count == 1 and usable > 1:
         return warn(
             f"{message}, for {usable} usable cores",
             "unset OMP_NUM_THREADS, unless you want one thread",
@@ -100,20 +102,17 @@ def affinity(box: Box) -> DoctorFinding:
     matrix = torch.ones(256, 256)
     torch.mm(matrix, matrix)  # the first parallel operator creates the threads and binds them
     cores_after = len(os.sched_getaffinity(0))
-    settings = ", ".join(
-        f"{n}={box.environ[n]}"
-        for n in ("OMP_PROC_BIND", "KMP_AFFINITY", "GOMP_CPU_AFFINITY")
-        if n in box.environ
-    )
-    if cores_after < cores_before or (
-        settings and cores_after < (os.cpu_count() or 1) and cores_after == 1
-    ):
-        message = (
-            f"{settings or 'OpenMP'} binds the main thread to {plural(cores_after, 'core')}, and"
-            " DataLoader workers inherit that"
-        )
+    settings = []
+    for name in ("OMP_PROC_BIND", "KMP_AFFINITY", "GOMP_CPU_AFFINITY"):
+        if name in box.environ:
+            settings.append(f"{name}={box.environ[name]}")
+    # With a setting, the thread may have been bound before this check began.
+    has_one_of_many = cores_after == 1 and (os.cpu_count() or 1) > 1
+    if cores_after < cores_before or (settings and has_one_of_many):
+        binder = ", ".join(settings) or "OpenMP"
         return warn(
-            message,
+            f"{binder} binds the main thread to {plural(cores_after, 'core')}, and"
+            " DataLoader workers inherit that",
             "unset the variable for runs with a DataLoader, or call os.sched_setaffinity in"
             " worker_init_fn",
         )
@@ -121,23 +120,28 @@ def affinity(box: Box) -> DoctorFinding:
 
 
 def runtimes(box: Box) -> DoctorFinding:
-    loaded = [name for name, pattern in _RUNTIMES.items() if re.search(pattern, _maps())]
+    maps = _read_maps()
+    loaded = [name for name, pattern in _RUNTIMES.items() if re.search(pattern, maps)]
     if len(loaded) > 1:
         return warn(
             f"{' and '.join(loaded)} are loaded at the same time: their threads compete",
             "remove one of them from LD_PRELOAD: unset LD_PRELOAD",
         )
-    return passed(loaded[0]) if loaded else unknown("no OpenMP library is loaded")
+    if not loaded:
+        return unknown("no OpenMP library is loaded")
+    return passed(loaded[0])
 
 
 def variables(box: Box) -> DoctorFinding:
     """Check for variables that no loaded library reads."""
-    maps = _maps()
-    loaded = {
-        name for name, pattern in {**_RUNTIMES, **_ALLOCATORS}.items() if re.search(pattern, maps)
-    }
-    idle = [why_idle(name, loaded) for name in sorted(box.environ)]
-    sentences = [sentence for sentence in idle if sentence]
+    maps = _read_maps()
+    patterns = _RUNTIMES | _ALLOCATORS
+    loaded = {name for name, pattern in patterns.items() if re.search(pattern, maps)}
+    sentences = []
+    for name in sorted(box.environ):
+        sentence = why_idle(name, loaded)
+        if sentence:
+            sentences.append(sentence)
     if sentences:
         return warn(
             "; ".join(sentences),
@@ -145,10 +149,10 @@ def variables(box: Box) -> DoctorFinding:
         )
     prefixes = ("OMP_", "KMP_", "GOMP_", "MKL_", "MALLOC_", "TCMALLOC_", "GLIBC_")
     count = sum(name.startswith(prefixes) for name in box.environ)
-    return passed(
-        f"{plural(count, 'variable')} of OpenMP, MKL and allocators set"
-        + (", each read by a loaded library" if count else "")
-    )
+    message = f"{plural(count, 'variable')} of OpenMP, MKL and allocators set"
+    if count:
+        message += ", each read by a loaded library"
+    return passed(message)
 
 
 def why_idle(name: str, loaded: set[str]) -> str:
@@ -156,11 +160,10 @@ def why_idle(name: str, loaded: set[str]) -> str:
     for prefix, readers in _READERS.items():
         if name.startswith(prefix) and not loaded & set(readers):
             return f"{name} is set, but {' or '.join(readers)} is not loaded"
-    if name.startswith("MALLOC_") and name.endswith("_") and loaded & _OWN_ALLOCATORS:
-        return (
-            f"{name} is set, but {' and '.join(sorted(loaded & _OWN_ALLOCATORS))} replaces glibc's"
-            " allocator"
-        )
+    is_of_glibc = name.startswith("MALLOC_") and name.endswith("_")
+    replacements = sorted(loaded & _OWN_ALLOCATORS)
+    if is_of_glibc and replacements:
+        return f"{name} is set, but {' and '.join(replacements)} replaces glibc's allocator"
     return ""
 
 
@@ -168,10 +171,11 @@ def preload(box: Box) -> DoctorFinding:
     value = box.environ.get("LD_PRELOAD", "")
     if not value:
         return unknown("LD_PRELOAD is not set")
-    maps = _maps()
-    missing = [
-        path for path in re.split(r"[ :]+", value) if path and os.path.basename(path) not in maps
-    ]
+    maps = _read_maps()
+    missing = []
+    for path in re.split(r"[ :]+", value):
+        if path and os.path.basename(path) not in maps:
+            missing.append(path)
     if missing:
         return failed(
             f"not loaded: {', '.join(missing)}",
@@ -198,19 +202,20 @@ def cuda(box: Box) -> DoctorFinding:
     # Imported here because it imports torch.
     from tuilab.lab.device import torch_gpus
 
-    if gpu_count := torch_gpus.count():
+    gpu_count = torch_gpus.count()
+    if gpu_count:
         return passed(
             f"torch sees {plural(gpu_count, 'GPU')}; `auto` uses the one with the most free memory"
             " that works"
         )
     reason = torch_gpus.why_no_cuda()
-    if not is_gpu_there(box.root) and not (torch.version.hip and (box.root / "dev/kfd").exists()):
+    has_amd_gpu = torch.version.hip and (box.root / "dev/kfd").exists()
+    if not is_gpu_there(box.root) and not has_amd_gpu:
         return unknown(f"{reason}, and /dev has no GPU")
-    judge = warn if torch.version.cuda is None else failed
-    return judge(
-        f"{reason}; `auto` uses the CPU, and the result says so",
-        describe_fix(reason, torch.version.cuda or ""),
-    )
+    message = f"{reason}; `auto` uses the CPU, and the result says so"
+    if torch.version.cuda is None:
+        return warn(message, describe_fix(reason, ""))
+    return failed(message, describe_fix(reason, torch.version.cuda))
 
 
 @functools.cache
@@ -225,16 +230,19 @@ def _began() -> float:
 
 
 def _torch() -> Any:
-    left_s = min(_LOADING_S, max(_began() + _GIVE_UP_S - time.monotonic(), 0.0))
+    """Return torch; raise NotKnown if it does not load, or not in the time of this check."""
+    until_give_up_s = _began() + _GIVE_UP_S - time.monotonic()
+    patience_s = min(_LOADING_S, max(until_give_up_s, 0.0))
     try:
-        return _loading().result(left_s)
+        return _loading().result(patience_s)
     except TimeoutError as problem:
         raise NotKnown("torch is still being loaded") from problem
     except Exception as problem:
         raise NotKnown("torch does not load") from problem
 
 
-def _maps() -> str:
+def _read_maps() -> str:
+    """Return the mapped files of this process, the loaded libraries among them."""
     _torch()
     return Path("/proc/self/maps").read_text(errors="replace")
 

@@ -48,15 +48,17 @@ def _has_records(run_dir: Path, *marks: bytes) -> bool:
 
 
 def _contains_any(stream: Path, marks: tuple[bytes, ...]) -> bool:
-    longest = max(map(len, marks))
+    longest = max(len(mark) for mark in marks)
     with open(open_regular(stream), "rb") as file:
         previous_end = b""
-        while chunk := file.read(_CHUNK):
+        while True:
+            chunk = file.read(_CHUNK)
+            if not chunk:
+                return False
             text = previous_end + chunk
             if any(mark in text for mark in marks):
                 return True
             previous_end = chunk[-longest:]  # a mark may lie across two chunks
-    return False
 
 
 class Attendants:
@@ -76,16 +78,15 @@ class Attendants:
         return {child.pid for child in (self._sampler, self._judge) if child}
 
     def start_sampler(self) -> None:
-        stream = f"sampler-{self._samplers_started}" if self._samplers_started else "sampler"
+        stream = "sampler"
+        if self._samplers_started:
+            stream = f"sampler-{self._samplers_started}"
         self._samplers_started += 1
         try:
             self._sampler = spawn_sampler(self._run_dir, stream)
         except OSError as problem:
-            self._journal.append(
-                events.SamplerEnded(
-                    reason=f"not started: {problem.strerror}", restarts=SAMPLER_STARTS
-                )
-            )
+            reason = f"not started: {problem.strerror}"
+            self._journal.append(events.SamplerEnded(reason=reason, restarts=SAMPLER_STARTS))
         else:
             self._children.add(self._sampler)
 
@@ -99,33 +100,28 @@ class Attendants:
         if child is not self._sampler:
             return child.writer in ("judge", "rest")
         self._sampler = None
-        if child.reason != _DISMISSED:
-            self._journal.append(
-                events.SamplerEnded(
-                    reason=child.how_it_ended(), restarts=self._samplers_started - 1
-                )
-            )
-            if self._samplers_started < SAMPLER_STARTS and not is_stopping:
-                self.start_sampler()
+        if child.reason == _DISMISSED:
+            return True
+        restarts = self._samplers_started - 1
+        self._journal.append(events.SamplerEnded(reason=child.how_it_ended(), restarts=restarts))
+        if self._samplers_started < SAMPLER_STARTS and not is_stopping:
+            self.start_sampler()
         return True
 
     def check_sampler(self) -> None:
         """Kill a sampler that has been silent for too long."""
-        if (
-            self._sampler
-            and time.monotonic() - self._sampler.last_heard > SAMPLER_SILENCE_S
-            and not self._sampler.reason
-        ):
-            self._sampler.kill("stopped answering")
+        sampler = self._sampler
+        if sampler is None or sampler.reason:
+            return
+        if time.monotonic() - sampler.last_heard > SAMPLER_SILENCE_S:
+            sampler.kill("stopped answering")
 
     def await_sampler(self, is_called_off: Callable[[], bool]) -> None:
         """Wait until the sampler has described the machine: a short run may end earlier."""
         deadline = time.monotonic() + SAMPLER_END_S
-        while (
-            self._sampler
-            and not (self._sampler.is_ready or is_called_off())
-            and time.monotonic() < deadline
-        ):
+        while self._sampler and time.monotonic() < deadline:
+            if self._sampler.is_ready or is_called_off():
+                return
             self._children.turn(0.1)
 
     def end_sampler(self) -> None:
@@ -153,7 +149,8 @@ class Attendants:
 
     def dismiss_judge(self) -> None:
         """End a judge that was started in advance and is not needed."""
-        judge, self._judge = self._judge, None
+        judge = self._judge
+        self._judge = None
         if judge:
             judge.tell("")
 
@@ -180,7 +177,8 @@ class Attendants:
         reason = f"the judge: {_CALLED_OFF}"
         if not is_called_off():
             try:
-                child = self._wait_for_judge(self._ask_judge(request), tell, is_called_off)
+                child = self._ask_judge(request)
+                self._wait_for_judge(child, tell, is_called_off)
                 has_succeeded = child.code == 0
                 reason = f"the judge: {child.how_it_ended()}"
             except OSError as problem:
@@ -196,11 +194,8 @@ class Attendants:
         try:
             child = spawn_rest(self._run_dir)
         except OSError as problem:
-            self._journal.append(
-                events.Unavailable(
-                    what=_LAST_MARKS, reason=f"nothing could be started: {problem.strerror}"
-                )
-            )
+            reason = f"nothing could be started: {problem.strerror}"
+            self._journal.append(events.Unavailable(what=_LAST_MARKS, reason=reason))
             return
         child.deadline = child.started + REST_PATIENCE_S
         self._children.add(child)
@@ -211,7 +206,8 @@ class Attendants:
 
     def _ask_judge(self, request: str) -> Child:
         """Send a request to the judge that was started in advance, or to a new one."""
-        judge, self._judge = self._judge, None
+        judge = self._judge
+        self._judge = None
         if judge is None or not judge.tell(request):
             judge = spawn_judge(self._run_dir)
             self._children.add(judge)
@@ -220,7 +216,7 @@ class Attendants:
 
     def _wait_for_judge(
         self, judge: Child, tell: Callable[[str], None], is_called_off: Callable[[], bool]
-    ) -> Child:
+    ) -> None:
         judge.started = time.monotonic()  # its deadline begins with the request
         judge.deadline = judge.started + JUDGE_PATIENCE_S
         has_told = False
@@ -233,4 +229,3 @@ class Attendants:
             self._children.turn(0.1)
         if has_told:
             tell("")
-        return judge

@@ -22,9 +22,8 @@ class Capture:
         self.stream = path.stem
         self._clean = clean  # removes secrets
         self._line = b""  # the last line, which may be unfinished
-        self._fd = os.open(
-            path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-        )
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._fd = os.open(path, flags, 0o600)
         self._head = 0
         self._head_limit = HEAD
         self._tail = bytearray()
@@ -74,7 +73,9 @@ class Capture:
     def _whole_lines(self, data: bytes, clean: Clean) -> bytes:
         """Return whole lines without secrets: a secret may arrive in two pieces."""
         text = self._line + data
-        end = text.rfind(b"\n") + 1 if data and len(text) < _LINE else len(text)
+        end = len(text)
+        if data and len(text) < _LINE:
+            end = text.rfind(b"\n") + 1
         self._line = text[end:]
         return clean_bytes(text[:end], clean)
 

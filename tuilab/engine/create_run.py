@@ -62,10 +62,13 @@ def open_run(order: RunOrder) -> OpenRun:
     except OSError as problem:
         raise UsageError(f"cannot read {show(order.path)}: {problem.strerror}") from problem
     order.imports = still_first(order.imports, source)
-    clean = cleaner(order.params, order.secrets, order.command.all_words if order.command else ())
-    run_dir = store.create(
-        kind_of_run(order.scenario, order.topic if order.command else ""), Path(order.root)
-    )
+    words: list[str] = []
+    verb = ""
+    if order.command:
+        words = order.command.all_words
+        verb = order.topic
+    clean = cleaner(order.params, order.secrets, words)
+    run_dir = store.create(kind_of_run(order.scenario, verb), Path(order.root))
     try:
         (run_dir / "scenario.py").write_bytes(source)
         journal = Writer(run_dir / "journal" / "supervisor.jsonl", Hiding(clean))
@@ -92,6 +95,19 @@ def cannot_record(run_dir: Path, why: str) -> CannotRecord:
 def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
     me = presence.identify(os.getpid())
     assert me is not None  # this process exists
+    process_sd = None
+    if order.quick or order.repeats == 1:
+        process_sd = _process_sd()
+    secret_values = [str(order.params[name]) for name in order.secrets]
+    command: list[str] = []
+    folder = ""
+    if order.command:
+        command = words_for_record(order.command.words)
+        if order.command.folder.isprintable():
+            folder = order.command.folder
+    nodes = []
+    if order.spread:
+        nodes = [node.name for node in order.spread.nodes]
     return events.RunStarted(
         format=events.FORMAT,
         run=run,
@@ -109,18 +125,18 @@ def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
         repeats=order.repeats,
         looks=order.looks,
         rule=RULE,
-        luck=_process_sd() if order.quick or order.repeats == 1 else None,
+        luck=process_sd,
         budget_s=order.budget_s,
         quick=order.quick,
         timeout_s=order.timeout_s,
         prediction=order.prediction,
-        argv=words_for_record(order.argv, [str(order.params[name]) for name in order.secrets]),
-        command=words_for_record(order.command.words) if order.command else [],
+        argv=words_for_record(order.argv, secret_values),
+        command=command,
         sweep=_sweep(order),
         retry_of=order.retry_of,
         node=order.node,
-        nodes=[node.name for node in order.spread.nodes] if order.spread else [],
-        folder=order.command.folder if order.command and order.command.folder.isprintable() else "",
+        nodes=nodes,
+        folder=folder,
     )
 
 
@@ -158,12 +174,14 @@ def answer_front(receipt: Receipt) -> bool:
 
 def let_go(run_dir: Path) -> None:
     """Redirect the standard streams, so that an ssh session can end while the run continues."""
-    null = log = os.open(os.devnull, os.O_RDWR)
+    null = os.open(os.devnull, os.O_RDWR)
+    log = null
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     with contextlib.suppress(OSError):  # a full disk costs only the messages of the supervisor
         log = os.open(run_dir / "supervisor.log", flags, 0o600)
-    for fd, target in ((null, 0), (null, 1), (log, 2)):
-        os.dup2(fd, target)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.dup2(log, 2)
 
 
 def first_records(started: RunStarted) -> list[Event]:
@@ -179,12 +197,14 @@ def first_records(started: RunStarted) -> list[Event]:
 
 def _portions(started: RunStarted) -> Iterator[RunDescribed]:
     """Yield the parameters, claims and words in portions that fit into a record."""
-    portion, size = RunDescribed(), 0
+    portion = RunDescribed()
+    size = 0
     for entry in _entries(started):
         length = len(messages.pack(entry))  # an upper bound: records spell non-ASCII shorter
         if size and size + length > _PORTION:
             yield portion
-            portion, size = RunDescribed(), 0
+            portion = RunDescribed()
+            size = 0
         size += length
         for name, value in entry.items():
             part = getattr(portion, name)
@@ -198,9 +218,17 @@ def _portions(started: RunStarted) -> Iterator[RunDescribed]:
 
 def _entries(started: RunStarted) -> Iterator[dict[str, Any]]:
     """Yield the fields that must stay together in a record: a claim comes with its key."""
-    yield from ({"params": {name: value}} for name, value in started.params.items())
-    yield from ({"changed": name} for name in started.changed)
-    keys = [{"claim_keys": key} for key in started.claim_keys] or [{} for _ in started.claims]
-    yield from ({"claims": text, **key} for text, key in zip(started.claims, keys, strict=True))
-    yield from ({"argv": word} for word in started.argv)
-    yield from ({"command": word} for word in started.command)
+    for name, value in started.params.items():
+        yield {"params": {name: value}}
+    for name in started.changed:
+        yield {"changed": name}
+    if started.claim_keys:
+        for text, key in zip(started.claims, started.claim_keys, strict=True):
+            yield {"claims": text, "claim_keys": key}
+    else:
+        for text in started.claims:
+            yield {"claims": text}
+    for word in started.argv:
+        yield {"argv": word}
+    for word in started.command:
+        yield {"command": word}

@@ -59,12 +59,20 @@ def order(
             f"{show(scenario.id)} cannot be run: {show(scenario.error)}; see: tuilab check"
             f" {show(scenario.path)}"
         )
-    values = check_values(
-        scenario.params, {**default_overrides(scenario.params, is_quick=is_quick), **given}
-    )
+    overrides = default_overrides(scenario.params, is_quick=is_quick) | given
+    values = check_values(scenario.params, overrides)
     _check_size(scenario, values)
-    defaults = {param.name: param.default for param in scenario.params}
+    changed = []
+    secrets = []
+    for param in scenario.params:
+        if values[param.name] != param.default:
+            changed.append(param.name)
+        if _is_secret(param, values[param.name]):
+            secrets.append(param.name)
     claims = [claim for claim in scenario.claims if claim.key or "{" not in claim.text]
+    looks: list[int] = []
+    if budget_s and not repeats:
+        looks = list(PLANNED_ANALYSES)
     return RunOrder(
         root=str(root.absolute()),
         scenario=scenario.id,
@@ -72,13 +80,13 @@ def order(
         title=scenario.title,
         path=str(Path(scenario.path).absolute()),
         params=values,
-        changed=[name for name, value in values.items() if value != defaults[name]],
-        secrets=[param.name for param in scenario.params if _is_secret(param, values[param.name])],
+        changed=changed,
+        secrets=secrets,
         claims=[claim.text for claim in claims],
         claim_keys=[claim.key for claim in claims],
         repeats=repeats or _usual_repeats(scenario, budget_s, is_quick=is_quick),
         has_usual_repeats=not repeats,
-        looks=list(PLANNED_ANALYSES) if budget_s and not repeats else [],
+        looks=looks,
         budget_s=budget_s,
         imports=list(scenario.imports),
         quick=is_quick,
@@ -101,11 +109,9 @@ def _usual_repeats(scenario: Scenario, budget_s: float | None, *, is_quick: bool
 
 def _is_secret(param: Param, value: Scalar) -> bool:
     """Say whether a value must not be recorded; a default is in the source anyway."""
-    return (
-        param.type == "str"
-        and value not in ("", param.default)
-        and is_secret_value(param.name, str(value))
-    )
+    if param.type != "str" or value in ("", param.default):
+        return False
+    return is_secret_value(param.name, str(value))
 
 
 def _check_size(scenario: Scenario, values: dict[str, Scalar]) -> None:
@@ -138,7 +144,10 @@ def start(
     if spare and (descriptors or not spare.is_fit()):
         spare.dismiss()
         spare = None
-    supervisor = spare.supervisor if spare else spawn_supervisor(descriptors=descriptors)
+    if spare:
+        supervisor = spare.supervisor
+    else:
+        supervisor = spawn_supervisor(descriptors=descriptors)
     try:
         receipt = _hand_over(supervisor, run_order)
     except ScenarioError:
@@ -187,10 +196,9 @@ def _hand_over(supervisor: "subprocess.Popen[bytes]", run_order: RunOrder) -> Re
         with contextlib.suppress(BrokenPipeError):
             supervisor.stdin.write(messages.GO)
         reader.read()  # to its end: the supervisor closes its stdout and lives on
+        _, _, answer = reader.output.partition(messages.RECEIPT)
         try:
-            receipt: Receipt = messages.unpack(
-                bytes(reader.output.partition(messages.RECEIPT)[2]), Receipt
-            )
+            receipt: Receipt = messages.unpack(bytes(answer), Receipt)
         except ValueError as problem:
             raise ScenarioError(
                 f"the supervisor did not start: {show(reader.last_complaint())}"
@@ -277,7 +285,8 @@ def _ask_or_clean_up(run_dir: Path, *, at_once: bool) -> str:
     supervisor = watch.summary.run.supervisor
     if watch.supervisor_presence == "elsewhere":
         raise UsageError(remote_runs.describe_elsewhere(run_dir, supervisor))
-    if not _signal(run_dir, supervisor, signal.SIGINT if at_once else signal.SIGTERM):
+    number = signal.SIGINT if at_once else signal.SIGTERM
+    if not _signal(run_dir, supervisor, number):
         return ""
     return f"asked {name} to stop{' at once' if at_once else ''}"
 
@@ -316,9 +325,9 @@ def interrupt(front: Identity, run_dir: Path) -> bool:
     have written it.
     """
     try:
-        if processes.ignores(front.pid, signal.SIGINT) or not named_process.is_front_of_sweep(
-            run_dir, front.pid
-        ):
+        if processes.ignores(front.pid, signal.SIGINT):
+            return False
+        if not named_process.is_front_of_sweep(run_dir, front.pid):
             return False
         return _send(front, signal.SIGINT)
     except OSError:
@@ -327,9 +336,8 @@ def interrupt(front: Identity, run_dir: Path) -> bool:
 
 def _send(process: Identity, number: int) -> bool:
     is_sent = processes.send(process.pid, process.start, number)
-    processes.send(
-        process.pid, process.start, signal.SIGCONT
-    )  # a suspended process would not react
+    # A suspended process would not react.
+    processes.send(process.pid, process.start, signal.SIGCONT)
     return is_sent
 
 
@@ -351,5 +359,7 @@ def _end_orphans(run_dir: Path) -> str:
         )
     stubborn = processes.end_marked(run)
     if stubborn:
-        raise ScenarioError(f"could not end {', '.join(map(show, stubborn))}")
-    return f"{name} is lost; ended its remaining processes: {', '.join(map(show, remaining))}"
+        names = ", ".join(show(process) for process in stubborn)
+        raise ScenarioError(f"could not end {names}")
+    names = ", ".join(show(process) for process in remaining)
+    return f"{name} is lost; ended its remaining processes: {names}"

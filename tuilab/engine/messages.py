@@ -168,9 +168,8 @@ class WarmUp(msgspec.Struct, tag=True):
     """Tells a worker that was started in advance to load modules; its order follows later."""
 
     modules: list[str]
-    is_first: bool = (
-        False  # the first worker of a run: the sampler counts its resources from now on
-    )
+    # It is the first worker of a run: the sampler counts its resources from now on.
+    is_first: bool = False
     is_timed: bool = True  # its run is timed, so it must finish all loading before that
 
 
@@ -286,7 +285,10 @@ def pack_message(message: Message) -> bytes:
     Raise ValueError if it is too large.
     """
     data = pack(message)
-    if len(data) > (LIMIT if isinstance(message, ArmReply) else LIMIT - _ENVELOPE):
+    limit = LIMIT - _ENVELOPE
+    if isinstance(message, ArmReply):
+        limit = LIMIT
+    if len(data) > limit:
         raise ValueError(f"{len(data)} bytes are too much for a message; save it as an artifact")
     return data
 

@@ -89,11 +89,11 @@ def living(spare: Iterable[int] = ()) -> list[int]:
     """
     spared = set(spare)
     try:
-        return _living(spared) or _living(
-            spared
-        )  # one walk may miss a child whose parent ends meanwhile
+        # Two walks, because one may miss a child whose parent ends meanwhile.
+        return _living(spared) or _living(spared)
     except OSError:
-        return [child for child in _own_children() if child not in spared and not _has_ended(child)]
+        children = [child for child in _own_children() if child not in spared]
+        return [child for child in children if not _has_ended(child)]
 
 
 def reap() -> bool:
@@ -156,9 +156,10 @@ def interrupt_descendants(
     """
     spared = set(spare)
     for pid in living(spared):
-        _signal_now(
-            pid, signal.SIGTERM if pid in watching or ignores(pid, signal.SIGINT) else signal.SIGINT
-        )
+        if pid in watching or ignores(pid, signal.SIGINT):
+            _signal_now(pid, signal.SIGTERM)
+        else:
+            _signal_now(pid, signal.SIGINT)
     deadline = time.monotonic() + patience_s
     while _is_any_left(spared) and not tend() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -258,7 +259,9 @@ def names_of(find: Callable[[], list[int]]) -> list[str]:
 
 def _name_with_reason(pid: int) -> str:
     reason = why_it_stays(pid)
-    return f"{name_of(pid)} ({reason})" if reason else name_of(pid)
+    if not reason:
+        return name_of(pid)
+    return f"{name_of(pid)} ({reason})"
 
 
 def _is_alive(pid: int) -> bool:
@@ -280,7 +283,11 @@ def open_mark() -> Callable[[str], None]:
     getenv.restype = ctypes.c_void_p
     place = getenv(MARK.encode())
     stat = stat_fields(os.getpid()) or []
-    begin, end = map(int, stat[47:49] or (0, 0))
+    begin = 0  # of the environment in the memory of this process
+    end = 0
+    if len(stat) > 48:
+        begin = int(stat[47])
+        end = int(stat[48])
     if os.environ.get(MARK) != SPARE or not begin <= place < end - len(SPARE):
         raise OSError("the mark of this process cannot be changed")
 
@@ -315,12 +322,12 @@ def _kill_marked(run: str, deadline: float, is_spared: Callable[[int], bool]) ->
         if not remaining:
             break
         if remaining != previous:  # new ones: on a busy machine, we seldom run while they do
-            previous, unchanged_since = remaining, time.monotonic()
+            previous = remaining
+            unchanged_since = time.monotonic()
         elif time.monotonic() > unchanged_since + PATIENCE_S:
             break
-        for pid, start in _suspend_marked(
-            run, min(deadline, time.monotonic() + PATIENCE_S), is_spared
-        ):
+        suspend_by = min(deadline, time.monotonic() + PATIENCE_S)
+        for pid, start in _suspend_marked(run, suspend_by, is_spared):
             _send_if_allowed(pid, start, signal.SIGKILL)
         time.sleep(0.02)
 
@@ -392,9 +399,8 @@ def _link_of(pid: int, fd: int) -> str:
 
 def name_of(pid: int) -> str:
     """Return `1234 python train.py` for a message or a record, without secrets."""
-    from tuilab.scrub import (
-        words_for_record,  # imported here, because `tuilab list` does not need it
-    )
+    # imported here: `tuilab list` does not need it
+    from tuilab.scrub import words_for_record
 
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
@@ -410,8 +416,10 @@ def name_of(pid: int) -> str:
 
 def ended_by(number: int) -> str:
     """Return the sentence for a process that was ended by a signal of somebody else."""
-    hint = "; nobody asked for that: out of memory?" if number == signal.SIGKILL else ""
-    return f"ended by {signal_name(number)}{hint}"
+    sentence = f"ended by {signal_name(number)}"
+    if number == signal.SIGKILL:
+        sentence += "; nobody asked for that: out of memory?"
+    return sentence
 
 
 def signal_name(number: int) -> str:
@@ -490,6 +498,8 @@ def _own_children() -> list[int]:
     fd = _list_of_children()
     os.lseek(fd, 0, os.SEEK_SET)
     content = b""
-    while chunk := os.read(fd, 65536):
+    while True:
+        chunk = os.read(fd, 65536)
+        if not chunk:
+            return [int(pid) for pid in content.split()]
         content += chunk
-    return [int(pid) for pid in content.split()]

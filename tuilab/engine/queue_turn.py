@@ -28,11 +28,13 @@ def devices_of(scenario: Scenario, params: Mapping[str, Scalar]) -> list[str]:
     if not scenario.is_timed:
         return []
     device = "cpu"
-    if any(map(has_gpus, scenario.params)):
+    if any(has_gpus(param) for param in scenario.params):
         device = str(params["device"])
     if device == "auto":
         device = "cuda" if is_gpu_there() else "cpu"
-    return [CORES if device == "cpu" else device]
+    if device == "cpu":
+        return [CORES]
+    return [device]
 
 
 def take_ticket(order: RunOrder, run_dir: Path) -> None:
@@ -41,6 +43,9 @@ def take_ticket(order: RunOrder, run_dir: Path) -> None:
         return
     me = presence.identify(os.getpid())
     assert me is not None  # this process exists
+    stored_order = None
+    if not has_secret(order):
+        stored_order = msgspec.to_builtins(order)
     ticket = queue.Ticket(
         run=run_dir.name,
         name=f"{order.topic}/{order.scenario}",
@@ -49,7 +54,7 @@ def take_ticket(order: RunOrder, run_dir: Path) -> None:
         place=0.0,
         since_ns=time.time_ns(),
         has_begun=not order.waits,
-        order=None if has_secret(order) else msgspec.to_builtins(order),
+        order=stored_order,
     )
     queue.enter(run_dir.parent, ticket)
 

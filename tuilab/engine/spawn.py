@@ -50,13 +50,13 @@ class Child:
         for pipe, number in ((process.stdout, 1), (process.stderr, 2)):
             if pipe:
                 self.pipes[pipe] = number
-        self.started = self.last_heard = time.monotonic()
+        self.started = time.monotonic()
+        self.last_heard = self.started
         self.deadline: float | None = None
         self.asker: Child | None = None  # the worker that waits for the result of this arm
         self.repeat = 0
-        self.is_ready = (
-            False  # a worker has loaded its modules; a sampler has described the machine
-        )
+        # A worker has loaded its modules; a sampler has described the machine.
+        self.is_ready = False
         self.rss_peak_bytes: int | None = None  # of its largest process
         self.result: WorkerResult | None = None
         self.reason = ""  # why the supervisor ended it
@@ -74,20 +74,17 @@ class Child:
 
     def cannot_be_killed(self) -> bool:
         """Say whether it still lives some seconds after it was killed."""
-        return (
-            not self.is_over
-            and self._killed_at is not None
-            and time.monotonic() - self._killed_at > processes.PATIENCE_S
-        )
+        if self.is_over or self._killed_at is None:
+            return False
+        return time.monotonic() - self._killed_at > processes.PATIENCE_S
 
     def is_slow_to_go(self) -> bool:
         """Say whether it has been exiting for some seconds, by itself or killed."""
         if self._doomed_since is None and is_doomed(self.pid):
             self._doomed_since = time.monotonic()
-        return (
-            self._doomed_since is not None
-            and time.monotonic() - self._doomed_since > processes.PATIENCE_S
-        )
+        if self._doomed_since is None:
+            return False
+        return time.monotonic() - self._doomed_since > processes.PATIENCE_S
 
     def take_status(self, status: int, usage: struct_rusage) -> None:
         """Keep the result of wait4."""
@@ -109,20 +106,17 @@ class Child:
 
     def outcome(self) -> tuple[RunState, str]:
         """Return the state and the reason for a worker; success needs exit code 0 and a result."""
+        if self.signal and not self.reason:
+            return RunState.KILLED, self.how_it_ended()
         if self.signal:
-            return RunState.FAILED if self.reason else RunState.KILLED, self.how_it_ended()
+            return RunState.FAILED, self.how_it_ended()
+        ended = f"the worker ended with exit code {self.code}"
         if self.result is None:
-            return (
-                RunState.FAILED,
-                f"the worker ended with exit code {self.code} before run() returned",
-            )
+            return RunState.FAILED, f"{ended} before run() returned"
         if self.result.error:
             return RunState.FAILED, self.result.error[:REASON_LIMIT]
         if self.code:
-            return (
-                RunState.FAILED,
-                f"the worker ended with exit code {self.code} after run() returned",
-            )
+            return RunState.FAILED, f"{ended} after run() returned"
         if self.result.lacks:
             return RunState.SUCCEEDED, f"not testable here: {self.result.lacks}"[:REASON_LIMIT]
         return RunState.SUCCEEDED, ""
@@ -182,7 +176,8 @@ def spawn_worker(
     if command:
         for descriptor in command.handed_over:
             os.close(descriptor)
-        command.stdin, command.others = None, []
+        command.stdin = None
+        command.others = []
     ours.setblocking(False)
     return Child(writer, process, ours)
 
@@ -221,15 +216,8 @@ def warm_up(
 
 def spawn_sampler(run_dir: Path, stream: str) -> Child:
     """Start the sampler; it ends when its stdin closes, and its stdout is a heartbeat."""
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "tuilab.engine.sampler",
-        str(run_dir),
-        str(os.getpid()),
-        stream,
-    ]
+    arguments = [str(run_dir), str(os.getpid()), stream]
+    command = [sys.executable, "-P", "-m", "tuilab.engine.sampler", *arguments]
     process = subprocess.Popen(
         command,
         bufsize=0,

@@ -132,13 +132,15 @@ class Supervisor:
                 self._enter(RunState.QUEUED, why_not(self.run_dir))
             self._turn(0.5)
         self._began = time.monotonic()
-        self._deadline = self._began + self.order.timeout_s if self.order.timeout_s else None
+        if self.order.timeout_s:
+            self._deadline = self._began + self.order.timeout_s
         return self._stop
 
     # ---- workers and arms
 
     def _run_repeats(self) -> tuple[RunState, str]:
-        longest_s, reason = 0.0, ""
+        longest_s = 0.0
+        reason = ""
         for repeat in range(self.order.repeats):
             self._get_ready(repeat)
             began = time.monotonic()
@@ -177,16 +179,16 @@ class Supervisor:
 
     def _waiting(self) -> set[int]:
         """Return the pids of the sampler and of workers for later repeats."""
-        return {*self._attendants.pids, *(spare.pid for spare in self._spares)}
+        pids = {spare.pid for spare in self._spares}
+        return pids | self._attendants.pids
 
     def _get_ready(self, repeat: int) -> None:
         """Start the workers of the next repeats, and let them load their modules at the same time.
 
         Loading torch may take longer than the measurement, and would disturb it later.
         """
-        count = min(
-            self._repeats_until_analysis(repeat), len(os.sched_getaffinity(0)), _SIDE_BY_SIDE
-        )
+        usable_cores = len(os.sched_getaffinity(0))
+        count = min(self._repeats_until_analysis(repeat), usable_cores, _SIDE_BY_SIDE)
         if self._spares or not self.order.imports or count < 2:
             return
         began = time.monotonic()
@@ -240,12 +242,16 @@ class Supervisor:
         child = spare or spawn_worker(writer, self.run_dir.name, arm, self.order.command)
         child.writer = writer
         self._workers_started += 1
-        child.repeat, child.asker = repeat, asker
-        child.deadline = time.monotonic() + arm.timeout_s if arm else None
+        child.repeat = repeat
+        child.asker = asker
+        child.deadline = None
+        if arm:
+            child.deadline = time.monotonic() + arm.timeout_s
         if child is not spare:
             self._children.add(child)
+        was_warm = child is spare
         self.journal.append(
-            worker_records.started(child, arm, self.run_dir.name, was_warm=child is spare)
+            worker_records.started(child, arm, self.run_dir.name, was_warm=was_warm)
         )
         assert child.line is not None
         with contextlib.suppress(OSError):  # it may have died already: its exit code will say so
@@ -283,10 +289,8 @@ class Supervisor:
         except (OSError, ValueError) as problem:
             command = words_for_record(arm.prefix or [sys.executable])[0]
             why = getattr(problem, "strerror", None) or str(problem)
-            self._answer(
-                asker,
-                ArmReply(writer="", elapsed_s=0.0, error=f"cannot start {command[:200]}: {why}"),
-            )
+            error = f"cannot start {command[:200]}: {why}"
+            self._answer(asker, ArmReply(writer="", elapsed_s=0.0, error=error))
 
     def _note_death(self, child: Child) -> None:
         if child in self._spares:  # it had no order yet: another worker is started instead
@@ -311,15 +315,14 @@ class Supervisor:
 
     def _give_up_arm(self, arm: Child) -> None:
         """Send an error to the worker that waits for an arm which cannot be ended."""
-        asker, arm.asker = arm.asker, None
+        asker = arm.asker
+        arm.asker = None
         self._given_up.add(arm.pid)
         names = ", ".join(processes.names_of(lambda: [arm.pid]))
         if asker:
+            elapsed_s = time.monotonic() - arm.started
             error = f"{arm.how_it_ended()} and could not be ended: {names}"
-            self._answer(
-                asker,
-                ArmReply(writer=arm.writer, elapsed_s=time.monotonic() - arm.started, error=error),
-            )
+            self._answer(asker, ArmReply(writer=arm.writer, elapsed_s=elapsed_s, error=error))
 
     def _answer(self, asker: Child, reply: ArmReply) -> None:
         if asker.line is not None:
@@ -348,7 +351,8 @@ class Supervisor:
 
     def _stop_run(self, state: RunState, reason: str) -> None:
         if self._stop is None:
-            self._stop, self._stopped_at = (state, reason), time.monotonic()
+            self._stop = (state, reason)
+            self._stopped_at = time.monotonic()
             self.journal.append(events.StopRequested(how=reason))
             self._enter(RunState.STOPPING, reason)
 
@@ -361,10 +365,10 @@ class Supervisor:
         remaining = processes.living({*spare, *self._children.children, *self._given_up})
         ended = [process.name for process in printed if process.pid not in remaining]
         if (remaining or ended) and not self._stop:
-            names = [*(processes.name_of(pid) for pid in remaining[:20]), *ended[:20]]
-            self.journal.append(
-                events.LeftoversEnded(processes=names, count=len(remaining) + len(ended))
-            )
+            names = [processes.name_of(pid) for pid in remaining[:20]]
+            names += ended[:20]
+            count = len(remaining) + len(ended)
+            self.journal.append(events.LeftoversEnded(processes=names, count=count))
         return self._end(spare)
 
     def _end(self, spare: set[int]) -> list[str]:
@@ -375,14 +379,13 @@ class Supervisor:
         def tell(names: list[str]) -> None:
             self._tell(f"waits for {', '.join(names)}")
 
-        is_stopped_gently = (
-            self._stop is not None and self._stop[0] == RunState.STOPPED and not self._must_hurry
-        )
-        if is_stopped_gently and self.order.command and not self.order.command.arms:
+        is_stopped = self._stop is not None and self._stop[0] == RunState.STOPPED
+        is_single_command = self.order.command is not None and not self.order.command.arms
+        if is_stopped and not self._must_hurry and is_single_command:
             processes.interrupt_descendants(
-                INTERRUPT_S, self._children.children, {*spare, *self._given_up}, tend
+                INTERRUPT_S, self._children.children, spare | self._given_up, tend
             )
-        processes.end_descendants(GRACE_S, {*spare, *self._given_up}, tend, tell)
+        processes.end_descendants(GRACE_S, spare | self._given_up, tend, tell)
         remaining = processes.living(spare)
         if not remaining:
             return []
@@ -422,9 +425,8 @@ def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
         return supervisor
     except (OSError, CannotRecord) as problem:
         cause = problem.__cause__ if isinstance(problem, CannotRecord) else problem
-        raise cannot_record(
-            run.run_dir, getattr(cause, "strerror", "") or str(problem)
-        ) from problem
+        reason = getattr(cause, "strerror", "") or str(problem)
+        raise cannot_record(run.run_dir, reason) from problem
 
 
 def main() -> None:
@@ -464,11 +466,8 @@ def serve(started: Child | None = None, *, is_timed: bool = True) -> None:
         traceback.print_exc()  # to supervisor.log
         with contextlib.suppress(OSError):  # then the kernel and the sampler end them
             processes.end_descendants(0)
-        supervisor.journal.append(
-            events.StateChanged(
-                state=RunState.FAILED, reason=f"tuilab's supervisor failed: {problem!r}"
-            )
-        )
+        reason = f"tuilab's supervisor failed: {problem!r}"
+        supervisor.journal.append(events.StateChanged(state=RunState.FAILED, reason=reason))
         raise SystemExit(1) from problem
     finally:
         queue.leave(supervisor.run_dir.parent, supervisor.run_dir.name)

@@ -41,14 +41,16 @@ def _start_time(pid: int) -> int:
 
 def exited(child: Child, run_dir: Path) -> events.WorkerExited:
     """Return the record of a worker that has ended."""
-    lost = max(child.result.lost, 0) if child.result else 0
+    lost = held_back_records.take_count(run_dir, child.writer)
+    if child.result:
+        lost += max(child.result.lost, 0)
     return events.WorkerExited(
         writer=child.writer,
         code=child.code,
         signal=child.signal,
         reason=child.how_it_ended(),
         fault=_take_faults(run_dir, child.writer),
-        lost=lost + held_back_records.take_count(run_dir, child.writer),
+        lost=lost,
         rss_peak_bytes=child.rss_peak_bytes,
     )
 
@@ -59,8 +61,11 @@ def _take_faults(run_dir: Path, writer: str) -> str:
     with contextlib.suppress(OSError):  # the limit of open files may be reached
         rank_logs = run_dir.glob(f"fault-{writer}-rank-*.log")
         logs += sorted(rank_logs, key=lambda log: (len(log.name), log.name))
-    faults = [_take_fault(log) for log in logs]
-    return next((fault for fault in faults if fault), "")
+    first_fault = ""
+    for log in logs:
+        fault = _take_fault(log)  # of every log, because it removes an empty one
+        first_fault = first_fault or fault
+    return first_fault
 
 
 def _take_fault(log: Path) -> str:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from operator import itemgetter
 from typing import Any
 
 from tuilab.errors import BoxLacks, UsageError
@@ -118,17 +119,15 @@ class Cluster:
 
     def nodes(self) -> list[Node]:
         """Return the living nodes, with their software."""
-        alive = sorted(
-            (node for node in self._ray.nodes() if node["Alive"]),
-            key=lambda node: (node["NodeName"], node["NodeID"]),
-        )
+        alive = [node for node in self._ray.nodes() if node["Alive"]]
+        alive.sort(key=itemgetter("NodeName", "NodeID"))
         names = _unique_names([str(node["NodeName"]) for node in alive])
         requests = [self._on(node["NodeID"], _facts_by_value()) for node in alive]
         self._ray.wait(requests, num_returns=len(requests), timeout=_FACTS_S)
-        return [
-            self._node(node, name, ref)
-            for node, name, ref in zip(alive, names, requests, strict=True)
-        ]
+        nodes = []
+        for record, name, request in zip(alive, names, requests, strict=True):
+            nodes.append(self._node(record, name, request))
+        return nodes
 
     def host(self, node: Node, cpus: float, gpus: float) -> "Remote":
         """Return a host on a node; it starts when Ray can reserve so many cores and GPUs there."""
@@ -199,11 +198,9 @@ class Cluster:
         strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             node_id, soft=False
         )
-        return (
-            self._ray.remote(function)
-            .options(num_cpus=0, scheduling_strategy=strategy, max_retries=0)
-            .remote()
-        )
+        task = self._ray.remote(function)
+        task = task.options(num_cpus=0, scheduling_strategy=strategy, max_retries=0)
+        return task.remote()
 
     def _node(self, record: dict[str, Any], name: str, ref: Any) -> Node:
         resources = record["Resources"]
@@ -269,9 +266,9 @@ class NodeGroup:
         resources = {"CPU": cpus}
         if gpus:
             resources["GPU"] = gpus
-        among = {"ray.io/node-id": f"in({','.join(self._nodes)})"}
+        label = {"ray.io/node-id": f"in({','.join(self._nodes)})"}
         self._held = ray.util.placement_group(
-            [resources] * count, "STRICT_SPREAD", bundle_label_selector=[among] * count
+            [resources] * count, "STRICT_SPREAD", bundle_label_selector=[label] * count
         )
         self.asked = NodeRequest(self._held.ready())  # it has an answer when all are free
 
@@ -304,7 +301,8 @@ def _host(ray: Any, cpus: float, gpus: float, strategy: Any) -> "Remote":
         "max_restarts": 0,
         "max_concurrency": 2,
     }
-    return Remote(ray, ray.remote(Host).options(**options).remote())
+    actor = ray.remote(Host).options(**options)
+    return Remote(ray, actor.remote())
 
 
 class Remote:
@@ -321,15 +319,15 @@ class Remote:
         """Return the clock of its node minus ours, and the uncertainty of that, in nanoseconds."""
         tries = []
         for _ in range(_PINGS):
-            began = time.monotonic_ns()
+            began_ns = time.monotonic_ns()
             try:
                 remote_ns = self._ray.get(self._handle.now_ns.remote(), timeout=_FACTS_S)
             except self._ray.exceptions.RayError as problem:
                 raise NodeLost(_shorten(str(problem))) from problem
-            half = (time.monotonic_ns() - began) // 2
-            tries.append((half, remote_ns - began - half))
-        error, ahead = min(tries)
-        return ahead, error
+            half_ns = (time.monotonic_ns() - began_ns) // 2
+            tries.append((half_ns, remote_ns - began_ns - half_ns))
+        error_ns, ahead_ns = min(tries)
+        return ahead_ns, error_ns
 
     def drop(self) -> None:
         """End its process, and with it whatever it still runs."""
@@ -344,19 +342,21 @@ def _hide_command_line() -> None:
 
 def _check_answers(address: str) -> None:
     """Raise UsageError for an address without an answer: Ray itself would try for minutes."""
-    if match := _HOST_AND_PORT.fullmatch(address.removeprefix("ray://")):
-        try:
-            _check_grpc((match["host"], int(match["port"])))
-        except (OSError, OverflowError, UnicodeError) as problem:
-            reason = getattr(problem, "strerror", None) or str(problem)
-            raise UsageError(
-                f"nothing answers at {show(address, 80)} ({reason}); "
-                "name a Ray cluster with --address HOST:PORT"
-            ) from problem
-    elif address and address != "auto":
+    if address in ("", "auto"):
+        return
+    match = _HOST_AND_PORT.fullmatch(address.removeprefix("ray://"))
+    if match is None:
         raise UsageError(
             f"--address takes HOST:PORT, ray://HOST:PORT or auto, not {show(address, 80)}"
         )
+    try:
+        _check_grpc((match["host"], int(match["port"])))
+    except (OSError, OverflowError, UnicodeError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise UsageError(
+            f"nothing answers at {show(address, 80)} ({reason}); "
+            "name a Ray cluster with --address HOST:PORT"
+        ) from problem
 
 
 def _check_grpc(address: tuple[str, int]) -> None:

@@ -49,12 +49,15 @@ SEVERAL = ("per_node", "count")
 def check(given: Mapping[str, Any]) -> None:
     """Raise UsageError if options exclude each other, or if Ray cannot give that share of GPUs."""
     gpus = given["gpus"] or 0
-    if gpus != round(gpus, 4) or (gpus > 1 and gpus % 1):
+    has_four_digits = gpus == round(gpus, 4)  # Ray counts ten-thousandths of a GPU
+    is_share_above_one = gpus > 1 and gpus % 1
+    if not has_four_digits or is_share_above_one:
         raise UsageError(
             f"--gpus {gpus:g} is not possible with Ray; use a whole number, or a share below 1 such"
             " as 0.5"
         )
-    is_per_node, count = given.get("per_node"), given.get("count")
+    is_per_node = given.get("per_node")
+    count = given.get("count")
     if is_per_node and count:
         raise UsageError(
             "--per-node runs on every node, --count on some nodes; use only one of them"
@@ -87,11 +90,9 @@ def carry(
         nnodes=given["nnodes"] or 0,
         gpus=given["gpus"],
     )
+    # Ray prints the output of the nodes to stdout.
     nowhere = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    with (
-        nowhere,
-        contextlib.redirect_stdout(nowhere),
-    ):  # Ray prints the output of the nodes to stdout
+    with nowhere, contextlib.redirect_stdout(nowhere):
         cluster = Cluster(placement.address)
         try:
             return fleet_queue.carry(orders, cluster, placement, tell, take)

@@ -33,7 +33,10 @@ def beyond(run_dir: Path, sizes: Mapping[str, int]) -> tuple[list[FilePiece], bo
         offset = sizes.get(name, 0)
         if name not in sizes:
             pieces.append(FilePiece(name, 0, b""))  # the file may be empty
-        while room > 0 and (data := _read(run_dir / name, offset, min(room, _PIECE))):
+        while room > 0:
+            data = _read(run_dir / name, offset, min(room, _PIECE))
+            if not data:
+                break
             pieces.append(FilePiece(name, offset, data))
             offset += len(data)
             room -= len(data)

@@ -104,17 +104,20 @@ class FleetQueue:
         self._hold_nodes()
         self._tell_of_waiting()
         for node_run in self._node_runs:
-            if node_run.is_ready and not node_run.task and (task := self._next_for(node_run)):
-                node_run.begin(task)
+            if node_run.is_ready and not node_run.task:
+                task = self._next_for(node_run)
+                if task:
+                    node_run.begin(task)
             node_run.heed()
         node_run_of = {node_run.asked: node_run for node_run in self._node_runs if node_run.asked}
-        for question, answer in self._cluster.heard([*node_run_of], _POLL_S):
+        for question, answer in self._cluster.heard(list(node_run_of), _POLL_S):
             if isinstance(answer, NodeLost):
                 self._lose(node_run_of[question], answer)
             else:
                 self._hear(node_run_of[question], answer)
         if time.monotonic() > self._give_up_at:
-            for node_run in [node_run for node_run in self._node_runs if node_run.task]:
+            busy = [node_run for node_run in self._node_runs if node_run.task]
+            for node_run in busy:
                 self._give_up(node_run, "it did not stop in time; Ray ends it", ExitCode.FAILED)
 
     def _hold_nodes(self) -> None:
@@ -127,14 +130,12 @@ class FleetQueue:
         for node in self._nodes:
             if node.id not in held and self._has_task(node):
                 gpus = node.gpus if self._gpus is None else self._gpus
-                self._node_runs.append(
-                    NodeRun(node, self._cluster.host(node, node.cpus, gpus), self._me)
-                )
+                remote = self._cluster.host(node, node.cpus, gpus)
+                self._node_runs.append(NodeRun(node, remote, self._me))
 
     def _tell_of_waiting(self) -> None:
-        waiting = [
-            show(node_run.node.name, 60) for node_run in self._node_runs if not node_run.is_ready
-        ]
+        not_ready = [node_run for node_run in self._node_runs if not node_run.is_ready]
+        waiting = [show(node_run.node.name, 60) for node_run in not_ready]
         if time.monotonic() > self._tell_at and waiting:
             self._tell_at = math.inf
             self._tell(
@@ -155,16 +156,13 @@ class FleetQueue:
 
     def _hear(self, node_run: NodeRun, answer: object) -> None:
         is_over = hear(node_run, answer, self._tell)
-        if (
-            node_run.is_broken
-            and not node_run.mirror
-            and node_run.task
-            and self._try_again(node_run.task, "", node_run.node)
-        ):
-            self._drop(node_run)
-            self._leave(node_run, node_run.problem)
-        elif node_run.is_broken:
-            self._give_up(node_run, node_run.problem, node_run.code)
+        if node_run.is_broken:
+            task = node_run.task
+            if task and not node_run.mirror and self._try_again(task, "", node_run.node):
+                self._drop(node_run)
+                self._leave(node_run, node_run.problem)
+            else:
+                self._give_up(node_run, node_run.problem, node_run.code)
         elif is_over:
             run_dir = node_run.run_dir
             node_run.let_go()
@@ -172,7 +170,8 @@ class FleetQueue:
 
     def _give_up(self, node_run: NodeRun, why: str, code: int) -> None:
         """Give up the task of a node; the next task gets a new process there."""
-        task, run_dir = node_run.task, node_run.run_dir
+        task = node_run.task
+        run_dir = node_run.run_dir
         self._drop(node_run)
         if task:
             self._take(RemoteEnd(node_run.node.name, run_dir, why, code))
@@ -186,25 +185,24 @@ class FleetQueue:
 
     def _lose(self, node_run: NodeRun, why: Exception) -> None:
         """Handle a lost node: its task is tried again on another one."""
-        task, run_dir = node_run.task, node_run.run_dir
+        task = node_run.task
+        run_dir = node_run.run_dir
         node_run.let_go()
         self._node_runs.remove(node_run)
+        name = node_run.node.name
         run = run_dir.name if run_dir else ""
-        self._tell(f"{show(node_run.node.name, 60)}: lost{f' with {run}' if run else ''}: {why}")
-        is_again = (
-            task is not None and not self._stops and self._try_again(task, run, node_run.node)
-        )
+        if run:
+            self._tell(f"{show(name, 60)}: lost with {run}: {why}")
+        else:
+            self._tell(f"{show(name, 60)}: lost: {why}")
+        is_again = False
+        if task is not None and not self._stops:
+            is_again = self._try_again(task, run, node_run.node)
         if run_dir:
-            self._take(RemoteEnd(node_run.node.name, run_dir, is_tried_again=is_again))
+            self._take(RemoteEnd(name, run_dir, is_tried_again=is_again))
         elif task and not is_again:
-            self._take(
-                RemoteEnd(
-                    node_run.node.name,
-                    None,
-                    f"{show(task.order.scenario, 60)} is lost: {why}",
-                    int(ExitCode.FAILED),
-                )
-            )
+            problem = f"{show(task.order.scenario, 60)} is lost: {why}"
+            self._take(RemoteEnd(name, None, problem, int(ExitCode.FAILED)))
         self._leave(node_run, "the node is gone")
 
     def _leave(self, node_run: NodeRun, why: str) -> None:
@@ -215,34 +213,24 @@ class FleetQueue:
                 self._tasks.remove(task)
                 self._take(RemoteEnd(node_run.node.name, None, why, int(ExitCode.FAILED)))
         if self._tasks and not self._nodes:
-            task_count = len(self._tasks)
+            problem = f"no node is left for {plural(len(self._tasks), 'run')}"
             self._tasks.clear()
-            self._take(
-                RemoteEnd(
-                    node_run.node.name,
-                    None,
-                    f"no node is left for {plural(task_count, 'run')}",
-                    int(ExitCode.FAILED),
-                )
-            )
+            self._take(RemoteEnd(node_run.node.name, None, problem, int(ExitCode.FAILED)))
 
     def _try_again(self, task: Task, run: str, lost: Node) -> bool:
         """Queue a lost task again, if it may run on another node; return whether."""
         name = show(task.order.scenario, 60)
-        if task.node or task.tries >= _MOST_TRIES:
-            why = (
-                "it was meant for that node"
-                if task.node
-                else f"it was already lost {task.tries} times"
-            )
-            self._tell(f"{name} is not restarted: {why}")
+        if task.node:
+            self._tell(f"{name} is not restarted: it was meant for that node")
+            return False
+        if task.tries >= _MOST_TRIES:
+            self._tell(f"{name} is not restarted: it was already lost {task.tries} times")
             return False
         if all(node.id == lost.id for node in self._nodes):
             self._tell(f"{name} is not restarted: no node is left")
             return False
-        self._tasks.appendleft(
-            Task(replace(task.order, retry_of=run), task.files, tries=task.tries + 1)
-        )
+        order = replace(task.order, retry_of=run)
+        self._tasks.appendleft(Task(order, task.files, tries=task.tries + 1))
         self._tell(f"{name} is restarted on another node")
         return True
 
@@ -253,12 +241,12 @@ class FleetQueue:
         busy = [node_run for node_run in self._node_runs if node_run.task]
         for node_run in busy:
             node_run.wanted = carried.AT_ONCE if self._stops > 1 else ""
-        if self._stops > 1:
-            self._give_up_at = time.monotonic() + (END_S if self._stops == 2 else 0.0)
-        names = join([show(node_run.node.name, 40) for node_run in busy])
-        if busy:
-            self._tell(
-                f"stopping {names}; Ctrl-C again stops at once"
-                if self._stops == 1
-                else "stopping at once"
-            )
+        if self._stops == 2:
+            self._give_up_at = time.monotonic() + END_S
+        elif self._stops > 2:
+            self._give_up_at = time.monotonic()
+        if busy and self._stops == 1:
+            names = join([show(node_run.node.name, 40) for node_run in busy])
+            self._tell(f"stopping {names}; Ctrl-C again stops at once")
+        elif busy:
+            self._tell("stopping at once")

@@ -67,11 +67,13 @@ class Host:
         folder = self._make_folder(files)
         run_order: RunOrder = messages.unpack(order, RunOrder)
         run_order.root = str(folder / "runs")
-        if (name := os.path.basename(run_order.path)) in files:
+        name = os.path.basename(run_order.path)
+        if name in files:
             run_order.path = str(folder / "source" / name)
         if run_order.spread:
             run_order.spread.line = str(folder / "calls")
-            self._calls, self._call = Calls(run_order.spread.line), 0
+            self._calls = Calls(run_order.spread.line)
+            self._call = 0
         return self._begin("run_process", messages.pack(run_order))
 
     def start_ranks(
@@ -108,7 +110,9 @@ class Host:
             if pieces or is_over or call != self._call or time.monotonic() > until:
                 break
             self._await_news()
-        order = self._calls.order if self._calls and call not in (0, self._call) else b""
+        order = b""
+        if self._calls and call not in (0, self._call):
+            order = self._calls.order
         self._call = call
         return RunNews(pieces, is_over and is_all, call, order, self._last_words)
 
@@ -119,7 +123,8 @@ class Host:
 
     def digests(self) -> dict[str, str]:
         """Return the digest of each file of the run."""
-        return {name: digest(self._run_dir / name) for name in list_run_files(self._run_dir)}
+        names = list_run_files(self._run_dir)
+        return {name: digest(self._run_dir / name) for name in names}
 
     def stop(self, *, at_once: bool) -> None:
         self._say(b"kill\n" if at_once else b"stop\n")
@@ -137,7 +142,9 @@ class Host:
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
             os.close(self._held)
-        self._folder = self._keeper = self._calls = None
+        self._folder = None
+        self._keeper = None
+        self._calls = None
 
     def _make_folder(self, files: Mapping[str, bytes]) -> Path:
         """Create a folder with the files that came with an order."""
@@ -151,7 +158,8 @@ class Host:
         return self._folder
 
     def _begin(self, module: str, order: bytes) -> Receipt:
-        self._is_over, self._last_words = False, b""
+        self._is_over = False
+        self._last_words = b""
         self._keeper = subprocess.Popen(
             [sys.executable, "-P", "-m", f"tuilab.fleet.{module}", str(self._folder)],
             stdin=subprocess.PIPE,
@@ -179,7 +187,10 @@ class Host:
     def _has_ended(self) -> bool:
         """Say whether the process that started the run has reported its end, or is gone."""
         assert self._keeper and self._keeper.stdout
-        while not self._is_over and (data := self._keeper.stdout.read(65536)) is not None:
+        while not self._is_over:
+            data = self._keeper.stdout.read(65536)
+            if data is None:  # nothing to read yet
+                break
             self._last_words += data
             self._is_over = not data or data.endswith(b"\n")
             if not data:
@@ -206,9 +217,8 @@ def stand_up() -> None:
     with contextlib.suppress(OSError):  # it may not be permitted
         os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, os.getppid()))
     with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_bytes(
-            Path(f"/proc/{os.getppid()}/oom_score_adj").read_bytes()
-        )
+        of_parent = Path(f"/proc/{os.getppid()}/oom_score_adj").read_bytes()
+        Path("/proc/self/oom_score_adj").write_bytes(of_parent)
 
 
 def environment() -> dict[str, str]:
@@ -218,19 +228,28 @@ def environment() -> dict[str, str]:
     that would replace malloc.
     """
     try:
-        pairs = Path(f"/proc/{os.getppid()}/environ").read_bytes().split(b"\0")
-        variables = {
-            os.fsdecode(name): os.fsdecode(value)
-            for name, sign, value in (pair.partition(b"=") for pair in pairs)
-            if sign
-        }
+        started_with = _read_environment(os.getppid())
     except OSError:
-        variables = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    variables = {name: value for name, value in variables.items() if not name.startswith("RAY_")}
+        started_with = dict(os.environ)
+        started_with.pop("OMP_NUM_THREADS", None)
+    variables = {}
+    for name, value in started_with.items():
+        if not name.startswith("RAY_"):
+            variables[name] = value
     libraries = variables.pop("LD_PRELOAD", "").replace(" ", ":").split(":")
     own_libraries = [path for path in libraries if path and _OF_RAY not in path]
     if own_libraries:
         variables["LD_PRELOAD"] = ":".join(own_libraries)
     if "CUDA_VISIBLE_DEVICES" in os.environ:
         variables["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
+    return variables
+
+
+def _read_environment(pid: int) -> dict[str, str]:
+    """Return the environment with which a process was started; raise OSError if it is hidden."""
+    variables = {}
+    for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+        name, sign, value = entry.partition(b"=")
+        if sign:
+            variables[os.fsdecode(name)] = os.fsdecode(value)
     return variables

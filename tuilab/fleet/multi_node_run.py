@@ -70,10 +70,17 @@ class MultiNodeRun:
             node_run.remote.drop()
         if self._group:
             self._group.drop()
-        self._group, self._first, self._others = None, None, []
+        self._forget_nodes()
+
+    def _forget_nodes(self) -> None:
+        self._group = None
+        self._first = None
+        self._others = []
 
     def _node_runs(self) -> list[NodeRun | RankNodeRun]:
-        return [self._first, *self._others] if self._first else []
+        if not self._first:
+            return []
+        return [self._first, *self._others]
 
     def _step(self) -> None:
         first = self._first
@@ -84,15 +91,11 @@ class MultiNodeRun:
             first.begin(self._tasks.popleft())
         first.heed()
         if first.task:
+            scenario = os.path.basename(first.task.order.path)
             for rank_node_run in self._others:
-                rank_node_run.heed(
-                    first.call,
-                    first.order,
-                    first.task.files,
-                    os.path.basename(first.task.order.path),
-                )
+                rank_node_run.heed(first.call, first.order, first.task.files, scenario)
         node_run_of = {node_run.asked: node_run for node_run in self._node_runs() if node_run.asked}
-        for question, answer in self._cluster.heard([*node_run_of], _POLL_S):
+        for question, answer in self._cluster.heard(list(node_run_of), _POLL_S):
             self._hear(node_run_of[question], answer)
         if first.task and time.monotonic() > self._give_up_at:
             self._end(first, "it did not stop in time; Ray ends it")
@@ -122,19 +125,22 @@ class MultiNodeRun:
 
     def _use_nodes(self, hosts: Sequence[tuple[Node, Remote]]) -> None:
         """Use reserved nodes, after measuring their clocks against that of the first."""
-        (node, remote), *other_hosts = hosts
-        (first_ahead, first_error), *clocks = [host.clock() for _, host in hosts]
-        self._first = NodeRun(node, remote, self._me)
-        for node_index, ((other_node, its), (ahead, error)) in enumerate(
-            zip(other_hosts, clocks, strict=True), 1
-        ):
-            place = Place(other_node.name, first_ahead - ahead, first_error + error)
-            self._others.append(RankNodeRun(other_node, its, remote, node_index, place))
-        spread = NodeSpread(nodes=[RankNode(host.name, host.address) for host, _ in hosts])
-        self._tasks = deque(
-            Task(replace(task.order, spread=spread), task.files) for task in self._tasks
-        )
-        self._tell(f"ranks run on {join([host.name for host, _ in hosts])}")
+        clocks = [remote.clock() for _, remote in hosts]
+        first_node, first_remote = hosts[0]
+        first_ahead_ns, first_error_ns = clocks[0]
+        self._first = NodeRun(first_node, first_remote, self._me)
+        for node_index in range(1, len(hosts)):
+            node, remote = hosts[node_index]
+            ahead_ns, error_ns = clocks[node_index]
+            place = Place(node.name, first_ahead_ns - ahead_ns, first_error_ns + error_ns)
+            self._others.append(RankNodeRun(node, remote, first_remote, node_index, place))
+        nodes = [node for node, _ in hosts]
+        spread = NodeSpread(nodes=[RankNode(node.name, node.address) for node in nodes])
+        tasks: deque[Task] = deque()
+        for task in self._tasks:
+            tasks.append(Task(replace(task.order, spread=spread), task.files))
+        self._tasks = tasks
+        self._tell(f"ranks run on {join([node.name for node in nodes])}")
 
     def _hear(self, node_run: NodeRun | RankNodeRun, answer: object) -> None:
         if isinstance(node_run, RankNodeRun):
@@ -155,14 +161,10 @@ class MultiNodeRun:
         """Handle the end of a run; if a node is lost, release all, and reserve others."""
         run_dir = first.run_dir
         first.let_go()
-        self._take(
-            RemoteEnd(
-                first.node.name,
-                run_dir,
-                lost or first.problem,
-                int(ExitCode.FAILED) if lost else first.code,
-            )
-        )
+        if lost:
+            self._take(RemoteEnd(first.node.name, run_dir, lost, int(ExitCode.FAILED)))
+        else:
+            self._take(RemoteEnd(first.node.name, run_dir, first.problem, first.code))
         if lost or first.is_broken or any(node_run.is_lost for node_run in self._others):
             self._begin_again()
 
@@ -174,47 +176,39 @@ class MultiNodeRun:
         try:
             self._nodes = chosen(self._cluster.nodes(), self._placement, self._tell)
         except (UsageError, BoxLacks) as problem:
-            task_count = len(self._tasks)
-            self._tasks.clear()
-            self._take(
-                RemoteEnd(
-                    "the cluster",
-                    None,
-                    f"{problem}; {plural(task_count, 'run')} not started",
-                    int(ExitCode.FAILED),
-                )
-            )
+            self._give_up_tasks(problem)
 
     def _give_up_all(self, why: HeadLost) -> None:
         """End everything, because no node can be reached any more."""
-        task_count, first = len(self._tasks), self._first
-        self._tasks.clear()
-        self._group, self._first, self._others = None, None, []
+        first = self._first
+        self._forget_nodes()
         if first and first.task:
             run_dir = first.run_dir
             first.let_go()
             self._take(RemoteEnd(first.node.name, run_dir, str(why), int(ExitCode.FAILED)))
-        if task_count:
-            self._take(
-                RemoteEnd(
-                    "the cluster",
-                    None,
-                    f"{why}; {plural(task_count, 'run')} not started",
-                    int(ExitCode.FAILED),
-                )
-            )
+        if self._tasks:
+            self._give_up_tasks(why)
+
+    def _give_up_tasks(self, why: Exception) -> None:
+        """Report the tasks that are left as not started."""
+        problem = f"{why}; {plural(len(self._tasks), 'run')} not started"
+        self._tasks.clear()
+        self._take(RemoteEnd("the cluster", None, problem, int(ExitCode.FAILED)))
 
     def _interrupt(self) -> None:
         """Stop the run, at once at the second interrupt; nothing more begins."""
         self._stops += 1
         self._tasks.clear()
-        if self._stops > 1:
-            self._give_up_at = time.monotonic() + (END_S if self._stops == 2 else 0.0)
-        if self._first:
-            self._first.wanted = carried.AT_ONCE if self._stops > 1 else ""
+        if self._stops == 2:
+            self._give_up_at = time.monotonic() + END_S
+        elif self._stops > 2:
+            self._give_up_at = time.monotonic()
+        if not self._first:
+            return
+        if self._stops == 1:
+            self._first.wanted = ""
             name = show(self._first.node.name, 40)
-            self._tell(
-                f"stopping {name}; Ctrl-C again stops at once"
-                if self._stops == 1
-                else "stopping at once"
-            )
+            self._tell(f"stopping {name}; Ctrl-C again stops at once")
+        else:
+            self._first.wanted = carried.AT_ONCE
+            self._tell("stopping at once")

@@ -75,7 +75,8 @@ class NodeRun:
         """Forget the run, which is over or lost."""
         if self.mirror:
             self.mirror.end()
-        self.task = self.mirror = None
+        self.task = None
+        self.mirror = None
 
     def begin(self, task: Task) -> None:
         """Start the run of a task."""
@@ -87,9 +88,8 @@ class NodeRun:
         self._rounds = 0
         self.wanted = None
         self.call = 0
-        self._ask(
-            "start", messages.pack(replace(task.order, node=self.node.name)), dict(task.files)
-        )
+        order = replace(task.order, node=self.node.name)
+        self._ask("start", messages.pack(order), dict(task.files))
 
     def heed(self) -> None:
         """Send the next request if it is due, and requests to stop."""
@@ -100,9 +100,8 @@ class NodeRun:
             stop = carried.asked_to_stop(self.mirror.run_dir)
         if stop is not None and stop != self._stop:
             self._stop = stop
-            self.remote.ask(
-                "stop", at_once=stop == carried.AT_ONCE
-            )  # we do not wait for its answer
+            # We do not wait for the answer.
+            self.remote.ask("stop", at_once=stop == carried.AT_ONCE)
         if self.asked is None and time.monotonic() >= self._due:
             self._due = time.monotonic() + _EVERY_S
             self._ask("read", self.mirror.known, PATIENCE_S)
@@ -118,9 +117,11 @@ class NodeRun:
                 raise answer
             return self._take(answer)
         except TuilabError as problem:
-            self.problem, self.code = str(problem), int(problem.exit_code)
+            self.problem = str(problem)
+            self.code = int(problem.exit_code)
         except NodeFailed as problem:
-            self.problem, self.code = f"failed on the node: {problem}", int(ExitCode.FAILED)
+            self.problem = f"failed on the node: {problem}"
+            self.code = int(ExitCode.FAILED)
         except Exception as problem:  # a node may answer anything
             self.problem = f"the node sent an invalid answer ({show(repr(problem), 100)})"
             self.code = int(ExitCode.FAILED)
@@ -130,7 +131,8 @@ class NodeRun:
     def _take(self, answer: Any) -> bool:
         match self._what:
             case "is_there":
-                self.is_ready, self.odd = True, str(answer)
+                self.is_ready = True
+                self.odd = str(answer)
             case "start":
                 return self._started(answer)
             case "read":
@@ -140,7 +142,8 @@ class NodeRun:
         return False
 
     def _ask(self, method: str, *args: Any, **named: Any) -> None:
-        self._what, self.asked = method, self.remote.ask(method, *args, **named)
+        self._what = method
+        self.asked = self.remote.ask(method, *args, **named)
 
     def _started(self, receipt: Receipt) -> bool:
         assert self.task
@@ -165,7 +168,8 @@ class NodeRun:
     def _has_read(self, reading: RunNews) -> bool:
         assert self.mirror
         self.mirror.take(reading.pieces)
-        self.call, self.order = reading.call, reading.order or self.order
+        self.call = reading.call
+        self.order = reading.order or self.order
         if sum(len(piece.data) for piece in reading.pieces) > _MUCH:
             self._due = 0.0
         if reading.is_over:

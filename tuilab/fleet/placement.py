@@ -33,11 +33,13 @@ def chosen(nodes: Sequence[Node], placement: FleetPlacement, tell: Tell) -> list
             fit.append(node)
     versions = {(node.python, node.torch) for node in fit}
     if len(versions) > 1:
-        software = "; ".join(
-            f"{show(node.name, 60)} Python {node.python}, torch {node.torch or 'n/a'}"
-            for node in fit
+        software = []
+        for node in fit:
+            torch = node.torch or "n/a"
+            software.append(f"{show(node.name, 60)} Python {node.python}, torch {torch}")
+        tell(
+            f"the nodes have different software, so their results may differ: {'; '.join(software)}"
         )
-        tell(f"the nodes have different software, so their results may differ: {software}")
     if not fit:
         raise BoxLacks("no node can run this; the reasons are above")
     for option, count in (("--count", placement.count), ("--nnodes", placement.nnodes)):

@@ -43,16 +43,25 @@ def files_of(order: RunOrder) -> dict[str, bytes]:
 def check_ranks(orders: Sequence[RunOrder]) -> None:
     """Raise UsageError for a scenario without `lab.ranks`, which cannot be divided over nodes."""
     for order in orders:
-        tree = parsed(files_of(order).get(os.path.basename(order.path), b"")) or ast.Module([], [])
-        calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        if not any(
-            isinstance(called, ast.Attribute) and called.attr == "ranks" for called in calls
-        ):
+        source = files_of(order).get(os.path.basename(order.path), b"")
+        if not _calls_ranks(source):
             name = show(order.scenario, 60)
             raise UsageError(
                 f"{name} does not start ranks with lab.ranks, so --nnodes has nothing to divide;"
                 " drop --nnodes"
             )
+
+
+def _calls_ranks(source: bytes) -> bool:
+    """Return whether a source calls a method `ranks`; False if it cannot be parsed."""
+    tree = parsed(source)
+    if tree is None:
+        return False
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="ranks")):
+                return True
+    return False
 
 
 def _imported(source: bytes) -> Iterator[str]:

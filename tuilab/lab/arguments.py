@@ -133,11 +133,10 @@ def checked(event: E) -> E:
 
     Raises TypeError or ValueError for a value that would not be read back as it is, and names it.
     """
-    fields = {
-        name: _plain_field(name, getattr(event, name))
-        for name in event.__struct_fields__
-        if name not in ("n", "t")
-    }
+    fields = {}
+    for name in event.__struct_fields__:
+        if name not in ("n", "t"):
+            fields[name] = _plain_field(name, getattr(event, name))
     try:
         checked_event = msgspec.convert(fields, type(event))
     except msgspec.ValidationError as problem:
@@ -168,10 +167,10 @@ def to_builtins(value: Any) -> Any:
 
 def is_array(value: Any) -> bool:
     """Say whether a value is a tensor or comes from numpy, which is never imported for this."""
+    if isinstance(value, torch.Tensor):
+        return True
     numpy = sys.modules.get("numpy")
-    return isinstance(value, torch.Tensor) or (
-        numpy is not None and isinstance(value, numpy.generic | numpy.ndarray)
-    )
+    return numpy is not None and isinstance(value, numpy.generic | numpy.ndarray)
 
 
 def bare_number(value: Any) -> Any:
@@ -185,7 +184,9 @@ def describe_value(value: Any) -> str:
         shown = reprlib.repr(value)
     except Exception:  # a class of the scenario, or a number of thousands of digits
         shown = ""
-    return shown if 0 < len(shown) <= 80 else f"a {type(value).__name__}"
+    if 0 < len(shown) <= 80:
+        return shown
+    return f"a {type(value).__name__}"
 
 
 def _plain_field(name: str, value: Any) -> Any:
@@ -219,7 +220,10 @@ def _refusal(problem: str, fields: dict[str, Any]) -> Exception:
     name = names[0] if names else ""
     if name not in fields:
         return ValueError(complaint)
-    expected, _, got = complaint.removeprefix("Expected ").replace("`", "").partition(", got ")
-    expected = re.sub(r"\w+", lambda word: _WORDS.get(word[0], word[0]), expected, count=1)
+    plain_complaint = complaint.removeprefix("Expected ").replace("`", "")
+    expected, _, received_type = plain_complaint.partition(", got ")
+    first_word = re.search(r"\w+", expected)
+    if first_word and first_word[0] in _WORDS:
+        expected = expected.replace(first_word[0], _WORDS[first_word[0]], 1)
     message = f"{name} takes {expected}, not {describe_value(fields[name])}"
-    return TypeError(message) if got else ValueError(message)
+    return TypeError(message) if received_type else ValueError(message)

@@ -26,14 +26,19 @@ def run(
     device: Literal["auto", "cpu", "cuda"] = "cpu",  # what is calibrated
 ) -> None:
     chosen = lab.device(device)
-    kinds, usual = (on_gpu(chosen), 3) if chosen.type == "cuda" else (KINDS, 9)
-    races = races or usual
+    if chosen.type == "cuda":
+        kinds = on_gpu(chosen)
+        races = races or 3
+    else:
+        kinds = KINDS
+        races = races or 9
     for number in range(races):
         kind, make = kinds[number % len(kinds)]
-        left_name, right = (f"{side} {kind} {number}" for side in ("left", "right"))
-        arms: dict[str, Any] = {left_name: make, right: make}
+        left = f"left {kind} {number}"
+        right = f"right {kind} {number}"
+        arms: dict[str, Any] = {left: make, right: make}
         race = lab.race(seconds=seconds, factories=True, device=chosen, **arms)
-        lab.log(lab.repeat * races + number, ratio=race.ratio(left_name, right))
+        lab.log(lab.repeat * races + number, ratio=race.ratio(left, right))
 
 
 # Each call returns work with memory of its own, as two arms of a scenario have.

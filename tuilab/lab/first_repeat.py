@@ -20,7 +20,8 @@ class Once:
             )
         if repeat:
             return
-        was_on, self.is_on = self.is_on, True
+        was_on = self.is_on
+        self.is_on = True
         try:
             part()
         finally:

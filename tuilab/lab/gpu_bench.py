@@ -6,7 +6,7 @@ the time to launch a kernel, and the resolution of events.
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import pairwise
 from statistics import median
 
@@ -37,7 +37,10 @@ _LEAST_NS = 50_000.0  # of a span: longer than recording the event at its end
 def product_flops(gpu: Cuda, kind: str) -> float:
     """Return the floating point operations a second of a large product."""
     dtype, precision_name = PRODUCTS[kind]
-    with _only(gpu), precision(precision_name) if precision_name else nullcontext():
+    chosen_precision: AbstractContextManager[None] = nullcontext()
+    if precision_name:
+        chosen_precision = precision(precision_name)
+    with _only(gpu), chosen_precision:
         # Random numbers: a product of zeros takes less power, so that the clocks rise.
         a = torch.empty(_SIDE, _SIDE, dtype=dtype, device=gpu.torch_device).normal_()
         b = torch.empty(_SIDE, _SIDE, dtype=dtype, device=gpu.torch_device).normal_()
@@ -77,8 +80,10 @@ def _only(gpu: Cuda) -> Iterator[None]:
 def _calls_a_second(gpu: Cuda, call: Callable[[], object]) -> float:
     """Return the rate of calls: of the better of two runs, because the first may load kernels."""
     once_s = min(_seconds(gpu, call, 1) for _ in range(3))
-    calls = min(max(round(_LONG_ENOUGH_S / once_s), 1), _MOST_CALLS)
-    return calls / min(_seconds(gpu, call, calls) for _ in range(2))
+    calls = max(round(_LONG_ENOUGH_S / once_s), 1)
+    calls = min(calls, _MOST_CALLS)
+    best_s = min(_seconds(gpu, call, calls) for _ in range(2))
+    return calls / best_s
 
 
 def _seconds(gpu: Cuda, call: Callable[[], object], calls: int) -> float:
@@ -112,11 +117,11 @@ def event_tick_s(gpu: Cuda) -> float | None:
     clock would return that amount.
     """
     gpu.make_ready()
-    spans = sorted({_span_ns(gpu, _LEAST_NS + turn * turn) for turn in range(_SPANS)})
-    differences = [longer - shorter for shorter, longer in pairwise(spans)]
-    if not differences:
+    spans_ns = {_span_ns(gpu, _LEAST_NS + turn * turn) for turn in range(_SPANS)}
+    differences_ns = [longer - shorter for shorter, longer in pairwise(sorted(spans_ns))]
+    if not differences_ns:
         return None
-    return min(differences) / 1e9
+    return min(differences_ns) / 1e9
 
 
 def _span_ns(gpu: Cuda, nanoseconds: float) -> int:

@@ -34,7 +34,8 @@ class Holdings:
     @contextmanager
     def kept_quiet(self) -> Iterator[None]:
         """Record nothing in a `with` block, because arms that log are timed."""
-        was_timing, self._is_timing = self._is_timing, True
+        was_timing = self._is_timing
+        self._is_timing = True
         try:
             yield
         finally:

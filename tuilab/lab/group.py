@@ -22,7 +22,7 @@ _MOST = 64  # ranks, because each loads torch
 # An address works even if the name of the host cannot be resolved; the port is a free one.
 _TORCHRUN = ["torchrun", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node"]
 _ENDING_S = 1.0
-_LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
+_INTERFACE = "GLOO_SOCKET_IFNAME"
 
 
 def ranks_order(
@@ -41,7 +41,7 @@ def ranks_order(
         environment = dict(network_of(spread.nodes[0].address))
     else:
         prefixes = [[*_TORCHRUN, str(count)]]
-        environment = dict(_LOOPBACK)
+        environment = {_INTERFACE: "lo"}
     if "OMP_NUM_THREADS" not in os.environ:
         environment["OMP_NUM_THREADS"] = "1"  # torchrun would set it, too, and print a warning
     name = f"{count} ranks of {function_name(body)}"
@@ -63,7 +63,9 @@ def _prefixes(count: int, nodes: Sequence[RankNode]) -> list[list[str]]:
     ranks_per_node, left_over = divmod(count, len(nodes))
     prefixes = []
     for index, node in enumerate(nodes):
-        ranks = ranks_per_node + 1 if index < left_over else ranks_per_node
+        ranks = ranks_per_node
+        if index < left_over:
+            ranks += 1
         prefix = ["torchrun", "--nnodes", str(len(nodes)), "--node-rank", str(index)]
         prefix += ["--rdzv-backend", "static"]
         prefix += ["--master-addr", nodes[0].address, "--master-port", str(port)]
@@ -103,16 +105,15 @@ def group_of_one() -> Iterator[None]:
     DDP and FSDP work there.
     """
     _need_distributed()
-    (name, loopback), *_ = _LOOPBACK.items()
-    previous = os.environ.get(name)
-    os.environ[name] = loopback  # otherwise gloo resolves the name of the host
+    previous = os.environ.get(_INTERFACE)
+    os.environ[_INTERFACE] = "lo"  # otherwise gloo resolves the name of the host
     try:
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
     finally:
         if previous is None:
-            del os.environ[name]
+            del os.environ[_INTERFACE]
         else:
-            os.environ[name] = previous
+            os.environ[_INTERFACE] = previous
     try:
         yield
     finally:

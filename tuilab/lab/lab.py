@@ -140,7 +140,8 @@ class Lab:
 
     def progress(self, done: int, total: int, unit: str = "steps") -> None:
         """Show the progress. Call it in every step: it writes at most ten records a second."""
-        if record := self._progress.due(done, total, unit):
+        record = self._progress.due(done, total, unit)
+        if record:
             self._enter(record)
 
     def steps(self, count: int, name: str) -> Iterator[int]:
@@ -196,9 +197,8 @@ class Lab:
         Seconds may be of any clock, and are shown from the earliest of them. With another `unit`,
         for example "steps", the numbers are shown as given.
         """
-        self.record(
-            self._lanes.span_shown(lane, began, ended, name, words("arm", arm) or self._arm, unit)
-        )
+        arm = words("arm", arm) or self._arm
+        self.record(self._lanes.span_shown(lane, began, ended, name, arm, unit))
 
     def image(self, title: str, cells: Any, *, arm: str = "", step: int = 0) -> None:
         """Show an array as a picture; if a side has more than 128 cells, show every n-th cell."""
@@ -228,7 +228,8 @@ class Lab:
         not testable here. All processes of a run get the same device, except that each rank gets
         the GPU with its number.
         """
-        wanted = self._wanted if wanted is None else wanted
+        if wanted is None:
+            wanted = self._wanted
         self._device = hand_out(wanted, self._run_dir, self._journal, is_rank=self._is_rank)
         self._holdings.watch(self._device)
         return self._device
@@ -267,9 +268,9 @@ class Lab:
         return count(called("f", f), args, backward=flag("backward", backward))
 
     def raises(self, f: Callable[..., Any], *args: Any) -> str:
-        """Call `f(*args)` and return the error that it raises, such as "TypeError.
+        """Call `f(*args)` and return its error, such as "TypeError: first line", or an empty text.
 
-        First line", or an empty text.
+        An error of tuilab itself is raised.
         """
         return raised_by(called("f", f), args)
 
@@ -337,7 +338,8 @@ class Lab:
         claims about its arms are not testable here.
         """
         self._once.refuse("race")
-        device = self._device or torch.device("cpu") if device is None else device
+        if device is None:
+            device = self._device or torch.device("cpu")
         lacks = words("lacks", lacks, _NEED_LIMIT)
         race = self._races.run(
             arms, same, seconds, threads, device, factories, is_quick=self.is_quick, lacks=lacks
@@ -363,7 +365,8 @@ class Lab:
         The process may take `timeout` seconds. A failure raises ArmFailed, and so does a library in
         LD_PRELOAD that was not loaded.
         """
-        return self._arm_of(arm_order(name, body, args, env=env, prefix=prefix, timeout=timeout))
+        order = arm_order(name, body, args, env=env, prefix=prefix, timeout=timeout)
+        return self._arm_of(order)
 
     def ranks(
         self, count: int, body: Callable[..., Any], *args: Any, timeout: float = 60.0
@@ -374,13 +377,12 @@ class Lab:
         `timeout` (in seconds), raises ArmFailed. If the run has several nodes (`--nnodes`), the
         processes are divided over them, beginning with its own node.
         """
-        from tuilab.lab.group import (
-            ranks_order,
-        )  # torch.distributed takes a while to load, and few need it
+        # imported here: torch.distributed takes a while to load, and few scenarios need it
+        from tuilab.lab.group import ranks_order
 
-        values: list[Any] = self._arm_of(
-            ranks_order(count, body, args, self._spread, timeout=timeout)
-        )()
+        order = ranks_order(count, body, args, self._spread, timeout=timeout)
+        run_ranks = self._arm_of(order)
+        values: list[Any] = run_ranks()
         return values
 
     def group(self) -> AbstractContextManager[None]:
@@ -389,7 +391,8 @@ class Lab:
         DDP and FSDP then work as among many, so buckets, calls and bytes can be counted without a
         second process.
         """
-        from tuilab.lab.group import group_of_one  # as above
+        # imported here: torch.distributed takes a while to load, and few scenarios need it
+        from tuilab.lab.group import group_of_one
 
         return group_of_one()
 

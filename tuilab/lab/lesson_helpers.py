@@ -54,8 +54,10 @@ def warned_by(f: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
 def _describe(kind: type[BaseException], text: str) -> str:
     """Return an error in one line, without lone surrogates, which a claim cannot hold."""
     lines = text.strip().splitlines()
-    first = lines[0].encode(errors="backslashreplace").decode() if lines else ""
-    return f"{kind.__name__}: {first}" if first else kind.__name__
+    if not lines:
+        return kind.__name__
+    first = lines[0].encode(errors="backslashreplace").decode()
+    return f"{kind.__name__}: {first}"
 
 
 def find_limit(works: Callable[[Any], Any], low: float, high: float) -> float:
@@ -85,7 +87,9 @@ def find_limit(works: Callable[[Any], Any], low: float, high: float) -> float:
         raise ValueError(
             f"high takes a value that does not work, but {most:g} does; choose a larger high"
         )
-    return _halve_whole(works, least, most) if is_whole else _halve(works, least, most)
+    if is_whole:
+        return _halve_whole(works, least, most)
+    return _halve(works, least, most)
 
 
 def _halve_whole(works: Callable[[Any], Any], works_at: Any, fails_at: Any) -> int:
@@ -155,7 +159,7 @@ def swept(values: Iterable[T], unit: str, tell: Tell) -> Iterator[T]:
     try:
         if isinstance(values, str | bytes):
             raise TypeError("a text is one value")
-        return _each([*values], unit, tell)
+        return _each(list(values), unit, tell)
     except TypeError as problem:
         raise TypeError(
             f"values takes a list of values, for example [1, 10, 100], not {describe_value(values)}"

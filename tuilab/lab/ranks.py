@@ -34,7 +34,9 @@ def main() -> None:
     if sys.argv[1:] == [_RANK]:
         _run_rank()
     else:
-        _launch(sys.argv[1 : sys.argv.index("--")], socket.socket(fileno=int(sys.argv[-1])))
+        options = sys.argv[1 : sys.argv.index("--")]
+        line = socket.socket(fileno=int(sys.argv[-1]))
+        _launch(options, line)
 
 
 def _launch(options: Sequence[str], line: socket.socket) -> None:
@@ -93,12 +95,14 @@ def _why_no_loopback() -> str:
 def _await_result(line: socket.socket) -> WorkerResult | None:
     """Return the result of torchrun, else the first error, else the result of the lowest rank."""
     result: WorkerResult | None = None
-    while message := _next(line):
+    while True:
+        message = _next(line)
+        if message is None:
+            return result
         if message.rank == TORCHRUN:
             return message
         if result is None or _takes_precedence(message, result):
             result = message
-    return result
 
 
 def _takes_precedence(message: WorkerResult, result: WorkerResult) -> bool:
@@ -147,7 +151,10 @@ def _await_all_nodes(
     error = _first_error(results)
     if error:
         return error
-    return next((result for result in results if result.rank == 0), None)
+    for result in results:
+        if result.rank == 0:
+            return result
+    return None
 
 
 def _first_error(results: Sequence[WorkerResult]) -> WorkerResult | None:

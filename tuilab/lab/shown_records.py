@@ -22,7 +22,6 @@ from tuilab.lab.arguments import (
     bare_number,
     checked,
     describe_value,
-    is_array,
     number,
     whole,
     words,
@@ -57,9 +56,11 @@ _IMAGE_CELLS = 128  # in a row, and in a column
 
 def axes_named(metric: str, x: str, y: str, log: Axis | None) -> AxesNamed:
     """Return the record of the names of the axes of a chart."""
-    if log is not None and (not isinstance(log, str) or log not in ("", "x", "y", "xy")):
+    is_known = log is None or (isinstance(log, str) and log in ("", "x", "y", "xy"))
+    if not is_known:
         raise ValueError(f"log takes x, y, xy or an empty text, not {describe_value(log)}")
-    x, y = words("x", x, _NAME_LIMIT), words("y", y, _NAME_LIMIT)
+    x = words("x", x, _NAME_LIMIT)
+    y = words("y", y, _NAME_LIMIT)
     return checked(AxesNamed(metric=words("metric", metric), x=x, y=y, log=log))
 
 
@@ -69,19 +70,17 @@ def bars_shown(title: str, values: Mapping[str, Any], unit: str) -> BarsShown:
         raise TypeError(f"values takes a dict of names and numbers, not {describe_value(values)}")
     _refuse_many("values", len(values), _MOST_BARS, "bars")
     names = [words("a name in values", name, _NAME_LIMIT) for name in values]
-    bars = [
-        number(f"values[{name!r}]", value)
-        for name, value in zip(names, values.values(), strict=True)
-    ]
+    bars = []
+    for name, value in zip(names, values.values(), strict=True):
+        bars.append(number(f"values[{name!r}]", value))
     unit = words("unit", unit, _UNIT_LIMIT)
-    return checked(
-        BarsShown(title=words("title", title, _NAME_LIMIT), names=names, values=bars, unit=unit)
-    )
+    title = words("title", title, _NAME_LIMIT)
+    return checked(BarsShown(title=title, names=names, values=bars, unit=unit))
 
 
 def table_shown(title: str, rows: Sequence[Sequence[Any]], head: Sequence[str]) -> TableShown:
     """Return the record of a table; all rows have the length of the head, if there is one."""
-    if not _is_row(rows) or not all(map(_is_row, rows)):
+    if not _is_row(rows) or not all(_is_row(row) for row in rows):
         raise TypeError(
             "rows takes a list of rows, each a list of texts and numbers, not"
             f" {describe_value(rows)}"
@@ -89,16 +88,22 @@ def table_shown(title: str, rows: Sequence[Sequence[Any]], head: Sequence[str]) 
     _refuse_many("rows", len(rows), _MOST_ROWS, "rows")
     if not _is_row(head):
         raise TypeError(f"head takes a list of texts, not {describe_value(head)}")
-    widths = {len(row) for row in rows} | ({len(head)} if head else set())
+    widths = {len(row) for row in rows}
+    if head:
+        widths.add(len(head))
     if len(widths) > 1:
+        lengths = " and ".join(str(width) for width in sorted(widths))
         raise ValueError(
-            "rows takes rows as long as each other and as head, not rows of"
-            f" {' and '.join(map(str, sorted(widths)))}"
+            f"rows takes rows as long as each other and as head, not rows of {lengths}"
         )
-    _refuse_many("rows" if rows else "head", max(widths, default=0), _MOST_COLUMNS, "columns")
+    argument = "rows" if rows else "head"
+    _refuse_many(argument, max(widths, default=0), _MOST_COLUMNS, "columns")
     heads = [words("head", name, _NAME_LIMIT) for name in head]
-    cells = [[_cell(value) for value in row] for row in rows]
-    return checked(TableShown(title=words("title", title, _NAME_LIMIT), rows=cells, head=heads))
+    rows_of_cells = []
+    for row in rows:
+        rows_of_cells.append([_cell(value) for value in row])
+    title = words("title", title, _NAME_LIMIT)
+    return checked(TableShown(title=title, rows=rows_of_cells, head=heads))
 
 
 class LaneRecorder:
@@ -112,7 +117,8 @@ class LaneRecorder:
         self, lane: str, began: Any, ended: Any, name: str, arm: str, unit: str
     ) -> SpanShown:
         """Return the record of a span."""
-        lane, name = words("lane", lane, _NAME_LIMIT), words("name", name, _NAME_LIMIT)
+        lane = words("lane", lane, _NAME_LIMIT)
+        name = words("name", name, _NAME_LIMIT)
         start = _finite("began", began)
         end = _finite("ended", ended)
         if end < start:
@@ -159,13 +165,15 @@ def _cell(value: Any) -> Cell:
     """Return a cell of a table: a text or a number; True as yes, and NaN and Inf as words."""
     if isinstance(value, str):
         return words("a cell of rows", value, _CELL_LIMIT)
-    bare = bare_number(value) if is_array(value) else value
+    bare = bare_number(value)
     if isinstance(bare, bool):
         return "yes" if bare else "no"
     if isinstance(bare, int):
         return whole("a cell of rows", bare, LEAST)
     checked_number = number("a cell of rows", bare)
-    return checked_number if math.isfinite(checked_number) else in_words(checked_number)
+    if not math.isfinite(checked_number):
+        return in_words(checked_number)
+    return checked_number
 
 
 def _finite(name: str, value: Any) -> float:
@@ -191,7 +199,9 @@ class ProgressRecorder:
 
     def due(self, done: int, total: int, unit: str) -> Progressed | None:
         """Return the record of progress if it is time for one or all is done, else None."""
-        done, total, unit = whole("done", done), whole("total", total), words("unit", unit)
+        done = whole("done", done)
+        total = whole("total", total)
+        unit = words("unit", unit)
         now_s = time.monotonic()
         if now_s - self._written < _PERIOD_S and done < total:
             return None
@@ -208,10 +218,17 @@ def image_shown(title: str, cells: Any, arm: str, step: int) -> ImageShown:
     stride = [math.ceil(size / _IMAGE_CELLS) or 1 for size in array.shape]
     array = array[:: stride[0], :: stride[1]]
     finite = array[array.isfinite()]
-    low, high = (finite.min().item(), finite.max().item()) if finite.numel() else (0.0, 0.0)
+    low = 0.0
+    high = 0.0
+    if finite.numel():
+        low = finite.min().item()
+        high = finite.max().item()
     unit = 2.0 if high - low == math.inf else 1.0  # keeps the difference finite
     span = high / unit - low / unit
-    scaled = (array / unit - low / unit) / span * 254 if span > 0 else array * 0
+    if span > 0:
+        scaled = (array / unit - low / unit) / span * 254
+    else:
+        scaled = array * 0
     levels = torch.where(array.isfinite(), scaled, 255).to(torch.uint8)
     return ImageShown(
         title=title,
@@ -250,10 +267,9 @@ def keep(folder: Path, name: str, data: bytes | str) -> tuple[Path, ArtifactSave
     content = _content(data)
     digest = hashlib.sha256(content).hexdigest()
     record = checked(ArtifactSaved(name=name, bytes_total=len(content), sha256=digest))
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
-        descriptor = os.open(
-            folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
-        )
+        descriptor = os.open(folder / name, flags, 0o600)
     except FileExistsError as problem:
         raise ValueError(
             f"the artifact {describe_value(name)} exists already; choose another name"

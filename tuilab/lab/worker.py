@@ -64,10 +64,8 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
         faulthandler.enable(_open_fault_log(run_dir / f"fault-{order.writer}.log"))
         journal = Writer(stream, hide, ahead_ns=place.ahead_ns)
     except OSError as problem:
-        error = (
-            "the scenario was not started:"
-            f" {cannot_write(run_dir.parent, problem.strerror or str(problem))}"
-        )
+        reason = cannot_write(run_dir.parent, problem.strerror or str(problem))
+        error = f"the scenario was not started: {reason}"
         _leave(line, WorkerResult(error=error, rank=order.rank), 1)
     os.register_at_fork(after_in_child=follow_to_death(os.getpid(), threading.get_ident()))
     if order.place:
@@ -91,9 +89,8 @@ def serve(order: WorkerOrder, line: WorkerLine) -> None:
 
 def _open_fault_log(path: Path) -> int:
     """Open the log of the fault handler, with a descriptor that the scenario does not use."""
-    return move_to_high_fd(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    )
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    return move_to_high_fd(os.open(path, flags, 0o600))
 
 
 def _receive_order(line: socket.socket) -> messages.Message | None:
@@ -264,12 +261,10 @@ def _leave(line: WorkerLine, result: WorkerResult, code: int) -> NoReturn:
 
 
 def begin(*, is_placed: bool) -> None:
-    """Set torch to one thread, because threads of a busy machine wait for each other.
+    """Set torch to one thread, and set all seeds.
 
-    Set all seeds.
-
-    A process whose prefix (numactl, taskset) places it on cores keeps the threads that torch
-    chooses.
+    The threads of a busy machine would wait for each other. A process whose prefix (numactl,
+    taskset) places it on cores keeps the threads that torch chooses.
     """
     # Imported here, because a worker that is started in advance loads them on request.
     import random
@@ -280,7 +275,8 @@ def begin(*, is_placed: bool) -> None:
         torch.set_num_threads(1)
     torch.manual_seed(_SEED)
     random.seed(_SEED)
-    if numpy := sys.modules.get("numpy"):
+    numpy = sys.modules.get("numpy")
+    if numpy:
         numpy.random.seed(_SEED)
 
 

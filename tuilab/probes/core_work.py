@@ -65,8 +65,9 @@ def worked_s(pid: int) -> float:
     total = 0
     with suppress(OSError):
         for process in [pid, *presence.descendants(pid)]:
-            if fields := presence.stat_fields(process):
-                total += sum(map(int, fields[11:15]))
+            fields = presence.stat_fields(process)
+            if fields:
+                total += sum(int(field) for field in fields[11:15])
     return total / _TICKS_PER_S
 
 

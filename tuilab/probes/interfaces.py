@@ -11,7 +11,9 @@ def interface_of(address: str) -> str:
     for name, addresses in psutil.net_if_addrs().items():
         if any(entry.address == address for entry in addresses):
             return str(name)
-    return "lo" if address.startswith("127.") else ""
+    if address.startswith("127."):
+        return "lo"
+    return ""
 
 
 def network_of(address: str) -> dict[str, str]:
@@ -20,4 +22,6 @@ def network_of(address: str) -> dict[str, str]:
     Without it, gloo uses the address of the machine's host name.
     """
     name = interface_of(address)
-    return {"GLOO_SOCKET_IFNAME": name} if name else {}
+    if not name:
+        return {}
+    return {"GLOO_SOCKET_IFNAME": name}

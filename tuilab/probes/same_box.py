@@ -19,20 +19,26 @@ def box_facts() -> dict[str, str]:
     version = ""
     if spec and spec.origin:
         version = _read(os.path.join(os.path.dirname(spec.origin), "version.py"))
-    processor = _read("/proc/cpuinfo")
-    processor_names = [_find(rf"^{key}\s*:(.*)", processor) for key in _PROCESSOR_KEYS]
-    gpus = [
-        _find(r"^Model:(.*)", _read(path))
-        for path in sorted(glob.glob("/proc/driver/nvidia/gpus/*/information"))
-    ]
+    driver = _read("/proc/driver/nvidia/version")
+    gpus = []
+    for path in sorted(glob.glob("/proc/driver/nvidia/gpus/*/information")):
+        gpus.append(_find(r"^Model:(.*)", _read(path)))
     return {
         "host": os.uname().nodename,
         "cores": str(len(os.sched_getaffinity(0))),
-        "CPU": next(filter(None, processor_names), ""),
+        "CPU": _name_processor(_read("/proc/cpuinfo")),
         "torch": _find(r"^__version__\s*=\s*.([^\"\']+)", version),
-        "driver": _find(r"Module.*?\s([0-9]+[.][0-9.]+)", _read("/proc/driver/nvidia/version")),
+        "driver": _find(r"Module.*?\s([0-9]+[.][0-9.]+)", driver),
         "GPU": ", ".join(dict.fromkeys(gpus)),
     }
+
+
+def _name_processor(cpuinfo: str) -> str:
+    for key in _PROCESSOR_KEYS:
+        name = _find(rf"^{key}\s*:(.*)", cpuinfo)
+        if name:
+            return name
+    return ""
 
 
 def describe_changes(then: dict[str, str], now: dict[str, str]) -> list[str]:

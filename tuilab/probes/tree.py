@@ -55,7 +55,9 @@ class Tree:
         self._top = top
         fields = presence.stat_fields(top)
         # The start of the top process, so that the first reading is the average since then.
-        self._read_at_s = _now_s() if fields is None else int(fields[19]) / _TICKS_PER_S
+        self._read_at_s = _now_s()
+        if fields is not None:
+            self._read_at_s = int(fields[19]) / _TICKS_PER_S
         self._cpu_s = 0.0
         self._uss_due_s = 0.0
 
@@ -116,7 +118,7 @@ class Tree:
             return None
         began_s = time.thread_time()
         try:
-            return sum(map(_private_bytes, pids))
+            return sum(_private_bytes(pid) for pid in pids)
         except PermissionError:
             return None
         finally:
@@ -153,9 +155,11 @@ def _stat(pid: int) -> _TreeStat | None:
         return None
     pid_and_name, _, rest = data.rpartition(b") ")  # the name may contain anything, brackets too
     fields = rest.split()
-    user_s, system_s, waited_user_s, waited_system_s = (
-        int(field) / _TICKS_PER_S for field in fields[11:15]
-    )
+    # In user mode and in the kernel: of the process, and of the children it has waited for.
+    user_s = int(fields[11]) / _TICKS_PER_S
+    system_s = int(fields[12]) / _TICKS_PER_S
+    waited_user_s = int(fields[13]) / _TICKS_PER_S
+    waited_system_s = int(fields[14]) / _TICKS_PER_S
     return _TreeStat(
         session=int(fields[3]),
         is_alive=fields[0] not in (b"Z", b"X"),

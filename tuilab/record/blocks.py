@@ -24,7 +24,7 @@ def first_counted(blocks: Iterable[Block]) -> list[Block]:
     also hides the waiting that an arm causes itself. So it has no evidence.
     """
     by_round = {}
-    for block in reversed([*blocks]):
+    for block in reversed(list(blocks)):
         if not block.is_warmup:
             by_round[block.round] = block
     return list(by_round.values())[::-1]
@@ -58,7 +58,11 @@ def in_order(summary: RunSummary) -> dict[tuple[str, str], list[Block]]:
 
 def has_times(summary: RunSummary) -> bool:
     """Say whether any block counts yet; fast, because a live screen asks each time it draws."""
-    return any(not block.is_warmup for blocks in summary.blocks.values() for block in blocks)
+    for blocks in summary.blocks.values():
+        for block in blocks:
+            if not block.is_warmup:
+                return True
+    return False
 
 
 class Measure(NamedTuple):
@@ -72,13 +76,14 @@ class Measure(NamedTuple):
 
 def measure_of(summary: RunSummary) -> Measure:
     """Return the quantity by which a run compares its arms: time, or for commands maybe another."""
-    race = summary.races[0][1] if summary.races else None
-    of, sample = "call", "block"
+    measure = Measure()
     if summary.run and summary.run.command:
-        of, sample = "step", "process"
-    if race and race.measure:
-        return Measure(race.measure, race.unit, of, sample)
-    return Measure(of=of, sample=sample)
+        measure = Measure(of="step", sample="process")
+    if summary.races:
+        _, race = summary.races[0]
+        if race.measure:
+            measure = measure._replace(name=race.measure, unit=race.unit)
+    return measure
 
 
 def is_on_cpu(summary: RunSummary) -> bool:
@@ -101,8 +106,9 @@ def times_of(summary: RunSummary) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {}
     scale = scale_of(measure_of(summary).unit)
     for (_, arm), blocks in in_order(summary).items():
-        times.setdefault(arm, []).extend(block.step_s * scale for block in counted(blocks))
-    return {arm: of_arm for arm, of_arm in times.items() if of_arm}
+        times_of_arm = times.setdefault(arm, [])
+        times_of_arm += [block.step_s * scale for block in counted(blocks)]
+    return {arm: times_of_arm for arm, times_of_arm in times.items() if times_of_arm}
 
 
 class NoiseFloor(NamedTuple):
@@ -128,7 +134,8 @@ def noise_of(claim: Claim, summary: RunSummary) -> NoiseFloor | None:
 
     It is that of one arm of the race, which need not be one of the two arms of the claim.
     """
-    declared, verdict = claim.declared, claim.verdict
+    declared = claim.declared
+    verdict = claim.verdict
     if declared is None or verdict is None or verdict.noise_floor is None:
         return None
     bases: dict[str, None] = {}

@@ -36,7 +36,13 @@ Word = Annotated[str, msgspec.Meta(pattern=r"^(?a:[\w .+-]{1,60})\Z")]
 
 
 def _snake(name: str) -> str:
-    return "".join("_" + c.lower() if c.isupper() else c for c in name)[1:]
+    """Return the name of a class in the form of the journal: `RunStarted` is `run_started`."""
+    letters = []
+    for letter in name:
+        if letter.isupper():
+            letters.append("_")
+        letters.append(letter.lower())
+    return "".join(letters).removeprefix("_")
 
 
 class Event(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="k", tag=_snake):
@@ -291,7 +297,9 @@ class Measured(msgspec.Struct, omit_defaults=True):
             return self.words
         if self.shape:
             return plain_value.nest(self.numbers, self.shape)
-        return self.numbers[0] if len(self.numbers) == 1 else [*self.numbers]
+        if len(self.numbers) == 1:
+            return self.numbers[0]
+        return list(self.numbers)
 
 
 class AboutClaim(Event, kw_only=True):
@@ -700,14 +708,17 @@ KINDS = frozenset(map(tag_of, get_args(Record)))
 def is_newer(record: object) -> "TypeGuard[RunStarted | Unknown]":
     """Say whether a record is the start of a run in a newer format, which may have other fields."""
     if isinstance(record, Unknown):
-        version = record.fields.get("format") if record.k == "run_started" else None
-        return isinstance(version, int) and version > FORMAT
+        version = record.fields.get("format")
+        return record.k == "run_started" and isinstance(version, int) and version > FORMAT
     return isinstance(record, RunStarted) and record.format > FORMAT
 
 
 def newer_words(started: "RunStarted | Unknown") -> str:
     """Return that a newer tuilab recorded a run, and what to do about it."""
-    fields = started.fields if isinstance(started, Unknown) else msgspec.structs.asdict(started)
+    if isinstance(started, Unknown):
+        fields = started.fields
+    else:
+        fields = msgspec.structs.asdict(started)
     version = f"{show(fields.get('tuilab', 'n/a'), 40)}, in format {show(fields['format'], 20)}"
     return (
         f"was recorded by a newer tuilab ({version}); upgrade this one, which reads format {FORMAT}"

@@ -68,7 +68,8 @@ def why_not_judged(claim: Claim, summary: RunSummary) -> str:
         return "the recorded data has no end of the run"
     if summary.state != RunState.SUCCEEDED:
         return f"the run ended early ({summary.state})"
-    if reason := summary.unavailable.get("verdicts"):
+    reason = summary.unavailable.get("verdicts")
+    if reason:
         return reason
     if claim.measured or claim.declared:
         return "its verdict was not recorded"
@@ -110,7 +111,9 @@ def for_how_long(elapsed: str, state: str) -> str:
 
 def alert_words(alert: Alerted) -> str:
     """Return the text of an alert, with its arm if the run has several processes."""
-    return show(f"{alert.arm}: {alert.text}" if alert.arm else alert.text)
+    if alert.arm:
+        return show(f"{alert.arm}: {alert.text}")
+    return show(alert.text)
 
 
 def leftover_words(summary: RunSummary) -> str:
@@ -150,7 +153,8 @@ def unmeasured(summary: RunSummary) -> list[tuple[str, str]]:
 
 def progress_words(summary: RunSummary) -> str:
     """Return `212/500 steps  35/s  eta 8 s`, `212 steps  35/s`, or how much of a race is done."""
-    return "  ".join(filter(None, (done_words(summary), rate_words(summary))))
+    words = [done_words(summary), rate_words(summary)]
+    return "  ".join(part for part in words if part)
 
 
 def done_words(summary: RunSummary) -> str:
@@ -271,10 +275,11 @@ def ends_of_curves(summary: RunSummary) -> dict[str, str]:
             curves.setdefault((series.name, series.arm), []).append(series)
     words: dict[str, str] = {}
     for (name, arm), of_processes in list(curves.items())[:_CURVES_SHOWN]:
-        owners = summary.owners_of([series.writer for series in of_processes])
+        writers = [series.writer for series in of_processes]
+        owners = [show(owner, 40) for owner in summary.owners_of(writers)]
         values = [series.last for series in of_processes]
         label = f"last {show(name, 60)} {show(arm, 60)}".strip()
-        words[label] = extent(values, unit_of(name), 4, [show(owner, 40) for owner in owners])
+        words[label] = extent(values, unit_of(name), 4, owners)
     return words
 
 
@@ -303,7 +308,8 @@ def ranks_words(summary: RunSummary) -> str:
         if not nodes:
             return ""
         return f"none yet; they will run on {join([show(node, 60) for node in nodes])}"
-    node_of_rank = dict(sorted((placed.rank, placed.node) for placed in summary.ranks.values()))
+    nodes_by_rank = sorted((placed.rank, placed.node) for placed in summary.ranks.values())
+    node_of_rank = dict(nodes_by_rank)
     places = [f"{rank} on {show(node, 60)}" for rank, node in node_of_rank.items()]
     error_ms = max(placed.clock_error_ns for placed in summary.ranks.values()) / 1e6
     error = format_number(error_ms, digits=2)
@@ -421,10 +427,9 @@ def others_words(summary: RunSummary, gpu: OwnGpu) -> str:
         return not tenants.has_now(tenant), -(tenant.most_bytes or 0)
 
     processes = sorted(tenants.processes.values(), key=rank)
-    words = [
-        _tenant_words(tenant, is_there=tenants.has_now(tenant))
-        for tenant in processes[:_TENANTS_SHOWN]
-    ]
+    words = []
+    for tenant in processes[:_TENANTS_SHOWN]:
+        words.append(_tenant_words(tenant, is_there=tenants.has_now(tenant)))
     hidden = max(len(processes), tenants.most) - len(words)
     if hidden > 0:
         words.append(f"and {hidden} more")
@@ -439,7 +444,9 @@ def _tenant_words(tenant: GpuTenant, *, is_there: bool) -> str:
         reason = show(process.why, 100) or "no reason given"
         owner = f"pid {process.pid} (user n/a: {reason})"
     memory = "memory n/a" if tenant.most_bytes is None else size(tenant.most_bytes)
-    return f"{owner} {memory}" if is_there else f"{owner} {memory} (gone later)"
+    if is_there:
+        return f"{owner} {memory}"
+    return f"{owner} {memory} (gone later)"
 
 
 def neighbour_notes(summary: RunSummary) -> list[str]:

@@ -112,7 +112,10 @@ class Watch:
         is read to the end.
         """
         sizes: dict[str, int] = {}
-        while portion := self.refresh():
+        while True:
+            portion = self.refresh()
+            if not portion:
+                return
             sizes = sizes or self._follower.stream_sizes()
             yield portion
             if self._follower.has_read(sizes) and not self.summary.is_over:
@@ -179,9 +182,14 @@ def presence(run_dir: Path, summary: RunSummary) -> Presence:
     """
     if summary.run is None or is_imported(run_dir):
         return "dead"
-    if summary.run.node and (carrier := carried.read(run_dir)):
-        return "dead" if carrier.is_over else presence_of(carrier.process)
-    return presence_of(summary.run.supervisor)
+    carrier = None
+    if summary.run.node:
+        carrier = carried.read(run_dir)
+    if not carrier:
+        return presence_of(summary.run.supervisor)
+    if carrier.is_over:
+        return "dead"
+    return presence_of(carrier.process)
 
 
 def _unreadable(run_dir: Path, problem: OSError) -> UsageError:

@@ -16,9 +16,9 @@ Leaf = bool | int | float | str
 Value = Leaf | list[Any]
 
 
-def is_equal(one: Value, other: Value, tolerance: float = 0.0) -> bool:
+def is_equal(a: Value, b: Value, tolerance: float = 0.0) -> bool:
     """Say whether two values are equal; numbers may differ by the tolerance."""
-    return _is_same(_bare(one), _bare(other), tolerance)
+    return _is_same(_bare(a), _bare(b), tolerance)
 
 
 def is_number(value: Value) -> bool:
@@ -43,16 +43,21 @@ def shape_of(value: Value) -> tuple[int, ...] | None:
     if len(inner_shapes) > 1:
         return None
     inner_shape = inner_shapes.pop() if inner_shapes else ()
-    return None if inner_shape is None else (len(value), *inner_shape)
+    if inner_shape is None:
+        return None
+    return (len(value), *inner_shape)
 
 
 def nest(numbers: Sequence[float], shape: Sequence[int]) -> Value:
     """Return a row of numbers as nested lists of a shape."""
     if len(shape) < 2:
         return list(numbers)
-    size = math.prod(shape[1:])
-    starts = range(0, len(numbers), size)
-    return [nest(numbers[start : start + size], shape[1:]) for start in starts]
+    inner_shape = shape[1:]
+    size = math.prod(inner_shape)
+    parts = []
+    for start in range(0, len(numbers), size):
+        parts.append(nest(numbers[start : start + size], inner_shape))
+    return parts
 
 
 def flat(value: Value) -> tuple[list[float], str]:
@@ -61,7 +66,9 @@ def flat(value: Value) -> tuple[list[float], str]:
     Both are less than the value: older readers show them.
     """
     if not isinstance(value, list):
-        return ([float(value)], "") if is_number(value) else ([], str(value))
+        if is_number(value):
+            return [float(value)], ""
+        return [], str(value)
     parts = [flat(part) for part in value]
     if any(words for _, words in parts):
         return [], " ".join(words or str(numbers) for numbers, words in parts)
@@ -93,7 +100,9 @@ def read(text: str) -> Value:
 def _is_plain(value: Any, depth: int) -> bool:
     if isinstance(value, list):
         return depth > 0 and all(_is_plain(part, depth - 1) for part in value)
-    return isinstance(value, str | float) or (isinstance(value, int) and math.isfinite(value))
+    if isinstance(value, int):
+        return math.isfinite(value)  # raises OverflowError for a number that fits no float
+    return isinstance(value, str | float)
 
 
 def _is_same(a: Value, b: Value, tolerance: float) -> bool:

@@ -25,7 +25,9 @@ def planned_end(
     several things in turn, for example epochs and the steps in each.
     """
     newest = None
-    late_ns = _LATE_NS if summary.run and summary.run.command else 0
+    late_ns = 0
+    if summary.run and summary.run.command:
+        late_ns = _LATE_NS
     for progress in summary.progress_by_total:
         if progress.unit in (RACING, PROCESSES) or not is_whole(progress):
             continue
@@ -49,10 +51,15 @@ def _fits(series: Series, progress: Progressed, late_ns: int) -> bool | None:
     is_last = position == len(steps) - 1
     earliest = max(bisect_right(series.times, progress.t - late_ns) - 1, 0)
     if done < steps[earliest] - 1:
-        return None if is_last or late_ns else False  # the run may count something else by now
+        if is_last or late_ns:
+            return None  # the run may count something else by now
+        return False
     if not is_last:
         return done <= steps[position + 1] + 1
     if position == 0:
         return True  # the distance between its points is not known
     distance = steps[position] - steps[position - 1]
-    return True if done <= max(series.last_step, steps[position] + distance) + 1 else None
+    next_step = max(series.last_step, steps[position] + distance)
+    if done <= next_step + 1:
+        return True
+    return None

@@ -36,7 +36,9 @@ def identify(pid: int) -> "Identity | None":
     start = start_time(pid)
     if start is None:
         return None
-    return Identity(host_name(), boot_id(), pid, start, _namespace("pid"), _namespace("time"))
+    pid_namespace = _namespace("pid")
+    time_namespace = _namespace("time")
+    return Identity(host_name(), boot_id(), pid, start, pid_namespace, time_namespace)
 
 
 def why_not_shown(root: Path = Path("/")) -> str:
@@ -45,7 +47,9 @@ def why_not_shown(root: Path = Path("/")) -> str:
         own_pid = os.readlink(root / "proc/self")
     except OSError:
         return "/proc is not mounted"
-    return "" if own_pid == str(os.getpid()) else "/proc belongs to another pid namespace"
+    if own_pid != str(os.getpid()):
+        return "/proc belongs to another pid namespace"
+    return ""
 
 
 def host_name() -> str:
@@ -61,7 +65,9 @@ def start_time(pid: int) -> int | None:
     times. Raises OSError if /proc does not show the process.
     """
     fields = stat_fields(pid)
-    if fields is None or fields[0] == "X" or (fields[0] == "Z" and int(fields[17]) <= 1):
+    if fields is None or fields[0] == "X":
+        return None
+    if fields[0] == "Z" and int(fields[17]) <= 1:  # a zombie with one thread
         return None
     return max(int(fields[19]) - _ticks_ahead(), 0)
 
@@ -162,7 +168,9 @@ def search(run: str, passed: set[int]) -> Iterator[tuple[int, int | None]]:
             continue
         with contextlib.suppress(PermissionError):  # /proc may hide processes of other users
             start = start_time(pid)
-            environment = [] if start is None else _environment(Path(f"/proc/{pid}"))
+            environment = []
+            if start is not None:
+                environment = _environment(Path(f"/proc/{pid}"))
             if mark in environment:
                 yield pid, start
                 continue

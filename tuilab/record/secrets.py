@@ -67,7 +67,9 @@ def cleaner(
 
     values = [str(params[name]) for name in secrets if name in params]
     values += secrets_in(words)
-    return scrubber_of(values) if values else None
+    if not values:
+        return None
+    return scrubber_of(values)
 
 
 class Hiding:
@@ -132,7 +134,10 @@ class Hiding:
         """Return the fields of a record without secrets."""
         cleaned = {}
         for name, value in plain.items():
-            cleaned[name] = value if name in _STRUCTURE else self._walk(value)
+            if name in _STRUCTURE:
+                cleaned[name] = value
+            else:
+                cleaned[name] = self._walk(value)
         return cleaned
 
     def _walk(self, value: Any) -> Any:
@@ -193,7 +198,9 @@ def without(record: Any, clean: Clean) -> Any:
 
 def name_of(record: Any) -> str:
     """Return the name of a record's kind in the journal."""
-    return record.k if isinstance(record, Unknown) else tag_of(type(record))
+    if isinstance(record, Unknown):
+        return record.k
+    return tag_of(type(record))
 
 
 def clean_bytes(data: bytes, clean: Clean) -> bytes:
@@ -208,7 +215,9 @@ def secret_places(log: Path, environ: Mapping[str, str]) -> list[tuple[int, int]
     from tuilab.scrub.values import places_in, secret_values
 
     values = secret_values(environ)
-    return places_in(_decoded(log.read_bytes()), values) if values else []
+    if not values:
+        return []
+    return places_in(_decoded(log.read_bytes()), values)
 
 
 def without_places(data: bytes, places: Sequence[tuple[int, int]]) -> bytes:

@@ -105,7 +105,9 @@ class Series:
     def first_t(self) -> int:
         """The time of the first point, finite or not."""
         first = self.times[0] if self.times else self.last_t
-        return min(first, self.bad[0].t) if self.bad else first
+        if self.bad:
+            first = min(first, self.bad[0].t)
+        return first
 
     @property
     def low(self) -> float | None:
@@ -200,22 +202,27 @@ def by_arm(logged: Sequence[Logged]) -> Mapping[str, Sequence[Logged]]:
 
 def _open_in_order(series: SeriesByKey, writer: str, logged: Sequence[Logged]) -> None:
     """Make the series in the order of their first records, of all arms: the first is charted."""
-    for name, arm in dict.fromkeys((name, record.a) for record in logged for name in record.v):
-        key = (name, arm, writer)
+    keys: dict[tuple[str, str, str], None] = {}
+    for record in logged:
+        for name in record.v:
+            keys[name, record.a, writer] = None
+    for key in keys:
         series.setdefault(key, Series(*key))
 
 
 def columns(records: Sequence[Logged]) -> dict[str, tuple[Sequence[Logged], list[float]]]:
     """Return, by name, the records that have it and their values."""
+    by_name: dict[str, tuple[Sequence[Logged], list[float]]] = {}
     values = [record.v for record in records]
     names = list(values[0])
     if sum(map(len, values)) == len(names) * len(values):
         try:  # mostly all records have the same names
-            return {name: (records, [value[name] for value in values]) for name in names}
-        except KeyError:
-            pass
+            for name in names:
+                by_name[name] = (records, [value[name] for value in values])
+            return by_name
+        except KeyError:  # as many names, but others
+            by_name = {}
     all_names = dict.fromkeys(chain.from_iterable(values))
-    by_name: dict[str, tuple[Sequence[Logged], list[float]]] = {}
     for name in all_names:
         records_with_name = [record for record in records if name in record.v]
         by_name[name] = (records_with_name, [record.v[name] for record in records_with_name])
@@ -269,7 +276,9 @@ def is_log_x(axes: AxesNamed, series: Iterable[Series]) -> bool:
 def can_be_log_x(series: Iterable[Series]) -> bool:
     """Say whether any point has a step above 0, which a logarithmic axis can show."""
     for line in series:
-        if any(step > 0 for step in line.steps) or any(bad.step > 0 for bad in line.bad):
+        if any(step > 0 for step in line.steps):
+            return True
+        if any(bad.step > 0 for bad in line.bad):
             return True
     return False
 
@@ -311,6 +320,8 @@ def spreads_of(series: Iterable[Series]) -> list[float]:
     for line in series:
         if line.lows:
             lows = sorted(line.lows)
-            low = lows[len(lows) // 10] if lows[0] > 0 else lows[0]
+            low = lows[0]
+            if low > 0:
+                low = lows[len(lows) // 10]
             spreads += [low, max(line.highs)]
     return spreads

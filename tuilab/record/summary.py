@@ -127,9 +127,11 @@ class RunSummary:
         own, of_arms = self._split_by_arm(self._first_of_ranks(self.failures))
         if not own and self.state not in BROKEN_STATES:
             return None  # the scenario caught the failures of its arms
-        if of_arms and (not own or own[-1].type == ARM_FAILED):
+        if not own:
+            return of_arms[-1] if of_arms else None
+        if of_arms and own[-1].type == ARM_FAILED:
             return of_arms[-1]
-        return own[-1] if own else None
+        return own[-1]
 
     @property
     def box_lacks(self) -> str:
@@ -169,10 +171,10 @@ class RunSummary:
     def left_out(self) -> dict[str, str]:
         """Fields that reached their limit, so that the rest is not kept, with words for it."""
         words = {}
-        for one_field in fields(self):
-            kept = getattr(self, one_field.name)
-            if isinstance(kept, Few) and kept.is_full:
-                words[one_field.name] = f"more than {kept.MOST}; the rest is not shown"
+        for summary_field in fields(self):
+            value = getattr(self, summary_field.name)
+            if isinstance(value, Few) and value.is_full:
+                words[summary_field.name] = f"more than {value.MOST}; the rest is not shown"
         return words
 
     def axes_of(self, metric: str) -> events.AxesNamed:
@@ -202,7 +204,9 @@ class RunSummary:
     def repeat_of(self, writer: str) -> int:
         """Return the number of the repeat that a stream belongs to, counted from 1."""
         worker = self.workers.get(_worker_of(writer))
-        return worker.started.repeat + 1 if worker and worker.started else 1
+        if worker is None or worker.started is None:
+            return 1
+        return worker.started.repeat + 1
 
     def repeats_with(self, name: str = "") -> list[int]:
         """Return the numbers of the repeats that logged a name, or anything."""

@@ -29,7 +29,9 @@ class Few(dict[K, V]):
             super().__setitem__(key, value)
 
     def setdefault(self, key: K, default: Any = None) -> Any:
-        return super().setdefault(key, default) if self._has_room_for(key) else default
+        if not self._has_room_for(key):
+            return default
+        return super().setdefault(key, default)
 
     def _has_room_for(self, key: K) -> bool:
         if len(self) < self.MOST or key in self:
@@ -86,7 +88,9 @@ class Claim:
     @property
     def gpu(self) -> str:
         """The GPU that the verdict is about, in words; empty if it is about none."""
-        return gpu_words(self.verdict.gpu_name, self.verdict.gpu) if self.verdict else ""
+        if self.verdict is None:
+            return ""
+        return gpu_words(self.verdict.gpu_name, self.verdict.gpu)
 
     @property
     def is_contradicted(self) -> bool:
@@ -106,7 +110,10 @@ class RacedSetting:
     @property
     def against(self) -> str:
         """A reason against the setting; a repeat that did not look for one records none."""
-        return next((record.against for record in self.records if record.against), "")
+        for record in self.records:
+            if record.against:
+                return record.against
+        return ""
 
 
 @dataclass(slots=True)

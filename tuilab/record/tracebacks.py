@@ -51,7 +51,9 @@ def own_frame(summary: RunSummary) -> Frame | None:
 def parts_of(summary: RunSummary) -> list[Frame | str]:
     """Return the frames of the failure and the lines between them, without its message."""
     failure = summary.failure
-    return _parts(summary, failure, frames(failure).splitlines()) if failure else []
+    if failure is None:
+        return []
+    return _parts(summary, failure, frames(failure).splitlines())
 
 
 def file_of(summary: RunSummary, run_dir: Path) -> str:
@@ -63,7 +65,10 @@ def file_of(summary: RunSummary, run_dir: Path) -> str:
     frame = own_frame(summary)
     if is_imported(run_dir) or not os.path.isabs(failure.source_dir):
         return ""
-    path = os.path.join(failure.source_dir, frame.file if frame else f"{run.scenario}.py")
+    name = f"{run.scenario}.py"
+    if frame:
+        name = frame.file
+    path = os.path.join(failure.source_dir, name)
     return path if os.path.isfile(path) else ""
 
 
@@ -92,8 +97,10 @@ def _end(failure: ScenarioFailed, lines: Sequence[str]) -> int:
     Other failures may come before it. If no line has them, it is the first line that ends a
     failure.
     """
+    name = failure.type
     message = failure.message.splitlines()
-    name = f"{failure.type}: {message[0]}" if message and message[0] else failure.type
+    if message and message[0]:
+        name = f"{failure.type}: {message[0]}"
     ends = [i for i, line in enumerate(lines) if not line.startswith((" ", "…"))]
     for end in ends:
         if lines[end].endswith(name):

@@ -108,7 +108,10 @@ def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
 
     words = ["tuilab", "run", file_of(run) or run.scenario]
     for name, value in changes(run).items():
-        words += option_words(name, value if isinstance(value, bool) else spell(value))
+        if isinstance(value, bool):
+            words += option_words(name, value)
+        else:
+            words += option_words(name, spell(value))
     if run.quick:
         words.append("--quick")
     if run.budget_s:
@@ -159,7 +162,7 @@ def option_words(name: str, value: bool | str) -> list[str]:
 
 def line(words: Sequence[str]) -> str:
     """Return words as a shell reads them; a home folder that is written `~` stays `~`."""
-    return " ".join(map(_quoted, words))
+    return " ".join(_quoted(word) for word in words)
 
 
 def _quoted(word: str) -> str:
@@ -184,12 +187,17 @@ def root_option(root: PathLike) -> list[str]:
         is_usual = os.path.abspath(root) == os.path.abspath(places.runs_folder())
     except TuilabError:
         is_usual = False
-    return [] if is_usual else ["--root", str(root)]
+    if is_usual:
+        return []
+    return ["--root", str(root)]
 
 
 def hint(root: PathLike | Sequence[PathLike], *words: str) -> str:
     """Return a command of tuilab to show to users, with the options that find its runs."""
-    roots = [root] if isinstance(root, str | os.PathLike) else list(dict.fromkeys(root))
+    if isinstance(root, str | os.PathLike):
+        roots = [root]
+    else:
+        roots = list(dict.fromkeys(root))
     options = []
     if len(roots) == 1:
         options = root_option(roots[0])
@@ -220,11 +228,12 @@ def verb_of(run: "RunStarted", left_out: Collection[str] = ()) -> list[str]:
 
     Options about the display are left out, and those named in `left_out`.
     """
-    verb = next((word for word in run.argv if word in _COMMAND_VERBS), "")
-    if not verb:
+    positions = [position for position, word in enumerate(run.argv) if word in _COMMAND_VERBS]
+    if not positions:
         return ["tuilab", _COMMAND_VERBS[0]]
-    options = run.argv[run.argv.index(verb) + 1 : len(run.argv) - len(run.command)]
-    words = ["tuilab", verb]
+    position = positions[0]
+    options = run.argv[position + 1 : len(run.argv) - len(run.command)]
+    words = ["tuilab", run.argv[position]]
     is_left_out = False  # the next word is the value of an option that was left out
     for word in options:
         if is_left_out:
@@ -242,8 +251,13 @@ def arms_of(run: "RunStarted") -> list[str]:
     """Return the arms of a comparison of commands as they were typed; empty for another run."""
     if not run.command:
         return []
-    arms = _values_of(verb_of(run), _ARM_OPTION)
-    return [arm if ":" in arm else f"{arm}: as it is" for arm in arms]
+    arms = []
+    for arm in _values_of(verb_of(run), _ARM_OPTION):
+        if ":" in arm:
+            arms.append(arm)
+        else:
+            arms.append(f"{arm}: as it is")
+    return arms
 
 
 def _values_of(words: Sequence[str], option: str) -> list[str]:

@@ -40,7 +40,10 @@ def describe_earlier_verdicts(
     claims = [claim for claim in summary.claims.values() if _is_judged_ratio(claim)]
     if run is None or not claims or run.supervisor.host != host_name() or is_imported(run_dir):
         return {}
-    index = index.in_folder(run_dir.parent) if index else Index(run_dir.parent)
+    if index:
+        index = index.in_folder(run_dir.parent)
+    else:
+        index = Index(run_dir.parent)
     earlier, is_all = _earlier_runs(run_dir, index)
     index.save()
     same = [entry for entry in earlier if _is_same_measurement(entry, run)]

@@ -88,7 +88,9 @@ def parse(text: str, now_s: float) -> RunFilter:
             if term_text:
                 terms.append(FilterTerm("", term_text, is_not))
         elif value:
-            since_s = moment(value, now_s) if key == "since" else 0.0
+            since_s: float | None = 0.0
+            if key == "since":
+                since_s = moment(value, now_s)
             problem = problem or _find_problem(key, value, since_s)
             terms.append(FilterTerm(key, value, is_not, since_s or 0.0))
     return RunFilter(tuple(terms), problem)
@@ -114,7 +116,9 @@ def with_sweeps(text: str, newest_first: Iterable[RunEntry]) -> str:
 
     def replace(match: re.Match[str]) -> str:
         position = int(match[1] or 0)
-        return ids[position] if position < len(ids) else match[0]
+        if position >= len(ids):
+            return match[0]
+        return ids[position]
 
     return re.sub(_LAST_SWEEP, replace, text)
 
@@ -163,20 +167,19 @@ def values_of(entries: Iterable[RunEntry]) -> dict[str, Sequence[str]]:
     for entry in entries:
         states.add(entry.state)
         verdicts.update(verdict for _, verdict in entry.claims)
-    return {
-        "verdict": [word for word, verdict in VERDICTS.items() if verdict in verdicts],
-        "state": [state for state in STATES if state in states],
-    }
+    verdict_words = [word for word, verdict in VERDICTS.items() if verdict in verdicts]
+    state_words = [state for state in STATES if state in states]
+    return {"verdict": verdict_words, "state": state_words}
 
 
 def words_of(entry: RunEntry, notes: Notes) -> str:
     """Return the text of a run in which a term without a key is searched, in lower case."""
-    parts = [entry.name, entry.state]
-    parts.append(" ".join(dict.fromkeys(verdict for _, verdict in entry.claims)))
+    verdicts = dict.fromkeys(verdict for _, verdict in entry.claims)
+    parts = [entry.name, entry.state, " ".join(verdicts)]
     parts += [own_words(entry), changed_words(entry), entry.run, format_time(entry.started_s)]
-    written = [f"#{tag}" for tag in notes.tags]
-    written += [text for _, text in notes.texts]
-    parts.append(" ".join(written))
+    tags_and_texts = [f"#{tag}" for tag in notes.tags]
+    tags_and_texts += [text for _, text in notes.texts]
+    parts.append(" ".join(tags_and_texts))
     parts.append(entry.sweep)
     parts.append(f"@{entry.host}" if entry.host else "")
     parts += entry.gpus

@@ -71,7 +71,7 @@ def why_not_listed(folders: Sequence[str], roots: Sequence[str]) -> list[str]:
     sentences = []
     closed = count_closed(folders)
     if closed:
-        where = " and ".join(map(show, roots))
+        where = " and ".join(show(root) for root in roots)
         step = "ask their owner, or name your own folder with --root DIR or TUILAB_ROOT"
         sentences.append(f"{plural(closed, 'run')} in {where} cannot be read by you; {step}")
     spoilt = [show(folder, 300) for folder in folders if has_spoilt_journal(folder)]

@@ -64,7 +64,9 @@ class Index:
     def entry_if_over(self, run: str) -> RunEntry | None:
         """Return the entry of a finished run if it is known, without reading the run."""
         entry = self._known(run)
-        return entry if entry and entry.is_over else None
+        if entry is None or not entry.is_over:
+            return None
+        return entry
 
     def read(self, run: str) -> RunEntry:
         """Read a run and return its entry."""
@@ -93,7 +95,8 @@ class Index:
         """Return all known entries of finished runs by name, without reading a run."""
         entries = {}
         for run in {*self.kept, *self._entries}:
-            if entry := self.entry_if_over(run):
+            entry = self.entry_if_over(run)
+            if entry:
                 entries[run] = entry
         return entries
 

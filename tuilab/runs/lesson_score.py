@@ -59,13 +59,8 @@ def read() -> dict[str, LearnedLesson]:
     learned: dict[str, LearnedLesson] = {}
 
     def add(line: dict[str, Any]) -> None:
-        lesson = LearnedLesson(
-            **{
-                field.name: line[field.name]
-                for field in fields(LearnedLesson)
-                if field.name in line
-            }
-        )
+        names = [field.name for field in fields(LearnedLesson)]
+        lesson = LearnedLesson(**{name: line[name] for name in names if name in line})
         if not _is_valid(lesson):
             raise ValueError("it names another lesson")
         if _is_news(lesson, learned):

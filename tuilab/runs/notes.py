@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from tuilab.errors import CannotRecord, UsageError
@@ -33,9 +34,8 @@ class Notes(NamedTuple):
 def read(run_dir: str | os.PathLike[str]) -> Notes:
     """Return the notes of a run, as far as they can be read."""
     notes = Notes([], [])
-    user_data.read_lines(
-        f"{os.fspath(run_dir)}/{FILE}", lambda fields: _fold(notes, fields), _LIMIT
-    )
+    path = f"{os.fspath(run_dir)}/{FILE}"
+    user_data.read_lines(path, partial(_fold, notes), _LIMIT)
     return notes
 
 
@@ -94,11 +94,12 @@ def _fold(notes: Notes, fields: dict[str, Any]) -> None:
     """
     wall_s = fields.get("wall_s")
     text = fields.get("text", "")
-    is_time = (
-        isinstance(wall_s, int | float) and not isinstance(wall_s, bool) and 0 <= wall_s < 1e11
-    )
+    is_time = False
+    if isinstance(wall_s, int | float) and not isinstance(wall_s, bool):
+        is_time = 0 <= wall_s < 1e11
     if isinstance(text, str) and text:
-        notes.texts.append((wall_s if is_time else None, show(text, _LONGEST)))
+        written_s = wall_s if is_time else None
+        notes.texts.append((written_s, show(text, _LONGEST)))
     tags = _tags_among(fields.get("tags", []))
     untags = _tags_among(fields.get("untags", []))
     remaining = [tag for tag in notes.tags + tags if tag not in untags]

@@ -105,21 +105,29 @@ def _lacks(run_dir: Path, summary: "RunSummary") -> str:
     verdicts = [claim.verdict for claim in summary.claims.values() if claim.verdict]
     if any(verdict.verdict != Verdict.NOT_TESTABLE for verdict in verdicts):
         return ""
-    if verdicts:
-        return next((verdict.why for verdict in verdicts if verdict.why), "")
-    return read_run(run_dir).box_lacks if summary.is_over else ""
+    for verdict in verdicts:
+        if verdict.why:
+            return verdict.why
+    if verdicts or not summary.is_over:
+        return ""
+    return read_run(run_dir).box_lacks
 
 
 def began(run_dir: Path) -> str:
     """Return the local time at which a run started; empty if its folder's name has none."""
     started_s = RunName(run_dir.name).started_s
-    return "" if started_s is None else time.strftime("%d %b %H:%M", time.localtime(started_s))
+    if started_s is None:
+        return ""
+    return time.strftime("%d %b %H:%M", time.localtime(started_s))
 
 
 def representative_past_run(newest_first: Sequence[PastRun]) -> PastRun | None:
     """Return the run that represents its scenario; None if none does."""
     best = representative_run(run.entry for run in newest_first)
-    return next((run for run in newest_first if run.entry is best), None)
+    for run in newest_first:
+        if run.entry is best:
+            return run
+    return None
 
 
 def verdict_on(claim: StatedClaim | None, run: PastRun) -> "VerdictReached | None":

@@ -14,6 +14,7 @@ from tuilab.record.events import GpuFound, GpuHeld, is_newer, newer_words
 from tuilab.record.folding import saved_summary
 from tuilab.record.folding.fold import fold_stream
 from tuilab.record.gpus.own_gpus import name_of_gpu
+from tuilab.record.journal.lines import Item
 from tuilab.record.journal.reader import Reader
 from tuilab.record.live_run import presence
 from tuilab.record.origin.imported import is_imported
@@ -100,9 +101,9 @@ def _add_gpus(summary: RunSummary, run_dir: PathLike) -> None:
     for stream in ("sampler", "worker-0"):
         with suppress(OSError, TuilabError), closing(Reader(_path_of(run_dir, stream))) as reader:
             head = reader.read(_HEAD)
-            fold_stream(
-                summary, stream, [item for item in head if isinstance(item, GpuFound | GpuHeld)]
-            )
+            gpu_records: list[Item] = []
+            gpu_records += [item for item in head if isinstance(item, GpuFound | GpuHeld)]
+            fold_stream(summary, stream, gpu_records)
 
 
 def _is_abandoned(summary: RunSummary, run_dir: PathLike) -> bool:
@@ -121,12 +122,19 @@ def entry_of(run_dir: PathLike, summary: RunSummary, state: str) -> RunEntry:
     claim_gpus = []
     gpu_names = {}
     for claim in recorded:
+        text = claim.text[:_MAX_TEXT]
         verdict = claim.verdict
-        claims.append((claim.text[:_MAX_TEXT], verdict.verdict if verdict else ""))
-        gpu = verdict.gpu[:_MAX_TEXT] if verdict else ""
+        if verdict is None:
+            claims.append((text, ""))
+            claim_gpus.append("")
+            continue
+        claims.append((text, verdict.verdict))
+        gpu = verdict.gpu[:_MAX_TEXT]
         claim_gpus.append(gpu)
-        if verdict and gpu:
+        if gpu:
             gpu_names[gpu] = verdict.gpu_name[:_MAX_TEXT]
+    if not any(claim_gpus):
+        claim_gpus = []
     # The saved summary is left out: it comes and goes when a run is opened.
     bytes_total = filetree.size(run_dir, but=saved_summary.FILE)
     reason = summary.reason[:_MAX_TEXT]
@@ -136,6 +144,13 @@ def entry_of(run_dir: PathLike, summary: RunSummary, state: str) -> RunEntry:
     if not gpu_names:
         for uuid in islice(summary.gpus_held, _MAX_CLAIMS):
             gpu_names[uuid[:_MAX_TEXT]] = name_of_gpu(uuid, summary)[:_MAX_TEXT]
+    elapsed_s = None
+    waited_s = 0.0
+    if summary.is_over:
+        elapsed_s = summary.elapsed_s
+    else:
+        waited_s = (summary.first_t - run.t) / 1e9
+    changed = {name: run.params[name] for name in run.changed if name in run.params}
     return RunEntry(
         run=name,
         scenario=run.scenario,
@@ -143,16 +158,16 @@ def entry_of(run_dir: PathLike, summary: RunSummary, state: str) -> RunEntry:
         title=run.title[:_MAX_TEXT],
         state=state,
         reason=reason,
-        changed={name: run.params[name] for name in run.changed if name in run.params},
+        changed=changed,
         claims=claims,
-        elapsed_s=summary.elapsed_s if summary.is_over else None,
+        elapsed_s=elapsed_s,
         bytes_total=bytes_total,
         claim_keys=[claim.key for claim in recorded],
         source_sha256=run.source_sha256,
-        claim_gpus=claim_gpus if any(claim_gpus) else [],
+        claim_gpus=claim_gpus,
         gpu_names=gpu_names,
         quick=run.quick,
-        waited_s=0.0 if summary.is_over else (summary.first_t - run.t) / 1e9,
+        waited_s=waited_s,
         sweep=run.sweep.id if run.sweep else "",
         host="" if is_imported(run_dir) else run.supervisor.host,
         point=run.sweep.point if run.sweep else {},

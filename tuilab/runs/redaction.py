@@ -53,7 +53,8 @@ class Redactor:
     def of(self, value: Any, place: str) -> Any:
         """Return plain data without its private parts; `place` is its kind of record or file."""
         cleaned = self._scrub(value)
-        if removed := str(cleaned).count(GONE) - str(value).count(GONE):
+        removed = str(cleaned).count(GONE) - str(value).count(GONE)
+        if removed:
             name = _PLACES.get(place, show(place, 40).replace("_", " "))
             self.places[name] += removed
         return cleaned
@@ -66,7 +67,8 @@ class Redactor:
         cleaned = clean_source(text, self._scrub)
         if cleaned is None:
             return str(self.of(text, _SOURCE))
-        if removed := cleaned.count(GONE) - text.count(GONE):
+        removed = cleaned.count(GONE) - text.count(GONE)
+        if removed:
             self.places[_PLACES[_SOURCE]] += removed
         return cleaned
 
@@ -107,14 +109,15 @@ class Redactor:
         places = self._printed.get(log, [])
         cleaned = without_places(data, places)
         if places:
-            self.places[_PLACES[log]] += cleaned.count(GONE.encode()) - data.count(GONE.encode())
+            mark = GONE.encode()
+            self.places[_PLACES[log]] += cleaned.count(mark) - data.count(mark)
         return cleaned
 
     def _is_plain(self, item: Logged) -> bool:
         names = (item.a, *item.v)
         if names in self._plain:
             return True
-        if self._scrub([*names]) != [*names]:
+        if self._scrub(list(names)) != list(names):
             return False
         self._plain.add(names)
         return True

@@ -181,10 +181,13 @@ def reference_for(run_dir: "Path", index: Index) -> Reference | None:
         return Reference(root / baseline, is_baseline=True)
     entry = index.entry(run_dir.name)
     earlier = [run for run in _same_scenario(run_dir) if by_time(run) < by_time(run_dir.name)]
-    comparable = (run for run in earlier[:_MAX_EARLIER] if is_comparable(index.entry(run), entry))
-    run = next(comparable, None)
+    reference = None
+    for run in earlier[:_MAX_EARLIER]:
+        if is_comparable(index.entry(run), entry):
+            reference = Reference(root / run, is_baseline=False)
+            break
     index.save()
-    return Reference(root / run, is_baseline=False) if run else None
+    return reference
 
 
 def needed_reference(run_dir: "Path", index: Index) -> "Path":

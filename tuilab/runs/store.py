@@ -73,7 +73,7 @@ def newest(roots: Sequence[Path]) -> list[Path]:
 
 def not_listed(roots: Sequence[Path]) -> list[str]:
     """Return sentences that say which folders are not listed as runs, and why."""
-    return folders.why_not_listed(_passed_over(roots), list(map(str, roots)))
+    return folders.why_not_listed(_passed_over(roots), [str(root) for root in roots])
 
 
 def _passed_over(roots: Sequence[Path]) -> list[str]:
@@ -103,12 +103,12 @@ def find_among(reference: str, roots: Sequence[Path]) -> Path:
         )
     runs = newest(roots)
     if not runs:
-        where = " and ".join(map(show, roots))
+        where = " and ".join(show(root) for root in roots)
         step = hint(roots[0], "run", "stability", "--headless")
         problem = f"there are no runs in {where} yet; start one: {step}"
         raise UsageError("; ".join(not_listed(roots)) or problem)
-    if last := _LAST.fullmatch(reference):
-        position = int(last[1] or 0)
+    if match := _LAST.fullmatch(reference):
+        position = int(match[1] or 0)
         if position >= len(runs):
             verb = "is" if len(runs) == 1 else "are"
             raise UsageError(
@@ -134,7 +134,7 @@ def _describe_unknown(reference: str, roots: Sequence[Path]) -> str:
     for folder in _passed_over(roots):
         if _may_mean(reference, os.path.basename(folder)):
             unlisted.append(folder)
-    sentences = folders.why_not_listed(unlisted, list(map(str, roots)))
+    sentences = folders.why_not_listed(unlisted, [str(root) for root in roots])
     if sentences:
         return "; ".join(sentences)
     if reference.startswith("sweep-"):

@@ -36,9 +36,8 @@ class RecordedSweep:
     root: Path
     entries: list[RunEntry]  # of its runs, oldest first
     source: Path  # the run from whose record `sweep` was read
-    is_imported: bool = (
-        False  # all its readable runs come from an archive: its command is never run
-    )
+    # All its readable runs come from an archive: its command is never run.
+    is_imported: bool = False
 
     @property
     def runs(self) -> list[Path]:
@@ -69,7 +68,8 @@ class RecordedSweep:
             if states.get(point) != RunState.SUCCEEDED:
                 states[point] = entry.state
         counts = Counter(states.values())
-        not_begun = prod(map(len, self.sweep.values.values())) - len(states)
+        point_count = prod(len(values) for values in self.sweep.values.values())
+        not_begun = point_count - len(states)
         if not_begun > 0:
             counts[NOT_BEGUN] += not_begun
         return counts
@@ -194,7 +194,8 @@ def _read_sweep(entries: list[RunEntry], root: Path) -> RecordedSweep | None:
     newest_first = entries[::-1]
     for entry in sorted(newest_first, key=lambda entry: _origin_of(root / entry.run)):
         run_dir = root / entry.run
-        if sweep := _sweep_of(run_dir):
+        sweep = _sweep_of(run_dir)
+        if sweep:
             return RecordedSweep(sweep, root, entries, run_dir, is_imported(run_dir))
     return None
 
@@ -224,6 +225,9 @@ def sweep_in(run: RunStarted | None) -> Sweep | None:
 
     None if the record claims more points than a sweep can have.
     """
-    if run is None or not run.sweep or prod(map(len, run.sweep.values.values())) > MOST:
+    if run is None or not run.sweep:
+        return None
+    point_count = prod(len(values) for values in run.sweep.values.values())
+    if point_count > MOST:
         return None
     return run.sweep

@@ -193,8 +193,9 @@ def exit_code_of_command(summary: RunSummary, state: str) -> int:
         return 128 + exited.signal
     if exited.code:
         return exited.code
-    was_stopped = any(event.state == RunState.STOPPING for event in summary.states)
-    return 128 + signal.SIGTERM if was_stopped else OURS
+    if any(event.state == RunState.STOPPING for event in summary.states):
+        return 128 + signal.SIGTERM
+    return OURS
 
 
 def _has_own_code(summary: RunSummary) -> bool:
@@ -213,9 +214,10 @@ def _is_one_file(first: int, second: int) -> bool:
     Then the order matters in which the command writes to both.
     """
     first_stat = os.fstat(first)
-    is_same = os.path.samestat(first_stat, os.fstat(second))
-    # Other character devices, such as /dev/null, keep no order.
-    return is_same and (os.isatty(first) or not stat.S_ISCHR(first_stat.st_mode))
+    if not os.path.samestat(first_stat, os.fstat(second)):
+        return False
+    # Character devices that are no terminal, such as /dev/null, keep no order.
+    return os.isatty(first) or not stat.S_ISCHR(first_stat.st_mode)
 
 
 def _hand_over_stdin() -> int | None:
@@ -234,10 +236,8 @@ def _hand_over_stdin() -> int | None:
 
 def _list_inherited_descriptors() -> list[int]:
     """Return the descriptors beyond stderr that the shell gave to this process, as for <(...)."""
-    descriptors = map(int, os.listdir("/proc/self/fd"))
-    return [
-        descriptor for descriptor in descriptors if descriptor > 2 and _is_inherited(descriptor)
-    ]
+    descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
+    return [number for number in descriptors if number > 2 and _is_inherited(number)]
 
 
 def _is_inherited(descriptor: int) -> bool:

@@ -91,7 +91,9 @@ def command(
     if not target:
         reason = f"{_SUMMARY} is not set; " if github else ""
         raise UsageError(f"{reason}name an output file, for example -o report.html (- is stdout)")
-    format_name = write_report.format_of(target, kind or ("md" if is_appended else ""))
+    if is_appended and not kind:
+        kind = "md"
+    format_name = write_report.format_of(target, kind or "")
     if github and format_name != "md":
         raise UsageError(
             f"--github writes Markdown, but {show(target, 200)} would be {format_name}; "
@@ -105,9 +107,8 @@ def command(
         from tuilab.catalogue import catalog
 
         listed = catalog.load(scenarios)
-    subjects = _add_sweeps(
-        write_report.read_subjects(run_dirs, keeps_private=keep_private), runs, folder
-    )
+    subjects = write_report.read_subjects(run_dirs, keeps_private=keep_private)
+    subjects = _add_sweeps(subjects, runs, folder)
     _print_damage(subjects)
     write_report.write(
         subjects,

@@ -182,7 +182,9 @@ def _describe_count(shown: int, total: int, *, is_more: bool) -> str:
     """Return how many runs match, with `{}` where the size of all runs belongs."""
     if not shown:
         return f"0 of {plural(total, 'run')} match"
-    count = f"the newest {shown} that match" if is_more else f"{shown} of {plural(total, 'run')}"
+    count = f"{shown} of {plural(total, 'run')}"
+    if is_more:
+        count = f"the newest {shown} that match"
     return f"{count}, all runs: {{}}"
 
 
@@ -233,6 +235,11 @@ def _describe_row(row: RunRow) -> dict[str, Any]:
     claims = []
     for (text, verdict), key in zip_longest(entry.claims, entry.claim_keys):
         claims.append({"key": key or None, "text": text, "verdict": verdict or None})
+    sweep = None
+    if entry.sweep:
+        sweep = {"id": entry.sweep, "point": entry.point}
+    gpus = [{"uuid": uuid, "name": name} for uuid, name in entry.gpu_names.items()]
+    texts = [{"wall_s": wall_s, "text": text} for wall_s, text in row.notes.texts]
     return {
         "run": entry.run,
         "path": row.folder,
@@ -241,12 +248,12 @@ def _describe_row(row: RunRow) -> dict[str, Any]:
         "changed": entry.changed,
         "state": entry.state,
         "reason": entry.reason,
-        "sweep": {"id": entry.sweep, "point": entry.point} if entry.sweep else None,
+        "sweep": sweep,
         "elapsed_s": entry.elapsed_s,
         "bytes": entry.bytes_total,
         "claims": claims,
         "host": entry.host or None,
-        "gpus": [{"uuid": uuid, "name": name} for uuid, name in entry.gpu_names.items()],
+        "gpus": gpus,
         "tags": row.notes.tags,
-        "notes": [{"wall_s": wall_s, "text": text} for wall_s, text in row.notes.texts],
+        "notes": texts,
     }

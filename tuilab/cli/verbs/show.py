@@ -76,12 +76,14 @@ def render(scenario: Scenario, width: int) -> str:
         return f"{heading}\ncannot be used: {show(scenario.error)}\n"
     origin = [heading]
     if scenario.builds_on:
-        origin += _wrap_item(f"builds on {', '.join(map(show, scenario.builds_on))}", width)
+        lessons = ", ".join(show(lesson) for lesson in scenario.builds_on)
+        origin += _wrap_item(f"builds on {lessons}", width)
     mechanism = intro_of(scenario.lesson)
     remaining_lesson = notes_apart(scenario.lesson[len(mechanism) :])
     parameters = []
     for param in scenario.params:
         parameters += _describe_param(param, width)
+    arms = ", ".join(show(arm) for arm in scenario.arms)
     blocks = [
         "\n".join(wrapping.wrap(show(scenario.title), width)),
         "\n".join(origin),
@@ -89,13 +91,15 @@ def render(scenario: Scenario, width: int) -> str:
         _arms_text(scenario),
         wrap_text(show_lines(remaining_lesson), width),
         _block("Parameters", parameters),
-        _block("Arms", _wrap_item(", ".join(map(show, scenario.arms)), width)),
+        _block("Arms", _wrap_item(arms, width)),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def _block(heading: str, lines: list[str]) -> str:
-    return "\n".join([f"## {heading}", *lines]) if lines else ""
+    if not lines:
+        return ""
+    return "\n".join([f"## {heading}", *lines])
 
 
 def _describe_param(param: Param, width: int) -> list[str]:
@@ -103,7 +107,8 @@ def _describe_param(param: Param, width: int) -> list[str]:
     if param.quick is not None:
         default += f", with --quick {show(spell(param.quick))}"
     lines = _wrap_item(f"{option_of(param.name)}  {describe(param)} ({default})", width)
-    lines += [f"    {line}" for line in wrapping.wrap(show(param.label), width - 4)]
+    label_lines = wrapping.wrap(show(param.label), width - 4)
+    lines += [f"    {line}" for line in label_lines]
     return lines
 
 

@@ -27,7 +27,8 @@ CLOCKS = ("sm_mhz", "throttle_mask")
 _TURNS = ("memory_used_bytes", "power_w", PROCESSES, "memory_used_bytes", "busy_percent", PROCESSES)
 _SELDOM = tuple(name for name in METERS if name not in {*CLOCKS, *_TURNS})
 _MOST_TENANTS = 20  # in one record
-_USUAL = (*(name for name in METERS if name != "ecc_uncorrected"), PROCESSES)
+_USUAL = [name for name in METERS if name != "ecc_uncorrected"]
+_USUAL.append(PROCESSES)
 
 Readings = dict[str, dict[str, float]]
 
@@ -130,18 +131,19 @@ class GpuSchedule:
         """List the questions for the other GPUs, if they are due and the list is empty."""
         now_s = self._now_s()
         pause_s = SELDOM_S if self._raced else PERIOD_S / 2
-        if self._waiting or now_s < self._listed_s + max(
-            pause_s, self._cost_of_round_s / GPU_SHARE
-        ):
+        pause_s = max(pause_s, self._cost_of_round_s / GPU_SHARE)
+        if self._waiting or now_s < self._listed_s + pause_s:
             return
-        self._listed_s, self._cost_of_round_s = now_s, 0.0
+        self._listed_s = now_s
+        self._cost_of_round_s = 0.0
+        all_names = (*METERS, PROCESSES)
+        names = all_names if now_s >= self._seldom_due_s else _USUAL
         for gpu in self._gpus.available:
             if not self._raced:
-                names = (*METERS, PROCESSES) if now_s >= self._seldom_due_s else _USUAL
                 self._waiting.append((gpu, names))
             elif gpu.uuid != self._raced:
                 # One question at a time, because the GPU of the race must not wait for more.
-                for name in (*METERS, PROCESSES):
+                for name in all_names:
                     self._waiting.append((gpu, [name]))
         if now_s >= self._seldom_due_s:
             self._seldom_due_s = now_s + SELDOM_S
@@ -158,9 +160,8 @@ class GpuSchedule:
             self._journal.append(Unavailable(what=gpu.uuid, reason=str(lost)))
             return
         self._explain(gpu, reading.missing)
-        if "foreign_processes" in reading.values and (
-            gpu.uuid == self._raced or "memory_tree_bytes" in reading.values
-        ):
+        is_of_run = gpu.uuid == self._raced or "memory_tree_bytes" in reading.values
+        if is_of_run and "foreign_processes" in reading.values:
             self._record_tenants(gpu, self._gpus.foreign_processes[gpu.uuid])
         if reading.values:
             self._answers.readings.setdefault(gpu.uuid, {}).update(reading.values)

@@ -86,10 +86,9 @@ class GpuWatch:
 
     def _record_gpus(self, gpus: Gpus) -> None:
         for gpu in gpus.available:
-            limits = gpus.settings(gpu, _LIMITS)
-            record = GpuFound(
-                gpu.uuid, gpu.index, gpu.name, gpu.bytes_total, gpu.slice, *map(limits.get, _LIMITS)
-            )
+            settings = gpus.settings(gpu, _LIMITS)
+            limits = [settings.get(name) for name in _LIMITS]
+            record = GpuFound(gpu.uuid, gpu.index, gpu.name, gpu.bytes_total, gpu.slice, *limits)
             self._journal.append(record)
         for index, reason in gpus.unusable.items():
             self._journal.append(Unavailable(what=f"gpu {index}", reason=reason))

@@ -52,15 +52,19 @@ def other_values(at: Any, params: Mapping[str, Value]) -> str:
         values = _values_at(name, value)
         if params[name] not in values:
             is_elsewhere = True
-        spelled = " or ".join(spell(one) for one in values)
+        spelled = " or ".join(spell(value) for value in values)
         terms.append(f"{name}={spelled}")
-    return f"{CLAIMED_FOR}{', '.join(terms)}" if is_elsewhere else ""
+    if not is_elsewhere:
+        return ""
+    return f"{CLAIMED_FOR}{', '.join(terms)}"
 
 
 def _values_at(name: str, value: Any) -> Sequence[Value]:
     """Return the values of a parameter for which a claim is made: one, or those of a list."""
-    values = list(value) if isinstance(value, list | tuple) else [value]
-    if not values or not all(isinstance(one, int | float | str) for one in values):
+    values = [value]
+    if isinstance(value, list | tuple):
+        values = list(value)
+    if not values or not all(isinstance(item, int | float | str) for item in values):
         raise TypeError(
             f"at takes numbers, texts, True or False for {name}, not {describe_value(value)}"
         )

@@ -41,9 +41,8 @@ class Claims:
         self._once = once
         self._measure_cores = measure_cores
         self._params = params  # the values of this run, by name
-        self._stated: dict[str, StatedClaim] | None = (
-            None  # bullets by key, read at the first claim
-        )
+        self._stated: dict[str, StatedClaim] = {}  # bullets by key, read at the first claim
+        self._has_read_stated = False
         self._keys: set[str] = set()
         self._awaited: dict[str, events.ClaimDeclared] = {}  # by claim: the arms must still race
 
@@ -62,9 +61,8 @@ class Claims:
         """Make a claim about a value."""
         about = self._about(key)
         lacks = other_values(at, self._params) or lacks
-        self._add(
-            exact_claim(about, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks), answers
-        )
+        record = exact_claim(about, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks)
+        self._add(record, answers)
 
     def claim_ratio(
         self,
@@ -124,12 +122,12 @@ class Claims:
         """
         if not words("key", key, events.CLAIM_LIMIT):
             raise ValueError("key takes the key of a bullet, not an empty text")
-        if self._stated is None:
-            self._stated = {
-                claim.key: claim
-                for claim in reversed(read_stated_claims(self._source))
-                if claim.key
-            }
+        if not self._has_read_stated:
+            # Backwards, so that of two bullets with one key the first counts.
+            for claim in reversed(read_stated_claims(self._source)):
+                if claim.key:
+                    self._stated[claim.key] = claim
+            self._has_read_stated = True
         if key not in self._stated:
             raise ValueError(why_unknown(key, list(self._stated.values())))
         if key in self._keys:

@@ -41,7 +41,9 @@ def _plain(value: Any, argument: str, depth: int) -> Value:
     if isinstance(value, bool):
         return value
     checked_number = number(argument, value)
-    return int(value) if isinstance(value, int) else checked_number
+    if isinstance(value, int):
+        return int(value)  # of any size, while a float would lose digits
+    return checked_number
 
 
 def _listed(value: Any, argument: str) -> Any:
@@ -81,7 +83,8 @@ def claimed_bound(
         )
     ((op, want),) = stated
     bound = measured(want, op)
-    if number_in("tolerance", tolerance, 0) == math.inf or (tolerance and op != "equals"):
+    is_infinite = number_in("tolerance", tolerance, 0) == math.inf
+    if is_infinite or (tolerance and op != "equals"):
         raise ValueError(
             "tolerance takes a finite number, and only with equals=, not"
             f" {describe_value(tolerance)} with {op}="
@@ -93,16 +96,17 @@ def claimed_bound(
 
 def _check_order(op: str, bound: Measured, count: int) -> None:
     """Raise ValueError unless the bound is one number, or two in order, without NaN."""
-    bounds: list[Any] = [*leaves(bound.value)]
+    bounds: list[Any] = list(leaves(bound.value))
     is_valid = (
         len(bounds) == count
-        and all(map(is_number, bounds))
-        and not any(map(math.isnan, bounds))
+        and all(is_number(part) for part in bounds)
+        and not any(math.isnan(part) for part in bounds)
         and bounds == sorted(bounds)
     )
     if not is_valid:
         takes = "two numbers, the smaller one first" if count == 2 else "one number"
-        raise ValueError(f"{op}= takes {takes}, not {describe_value(bound.words or bound.numbers)}")
+        given = describe_value(bound.words or bound.numbers)
+        raise ValueError(f"{op}= takes {takes}, not {given}")
 
 
 def two_arms(ratio: str) -> tuple[str, str]:

@@ -37,28 +37,29 @@ class ChosenDevice(NamedTuple):
 
 
 def choose(
-    wanted: str, before: str = "", root: Path = Path("/"), rank: int | None = None
+    wanted: str, used_uuid: str = "", root: Path = Path("/"), rank: int | None = None
 ) -> ChosenDevice:
     """Return the device for `auto`, `cpu`, `cuda` or `cuda:3`.
 
-    Raises BoxLacks if there is no such GPU, or if it does not work. `before` is the UUID of the GPU
-    that the run has used: everything that it compares must run on one GPU. A rank gets the GPU with
-    its local number `rank`.
+    Raises BoxLacks if there is no such GPU, or if it does not work. `used_uuid` is the UUID of the
+    GPU that the run has used: everything that it compares must run on one GPU. A rank gets the GPU
+    with its local number `rank`.
     """
     if wanted == "cpu":
         return ChosenDevice(torch.device("cpu"), "asked for")
-    if reason := torch_gpus.why_no_cuda():
+    reason = torch_gpus.why_no_cuda()
+    if reason:
         return _without_gpu(wanted, reason, is_there=is_gpu_there(root))
     if rank is not None and wanted in ANY:
         return _for_rank(rank)
     refused: dict[str, str] = {}
-    candidates = in_order(before) if wanted in ANY else asked_for(wanted)
+    candidates = in_order(used_uuid) if wanted in ANY else asked_for(wanted)
     for gpu, why in candidates:
-        if reason := gpu.why_not():
-            refused[f"cuda:{gpu.index}"] = reason
-        else:
+        reason = gpu.why_not()
+        if not reason:
             gpu.make_current()
             return ChosenDevice(torch.device("cuda", gpu.index), why, _notice(refused))
+        refused[f"cuda:{gpu.index}"] = reason
     if wanted not in ANY:
         raise BoxLacks(
             f"{wanted}, which cannot be used ({mended(refused[wanted])}); {_another(wanted)}"
@@ -69,7 +70,8 @@ def choose(
 def _for_rank(rank: int) -> ChosenDevice:
     """Return the GPU of a rank. It gets no other one, because each rank needs its own."""
     gpu = of_rank(rank)
-    if reason := gpu.why_not():
+    reason = gpu.why_not()
+    if reason:
         raise BoxLacks(
             f"cuda:{gpu.index}, the GPU of local rank {rank}, which cannot be used"
             f" ({mended(reason)})"
@@ -143,7 +145,7 @@ def of_rank(rank: int) -> Cuda:
     return devices.gpu(rank)
 
 
-def in_order(before: str) -> Iterator[tuple[Cuda, str]]:
+def in_order(used_uuid: str) -> Iterator[tuple[Cuda, str]]:
     """Yield each GPU with the reason for its place: the one used before, then by free memory."""
     gpus = [devices.gpu(number) for number in range(torch_gpus.count())]
     if len(gpus) == 1:
@@ -151,7 +153,7 @@ def in_order(before: str) -> Iterator[tuple[Cuda, str]]:
         return
     unused = []
     for gpu in gpus:
-        if before and gpu.uuid == before:
+        if used_uuid and gpu.uuid == used_uuid:
             yield gpu, "the GPU that this run used before"
         else:
             unused.append(gpu)
@@ -163,7 +165,9 @@ def in_order(before: str) -> Iterator[tuple[Cuda, str]]:
         return
     free_of = {gpu: free.get(nvml_uuid(gpu.uuid, free), -1) for gpu in unused}  # -1: unknown
     for gpu in sorted(unused, key=lambda gpu: (-free_of[gpu], gpu.index)):
-        amount = f"{size(free_of[gpu])} free" if free_of[gpu] >= 0 else "free memory unknown"
+        amount = "free memory unknown"
+        if free_of[gpu] >= 0:
+            amount = f"{size(free_of[gpu])} free"
         yield gpu, f"the GPU with the most free memory of {len(gpus)}: {amount}"
 
 
@@ -172,8 +176,11 @@ def usable(wanted: str, root: Path = Path("/")) -> tuple[Cuda, str]:
 
     Raises BoxLacks if there is none.
     """
-    if reason := torch_gpus.why_no_cuda():
-        raise BoxLacks(mended(reason) if is_gpu_there(root) else f"{reason}, and /dev has no GPU")
+    reason = torch_gpus.why_no_cuda()
+    if reason:
+        if is_gpu_there(root):
+            raise BoxLacks(mended(reason))
+        raise BoxLacks(f"{reason}, and /dev has no GPU")
     refused = []
     candidates = asked_for(wanted) if is_gpu(wanted) else in_order("")
     for gpu, why in candidates:
@@ -193,10 +200,10 @@ def hand_out(wanted: str, run_dir: Path, journal: Writer, *, is_rank: bool) -> t
     if words("wanted", wanted) not in ("cpu", *ANY) and not is_gpu(wanted):
         raise ValueError(f"wanted takes auto, cpu, cuda or cuda:N, not {describe_value(wanted)}")
     rank = int(os.environ["LOCAL_RANK"]) if is_rank else None
-    before = ""
+    used_uuid = ""
     if wanted in ANY and rank is None:
-        before = gpu_of_run(run_dir)
-    chosen = choose(wanted, before, rank=rank)
+        used_uuid = gpu_of_run(run_dir)
+    chosen = choose(wanted, used_uuid, rank=rank)
     journal.append(EnvironmentRecorded(part="device", facts=_facts(wanted, chosen, rank)))
     if chosen.device.type == "cuda":
         facts = {**torch_gpus.facts(), "chosen": devices.door(chosen.device).uuid}
@@ -211,4 +218,6 @@ def _facts(wanted: str, chosen: ChosenDevice, rank: int | None) -> dict[str, str
         "why": chosen.why,
         "notice": chosen.notice,
     }
-    return facts if rank is None else {**facts, "rank": str(rank)}
+    if rank is not None:
+        facts["rank"] = str(rank)
+    return facts

@@ -67,7 +67,10 @@ def door(device: torch.device) -> Device:
         return _HOST
     if device.type != "cuda":
         raise ValueError(f"device takes the CPU or a CUDA device, not {device}")
-    return gpu(torch.cuda.current_device() if device.index is None else device.index)
+    index = device.index
+    if index is None:
+        index = torch.cuda.current_device()
+    return gpu(index)
 
 
 def in_use(device: torch.device | None = None) -> Device:
@@ -78,13 +81,18 @@ def in_use(device: torch.device | None = None) -> Device:
     """
     if not torch.cuda.is_initialized():
         return _HOST
-    return door(device if device is not None and device.type == "cuda" else torch.device("cuda"))
+    if device is None or device.type != "cuda":
+        device = torch.device("cuda")
+    return door(device)
 
 
 def all_in_use() -> Iterator[Cuda]:
     """Yield the GPUs on which this process has memory."""
-    if torch.cuda.is_initialized():
-        yield from (gpu(index) for index in range(count()) if torch.cuda.memory_reserved(index))
+    if not torch.cuda.is_initialized():
+        return
+    for index in range(count()):
+        if torch.cuda.memory_reserved(index):
+            yield gpu(index)
 
 
 def give_back() -> None:

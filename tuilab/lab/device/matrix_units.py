@@ -5,7 +5,6 @@ known by its generation, and a CPU by its instructions.
 """
 
 import re
-from typing import Any
 
 import torch
 
@@ -15,12 +14,12 @@ _OLD_FLOAT8 = (torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)  # one generation o
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, *_FLOAT8, *_OLD_FLOAT8)
 
-_NVIDIA = {torch.float16: (7, 0), torch.bfloat16: (8, 0), torch.float32: (8, 0)} | dict.fromkeys(
-    _FLOAT8, (8, 9)
-)
-_NVIDIA_WITHOUT = (  # GPUs of capability 7.5 without Tensor Cores, which others of it have
-    r"GTX 16|\bMX[45]50|\bT(400|500|550|600|1000|1200)\b"
-)
+# The lowest capability with units for a dtype.
+_NVIDIA = {torch.float16: (7, 0), torch.bfloat16: (8, 0), torch.float32: (8, 0)}
+_NVIDIA |= dict.fromkeys(_FLOAT8, (8, 9))
+# GPUs of capability 7.5 without Tensor Cores, which other GPUs of this capability have.
+_NVIDIA_WITHOUT = r"GTX 16|\bMX[45]50|\bT(400|500|550|600|1000|1200)\b"
+# The names of the architectures with units for a dtype, as a pattern.
 _AMD = {
     torch.float16: "gfx9(08|0a|4.|5.)",
     torch.bfloat16: "gfx9(08|0a|4.|5.)",
@@ -54,16 +53,24 @@ def lacking_units(device: torch.device, dtype: torch.dtype) -> str:
 
 
 def _lacking_on_cpu(dtype: torch.dtype) -> str:
-    instructions, words = _CPU.get(dtype, ((), f"a GPU with units for {_name_of(dtype)}"))
-    return "" if any(map(_has, instructions)) else words
+    if dtype not in _CPU:
+        return f"a GPU with units for {_name_of(dtype)}"
+    instructions, words = _CPU[dtype]
+    if any(_has_instruction(instruction) for instruction in instructions):
+        return ""
+    return words
 
 
-def _has(instruction: str) -> bool:
+def _has_instruction(instruction: str) -> bool:
     """Ask torch whether the CPU has an instruction, through its newer and its older functions."""
-    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    is_supported = getattr(torch.cpu, f"_is_{instruction}_supported", bool)
-    return bool(capabilities.get(instruction) or is_supported())
+    get_capabilities = getattr(torch.cpu, "get_capabilities", None)
+    if get_capabilities is not None and get_capabilities().get(instruction):
+        return True
+    is_supported = getattr(torch.cpu, f"_is_{instruction}_supported", None)
+    return is_supported is not None and bool(is_supported())
 
 
 def _name_of(dtype: torch.dtype) -> str:
-    return "TF32" if dtype == torch.float32 else str(dtype).removeprefix("torch.")
+    if dtype == torch.float32:
+        return "TF32"
+    return str(dtype).removeprefix("torch.")

@@ -15,9 +15,11 @@ def why_no_cuda() -> str:
         return ""
     if torch.version.cuda is None and torch.version.hip is None:
         return f"torch {torch.__version__} is a build without CUDA"
+    reason = f"torch sees no CUDA device: {_refusal()}"
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    hidden = "" if visible is None else f" (CUDA_VISIBLE_DEVICES is {show(visible, 60) or 'empty'})"
-    return f"torch sees no CUDA device: {_refusal()}{hidden}"
+    if visible is None:
+        return reason
+    return f"{reason} (CUDA_VISIBLE_DEVICES is {show(visible, 60) or 'empty'})"
 
 
 def _refusal() -> str:
@@ -38,7 +40,9 @@ def first_sentence(problem: Exception) -> str:
 
 def count() -> int:
     """Return the number of GPUs that torch sees, without using them."""
-    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if not torch.cuda.is_available():
+        return 0
+    return torch.cuda.device_count()
 
 
 def architectures() -> list[str]:
@@ -52,7 +56,8 @@ def facts() -> dict[str, Any]:
 
 
 def _devices() -> list[dict[str, Any]]:
-    if reason := why_no_cuda():
+    reason = why_no_cuda()
+    if reason:
         raise NotKnown(reason)
     return [_facts_of(torch.cuda.get_device_properties(index)) for index in range(count())]
 

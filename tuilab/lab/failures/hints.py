@@ -21,6 +21,10 @@ _BROKEN = (
     "the GPU or its driver failed, not the scenario: see `sudo dmesg | grep -i xid`; reset the GPU,"
     " or reboot"
 )
+_SMALL_SHM = (
+    "/dev/shm is too small for the batches of the DataLoader: use fewer workers, smaller batches,"
+    " or a larger /dev/shm"
+)
 
 # The first sentence that is in the message counts.
 _CUDA = (
@@ -96,20 +100,8 @@ _FULL = (
 )
 _NAME = 100  # characters of an unknown name that are compared with known ones
 _ANY = (
-    (
-        "shared memory",
-        (
-            "/dev/shm is too small for the batches of the DataLoader: use fewer workers, smaller"
-            " batches, or a larger /dev/shm"
-        ),
-    ),
-    (
-        "/dev/shm",
-        (
-            "/dev/shm is too small for the batches of the DataLoader: use fewer workers, smaller"
-            " batches, or a larger /dev/shm"
-        ),
-    ),
+    ("shared memory", _SMALL_SHM),
+    ("/dev/shm", _SMALL_SHM),
     (
         "Too many open files",
         "the limit of open files is too low: raise it, for example ulimit -n 65536",
@@ -168,20 +160,23 @@ def _did_you_mean(name: str, names: Sequence[str]) -> str:
     from difflib import get_close_matches  # imported here: only misspelt names need it
 
     close = get_close_matches(name, names, n=1)
-    return f"did you mean {close[0]}?" if close else ""
+    if not close:
+        return ""
+    return f"did you mean {close[0]}?"
 
 
 def is_of_cuda(problem: BaseException, text: str) -> bool:
     """Say whether an error is one of CUDA or its libraries, and so perhaps of an earlier call."""
-    return (
-        issubclass(type(problem), RuntimeError)
-        and re.search(r"CUDA|cuBLAS|CUBLAS|cuDNN|CUDNN|NCCL", text) is not None
-    )
+    if not issubclass(type(problem), RuntimeError):
+        return False
+    return re.search(r"CUDA|cuBLAS|CUBLAS|cuDNN|CUDNN|NCCL", text) is not None
 
 
 def is_gpu_full(problem: BaseException, text: str) -> bool:
     """Say whether the memory of a GPU was full."""
-    return issubclass(type(problem), RuntimeError) and any(sentence in text for sentence in _FULL)
+    if not issubclass(type(problem), RuntimeError):
+        return False
+    return any(sentence in text for sentence in _FULL)
 
 
 def _others(text: str) -> str:
@@ -194,4 +189,8 @@ def _others(text: str) -> str:
 
 
 def _find(table: tuple[tuple[str, str], ...], text: str) -> str:
-    return next((advice for sentence, advice in table if sentence in text), "")
+    """Return the advice for the first sentence of a table that is in a text, or nothing."""
+    for sentence, advice in table:
+        if sentence in text:
+            return advice
+    return ""

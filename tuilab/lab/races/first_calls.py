@@ -70,6 +70,6 @@ def _is_same(a: Any, b: Any, same: Same) -> bool:
     if callable(same):
         return bool(same(a, b))
     tolerance = same or 0
-    return torch.allclose(
-        torch.as_tensor(a).double(), torch.as_tensor(b).double(), rtol=tolerance, atol=tolerance
-    )
+    left = torch.as_tensor(a).double()
+    right = torch.as_tensor(b).double()
+    return torch.allclose(left, right, rtol=tolerance, atol=tolerance)

@@ -58,9 +58,11 @@ def gpu_ns(call: Call, step_s: float, device: Device) -> int | None:
     step_ns = step_s * 1e9
     if not isinstance(device, Cuda) or 2 * step_ns > _LONGEST_BUSY_NS:
         return None
-    with device.streams_entered() as entered:
+    with device.streams_entered() as other_streams:
         worked_ns = _measure_ahead(call, step_ns, device)
-    return None if entered else round(worked_ns)
+    if other_streams:
+        return None
+    return round(worked_ns)
 
 
 def _measure_ahead(call: Call, step_ns: float, device: Cuda) -> float:
@@ -105,7 +107,8 @@ class Race:
         """Return how many times longer `over` takes than `under`: the median over the rounds."""
         over_times = self._times_of("over", over)
         under_times = self._times_of("under", under)
-        return median(a / b for a, b in zip(over_times, under_times, strict=True))
+        pairs = zip(over_times, under_times, strict=True)
+        return median(over_s / under_s for over_s, under_s in pairs)
 
     def _times_of(self, argument: str, arm: str) -> list[float]:
         if self._lacks:
@@ -114,7 +117,7 @@ class Race:
                 f"the race was skipped, because this machine lacks {self._lacks}"
             )
         if words(argument, arm) not in self.step_s:
-            names = ", ".join(map(repr, self.step_s))
+            names = ", ".join(repr(name) for name in self.step_s)
             raise ValueError(f"{argument} takes one of {names}, not {describe_value(arm)}")
         return self.step_s[arm]
 
@@ -194,12 +197,15 @@ def _run(
     seed: int,
 ) -> Race:
     check_switches = switches.watch()
-    calls = _make_all(arms, seed, check_switches) if factories else dict(arms)
+    if factories:
+        calls = _make_all(arms, seed, check_switches)
+    else:
+        calls = dict(arms)
     is_same, difference = first_calls(lab, calls, list(arms), same, device, check_switches)
     lab.record(events.EnvironmentRecorded(part="switches", facts=switches.read()))
     lab.tell_holdings()
-    prepared, base = _prepare(calls, list(arms), threads, device, check_switches)
-    entrants = [prepared[name] for name in arms]
+    entrant_of_arm, base = _prepare(calls, list(arms), threads, device, check_switches)
+    entrants = [entrant_of_arm[name] for name in arms]
     gpu_ns_before = _gpu_ns_of_arms(entrants, device)
     process_sd = None
     if device.uuid and lab.repeats == 1:
@@ -218,7 +224,8 @@ def _run(
         luck=process_sd,
     )
     lab.record(started)
-    controls = _controls(base, arms[base.arm] if factories else None)
+    base_factory = arms[base.arm] if factories else None
+    controls = _controls(base, base_factory)
     check_switches(base.arm)
     timings = Rounds(lab, entrants + controls, seed, seconds, threads, device).run()
     check_switches("")
@@ -300,7 +307,8 @@ def _prepare(
     entrants = {}
     for name, pace in paces.items():
         entrants[name] = Entrant(name, arms[name], pace.loops, pace.calm_share, step_s=pace.step_s)
-    base = base_of({name: paces[name] for name in names})
+    paces_in_order = {name: paces[name] for name in names}
+    base = base_of(paces_in_order)
     return entrants, entrants[base]
 
 

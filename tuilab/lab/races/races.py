@@ -101,7 +101,8 @@ def run_process_race(lab: RaceRecorder, arms: Arms) -> Race:
     lab.record(started)
     turns: list[tuple[str, events.Control]] = [(name, "") for name in names]
     if lab.repeat % 2:
-        turns = [*turns[::-1], (first, "same")]
+        turns.reverse()
+        turns.append((first, "same"))
     step_s: dict[str, list[float]] = {}
     with Sensors() as sensors:
         for slot, (name, control) in enumerate(turns):

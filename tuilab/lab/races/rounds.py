@@ -155,8 +155,9 @@ class Rounds:
     def _is_enough(self, elapsed_s: float) -> bool:
         done = len(self._times[self._entrants[0].arm])
         units = math.ceil(_UNITS / self._lab.repeats)
-        least = max(CYCLE, units)
-        return done >= least and (elapsed_s > self._seconds or done >= _MOST_ROUNDS)
+        if done < max(CYCLE, units):
+            return False
+        return elapsed_s > self._seconds or done >= _MOST_ROUNDS
 
     def _lead_in(self, entrant: Entrant) -> None:
         """Run a block that is not timed, so that the first block of a cycle follows its own arm.
@@ -183,7 +184,9 @@ class Rounds:
             self._times[entrant.arm].append(block.wall_ns / block.loops / 1e9)
 
     def _time(self, entrant: Entrant, turn: int, place: int) -> events.BlockTimed:
-        delay = self._clock(entrant) if entrant.control == "delayed" else None
+        delay = None
+        if entrant.control == "delayed":
+            delay = self._clock(entrant)
         before = self._sensors.read()
         written = self._lab.records_written
         timed = time_block(entrant.call, entrant.loops, self._device, delay)
@@ -208,11 +211,14 @@ class Rounds:
 
         On a busy machine the wall time of an arm on one core never settles.
         """
-        own_ns = block.thread_ns if self._is_on_core(entrant) else None
-        return own_ns or block.wall_ns
+        if self._is_on_core(entrant) and block.thread_ns:
+            return block.thread_ns
+        return block.wall_ns
 
     def _clock(self, entrant: Entrant) -> Clock:
-        return time.thread_time_ns if self._is_on_core(entrant) else time.perf_counter_ns
+        if self._is_on_core(entrant):
+            return time.thread_time_ns
+        return time.perf_counter_ns
 
     def _is_on_core(self, entrant: Entrant) -> bool:
         """Say whether an arm is always on its core when nothing interferes.

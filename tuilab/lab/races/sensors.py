@@ -62,7 +62,9 @@ class SensorReading(NamedTuple):
 
 
 def _gained(before: int | None, now: int | None) -> int | None:
-    return None if before is None or now is None else now - before
+    if before is None or now is None:
+        return None
+    return now - before
 
 
 class Sensors:
@@ -163,7 +165,9 @@ def steal_in(text: bytes, core: int | None) -> tuple[int | None, int | None]:
     if core is None:
         return all_cores, None
     position = text.find(b"\ncpu%d " % core)
-    return all_cores, None if position < 0 else _ninth(text, position + 1)
+    if position < 0:
+        return all_cores, None
+    return all_cores, _ninth(text, position + 1)
 
 
 def _open(path: str) -> int | None:
@@ -206,13 +210,17 @@ def _find(fd: int | None, key: bytes) -> int | None:
     """Return the number after the first `key` in a file."""
     _, _, rest = _read(fd).partition(key)  # empty if there is no key
     words = rest.split(maxsplit=1)
-    return int(words[0]) if words and words[0].isdigit() else None
+    if not words or not words[0].isdigit():
+        return None
+    return int(words[0])
 
 
 def _second(text: bytes) -> int | None:
     """Return the second number of a line; None if it has none."""
     fields = text.split()
-    return int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else None
+    if len(fields) < 2 or not fields[1].isdigit():
+        return None
+    return int(fields[1])
 
 
 def _ninth(text: bytes, begin: int) -> int | None:

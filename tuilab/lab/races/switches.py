@@ -10,7 +10,7 @@ from tuilab.lab.device.devices import in_use
 _backends: Any = torch.backends  # torch declares no types for its switches
 
 _NO_GPU = "none"
-_LITTLE = 1e-39  # a denormal number of float32, which is 0 if denormals are flushed
+_DENORMAL = 1e-39  # of float32; it is 0 if denormals are flushed
 
 
 def _current_gpu() -> object:
@@ -22,13 +22,33 @@ def _precision(own: str) -> str:
     """Return the precision that applies: "none" means that of all torch, and there ieee."""
     if own != "none":
         return own
-    everywhere: str = _backends.fp32_precision
-    return everywhere if everywhere != "none" else "ieee"
+    of_torch: str = _backends.fp32_precision
+    return "ieee" if of_torch == "none" else of_torch
+
+
+def _precision_of_products() -> str:
+    return _precision(_backends.cuda.matmul.fp32_precision)
+
+
+def _precision_of_convolutions() -> str:
+    return _precision(_backends.cudnn.conv.fp32_precision)
+
+
+def _precision_of_cpu_products() -> str:
+    return _precision(_backends.mkldnn.matmul.fp32_precision)
+
+
+def _sums_float16_in_float16() -> object:
+    return _backends.cuda.matmul.allow_fp16_reduced_precision_reduction
+
+
+def _sums_bfloat16_in_bfloat16() -> object:
+    return _backends.cuda.matmul.allow_bf16_reduced_precision_reduction
 
 
 def _flushes_denormals() -> bool:
-    little = torch.tensor(_LITTLE, dtype=torch.float32, device="cpu")
-    return not little.mul(1).item()
+    denormal = torch.tensor(_DENORMAL, dtype=torch.float32, device="cpu")
+    return not denormal.mul(1).item()
 
 
 _SWITCHES: dict[str, Callable[[], object]] = {
@@ -44,19 +64,11 @@ _SWITCHES: dict[str, Callable[[], object]] = {
     "the cache of autocast": torch.is_autocast_cache_enabled,
     "anomaly detection": torch.is_anomaly_enabled,
     "torch.use_deterministic_algorithms": torch.are_deterministic_algorithms_enabled,
-    "the precision of float32 products": lambda: _precision(_backends.cuda.matmul.fp32_precision),
-    "the precision of float32 convolutions": lambda: _precision(
-        _backends.cudnn.conv.fp32_precision
-    ),
-    "the precision of float32 products on the CPU": lambda: _precision(
-        _backends.mkldnn.matmul.fp32_precision
-    ),
-    "sums of float16 products in float16": lambda: (
-        _backends.cuda.matmul.allow_fp16_reduced_precision_reduction
-    ),
-    "sums of bfloat16 products in bfloat16": lambda: (
-        _backends.cuda.matmul.allow_bf16_reduced_precision_reduction
-    ),
+    "the precision of float32 products": _precision_of_products,
+    "the precision of float32 convolutions": _precision_of_convolutions,
+    "the precision of float32 products on the CPU": _precision_of_cpu_products,
+    "sums of float16 products in float16": _sums_float16_in_float16,
+    "sums of bfloat16 products in bfloat16": _sums_bfloat16_in_bfloat16,
     "cudnn.benchmark": lambda: _backends.cudnn.benchmark,
     "cudnn.deterministic": lambda: _backends.cudnn.deterministic,
     "cudnn.enabled": lambda: _backends.cudnn.enabled,

@@ -130,7 +130,9 @@ def time_block(call: Call, loops: int, device: Device, delay: Clock | None = Non
     extra = _extra_calls(loops) if delay else 0
     device.wait()
     device.begin()
-    delay_began_ns = delay() if delay else 0
+    delay_began_ns = 0
+    if delay:
+        delay_began_ns = delay()
     waits_before = count_waits()
     cpu_ns = time.process_time_ns()
     thread_ns = time.thread_time_ns()
@@ -146,7 +148,9 @@ def time_block(call: Call, loops: int, device: Device, delay: Clock | None = Non
     wall_ns = time.perf_counter_ns() - wall_ns
     thread_ns = time.thread_time_ns() - thread_ns
     cpu_ns = time.process_time_ns() - cpu_ns
-    waits = None if waits_before is None else (count_waits() or 0) - waits_before
+    waits = None
+    if waits_before is not None:
+        waits = (count_waits() or 0) - waits_before
     stream_ns = device.stream_ns()
     if stream_ns is None:  # on the CPU
         return Timed(wall_ns, cpu_ns, thread_ns, waits)

@@ -106,10 +106,11 @@ class DeviceCopies:
         return False
 
     def _take_slot(self, dtype: torch.dtype) -> PinnedSlot:
-        dtype = dtype if dtype in _KINDS else torch.float64
+        if dtype not in _KINDS:
+            dtype = torch.float64
         slots = self._slots[dtype]
         if not slots:
-            slots += map(PinnedSlot, self.gpu.numbers(_BATCH, dtype))
+            slots += [PinnedSlot(number) for number in self.gpu.numbers(_BATCH, dtype)]
         return slots.pop()
 
     def _copy(self, name: str, value: torch.Tensor, slot: PinnedSlot) -> None:

@@ -132,7 +132,9 @@ class Pending:
             if written:
                 count -= written
                 deadline = time.monotonic() + patience_s
-            elif why := self._write_rest():
+                continue
+            why = self._write_rest()
+            if why:
                 count -= 1
                 lost = Lost(lost.records + 1, lost.why or why)
             elif time.monotonic() > deadline:

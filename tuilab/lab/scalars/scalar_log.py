@@ -23,20 +23,20 @@ from tuilab.record.journal.writer import Writer
 
 _PATIENCE_S = 20.0  # for a GPU that does not compute the logged values
 _LAST_PATIENCE_S = 1.0  # the same, while the run is being stopped
+_AGAIN_S = 0.005
 
 Scalar = float | int | torch.Tensor
 
-
-_AGAIN_S = 0.005
 _signals = import_module("_signal")  # the module below `signal`, without its slow enums
 
 
 @functools.lru_cache(maxsize=256)
 def _check_room(arm: str, *names: str) -> None:
     """Raise ValueError if a record with these names could be too long, whatever its values."""
-    longest = dict.fromkeys(names, -sys.float_info.min)
+    longest_number = -sys.float_info.min
+    longest_values = dict.fromkeys(names, longest_number)
     encode_exactly(
-        Logged(n=MOST, t=MOST, s=LEAST, v=longest, a=arm, at=MOST, x=-sys.float_info.min)
+        Logged(n=MOST, t=MOST, s=LEAST, v=longest_values, a=arm, at=MOST, x=longest_number)
     )
 
 
@@ -126,10 +126,8 @@ def before_sigterm(act: Callable[[], bool]) -> None:
     A handler of the scenario takes precedence. If the main thread is in a call of C, the handler
     does not run, and the SIGKILL that follows ends the process.
     """
-    if (
-        _signals.getsignal(signal.SIGTERM) != signal.SIG_DFL
-        or threading.current_thread() is not threading.main_thread()
-    ):
+    has_handler = _signals.getsignal(signal.SIGTERM) != signal.SIG_DFL
+    if has_handler or threading.current_thread() is not threading.main_thread():
         return
     owner = os.getpid()
 
@@ -139,9 +137,8 @@ def before_sigterm(act: Callable[[], bool]) -> None:
 
     def end(number: int, frame: object) -> None:
         if os.getpid() == owner and not act():
-            _thread.start_new_thread(
-                send_again, ()
-            )  # a thread of `threading` waits for locks that this may have interrupted
+            # A thread of `threading` would wait for locks that this may have interrupted.
+            _thread.start_new_thread(send_again, ())
             return
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)

@@ -57,14 +57,17 @@ def gpu_names(root: Path = Path("/"), environ: Mapping[str, str] = os.environ) -
 def driver_for(cuda: str) -> str:
     """Return the driver that a build for this CUDA needs: `580 or newer`; empty if not known."""
     major = cuda.partition(".")[0]
-    oldest = _OLDEST_DRIVER.get(int(major)) if major.isdecimal() else None
-    return f"{oldest} or newer" if oldest else ""
+    if not major.isdecimal() or int(major) not in _OLDEST_DRIVER:
+        return ""
+    return f"{_OLDEST_DRIVER[int(major)]} or newer"
 
 
 def describe_driver_fix(cuda: str) -> str:
     """Return the next step if the driver is too old for a torch that was built for this CUDA."""
+    step = "update the driver"
     needed = driver_for(cuda)
-    step = f"update the driver (CUDA {cuda} needs {needed})," if needed else "update the driver"
+    if needed:
+        step = f"update the driver (CUDA {cuda} needs {needed}),"
     return f"{step} or install a build of torch for an older CUDA: {_OTHER_BUILD}"
 
 

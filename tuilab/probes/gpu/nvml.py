@@ -431,4 +431,6 @@ class XidListener:
 
     def after(self, uuid: str) -> str:
         """Return ` after Xid 79`, the end of a sentence, if that was the last error; else empty."""
-        return f" after Xid {self._last[uuid]}" if uuid in self._last else ""
+        if uuid not in self._last:
+            return ""
+        return f" after Xid {self._last[uuid]}"

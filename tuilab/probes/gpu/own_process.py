@@ -69,7 +69,9 @@ class NvmlProcess:
             fd = self._process.stdout.fileno()
             poll = select.poll()
             poll.register(fd, select.POLLIN)
-            return os.read(fd, 65536) if poll.poll(_POLL_S * 1000) else None
+            if not poll.poll(_POLL_S * 1000):
+                return None
+            return os.read(fd, 65536)
 
     def close(self) -> None:
         """End the process. If it hangs in the driver, it cannot be ended and is not waited for."""

@@ -36,7 +36,9 @@ def why_pids_mean_nothing(root: Path = Path("/")) -> str:
         namespace = os.readlink(root / "proc/self/ns/pid")
     except OSError as problem:
         return f"unknown whether the pids of the driver are valid here: {problem.strerror}"
-    return "" if namespace == _FIRST_NAMESPACE else f"not visible in a container: {_HOST_PIDS}"
+    if namespace == _FIRST_NAMESPACE:
+        return ""
+    return f"not visible in a container: {_HOST_PIDS}"
 
 
 def count_foreign(
@@ -91,7 +93,9 @@ def _user_name(number: int) -> str:
 def bytes_of(process: Any) -> int | None:
     """Return the memory of a process; None if the driver reports none, or an impossible value."""
     used = process.usedGpuMemory
-    return None if used is None or used >= IMPOSSIBLE_BYTES else int(used)
+    if used is None or used >= IMPOSSIBLE_BYTES:
+        return None
+    return int(used)
 
 
 def memory_of(listed: Sequence[Any], ours: Collection[int]) -> float | None:
@@ -132,7 +136,7 @@ class ForeignUse:
         is_first = self._newest_us is None
         since_us = self._newest_us or 0
         samples = self._read_samples(nvml, handle, since_us)
-        self._newest_us = max([since_us, *(sample.timeStamp for sample in samples)])
+        self._newest_us = max((sample.timeStamp for sample in samples), default=since_us)
         if is_first:
             return None
         peaks: dict[int, int] = {}  # by pid

@@ -12,8 +12,10 @@ from tuilab.text.display import plural
 from tuilab.text.words import format_number, seconds, size
 
 ARMS = "arms"  # key of the table in `RunSummary.figures`
-_STEP, _PEAK = "a step", "peak memory"
-_STEP_ON_WALL, _STEP_CPU = "a step on the wall clock", "CPU time of a step"
+_STEP = "a step"
+_STEP_ON_WALL = "a step on the wall clock"
+_STEP_CPU = "CPU time of a step"
+_PEAK = "peak memory"
 _PARTS = {
     "data_s": "waits for data",
     "backward_s": "backward",
@@ -47,7 +49,10 @@ def update_arms_table(summary: RunSummary) -> None:
 
 def _arms_table(summary: RunSummary, races: Sequence[RaceFinished]) -> TableShown:
     """Return the table: the median of the processes of each arm, and the range of judged rows."""
-    arms = list(dict.fromkeys(arm for race in races for arm in race.arms))
+    arms_in_order: dict[str, None] = {}
+    for race in races:
+        arms_in_order |= dict.fromkeys(race.arms)
+    arms = list(arms_in_order)
     rows = _judged_rows(summary, arms)
     rows += _account_rows(races, arms, _labels_of_judged(summary))
     rows += _disturbed_rows(summary, arms)
@@ -65,8 +70,7 @@ def _judged_rows(summary: RunSummary, arms: Sequence[str]) -> list[_Row]:
     on_wall = _Clock(measure.name, measure.unit, "", lambda block: block.step_s * scale)
     if measure.unit != "s":
         return _rows_of(summary, arms, on_wall)
-    has_cpu_times = any(block.thread_s for blocks in summary.blocks.values() for block in blocks)
-    if not has_cpu_times:
+    if not _has_cpu_times(summary):
         return _rows_of(summary, arms, on_wall._replace(name=_STEP))
     on_wall = on_wall._replace(name=_STEP_ON_WALL, of=" on the wall clock")
     rows = _rows_of(summary, arms, on_wall)
@@ -76,21 +80,32 @@ def _judged_rows(summary: RunSummary, arms: Sequence[str]) -> list[_Row]:
     return rows
 
 
+def _has_cpu_times(summary: RunSummary) -> bool:
+    times: list[float | None] = []
+    for blocks in summary.blocks.values():
+        times += [block.thread_s for block in blocks]
+    return any(times)
+
+
 def _rows_of(summary: RunSummary, arms: Sequence[str], clock: _Clock) -> list[_Row]:
     """Return the rows of one clock: medians, ranges, and the ratios of the first arm to each."""
     times = {arm: _times(summary, arm, clock) for arm in arms}
 
-    def row(label: str, combine: Callable[[Collection[float]], float]) -> _Row:
+    def make_row(label: str, combine: Callable[[Collection[float]], float]) -> _Row:
         cells: _Row = [label]
         for arm in arms:
             values = times[arm].values()
-            cells.append(format_number(combine(values), clock.unit, 3) if values else "n/a")
+            if values:
+                cells.append(format_number(combine(values), clock.unit, 3))
+            else:
+                cells.append("n/a")
         return cells
 
-    rows = [row(clock.name, median)]
-    least, most = ("fastest", "slowest") if clock.unit == "s" else ("least", "most")
+    rows = [make_row(clock.name, median)]
     if any(len(values) > 1 for values in times.values()):
-        rows += [row(least, min), row(most, max)]
+        is_time = clock.unit == "s"
+        rows.append(make_row("fastest" if is_time else "least", min))
+        rows.append(make_row("slowest" if is_time else "most", max))
     ratios: _Row = [f"{arms[0]}/arm{clock.of}, mean of repeats"]
     for arm in arms:
         ratios.append(_ratio(times[arms[0]], times[arm]))
@@ -102,16 +117,19 @@ def _times(summary: RunSummary, arm: str, clock: _Clock) -> dict[str, float]:
     """Return the times of an arm on a clock, by repeat."""
     times = {}
     for (writer, name), blocks in summary.blocks.items():
-        value = clock.read(blocks[-1]) if name == arm else None
-        if value:
-            times[writer] = value
+        if name == arm:
+            value = clock.read(blocks[-1])
+            if value:
+                times[writer] = value
     return times
 
 
 def _ratio(base: Mapping[str, float], other: Mapping[str, float]) -> str:
     """Return the ratio of the first arm to another: the mean over the repeats, as in a verdict."""
     ratios = [base[writer] / other[writer] for writer in base if writer in other]
-    return format_number(geometric_mean(ratios), digits=3) if ratios else "n/a"
+    if not ratios:
+        return "n/a"
+    return format_number(geometric_mean(ratios), digits=3)
 
 
 def _labels_of_judged(summary: RunSummary) -> set[str]:
@@ -119,7 +137,9 @@ def _labels_of_judged(summary: RunSummary) -> set[str]:
     measure = measure_of(summary)
     if measure.unit != "s":
         return {measure.name}
-    return {_STEP, _STEP_CPU} if is_on_cpu(summary) else {_STEP}
+    if is_on_cpu(summary):
+        return {_STEP, _STEP_CPU}
+    return {_STEP}
 
 
 # ---- what else is known
@@ -138,7 +158,7 @@ def _account_rows(
         values = [account[name] for account in accounts if name in account]
         return median(values) if values else None
 
-    def row(label: str, name: str, spell: Callable[[float], str]) -> _Row:
+    def make_row(label: str, name: str, spell: Callable[[float], str]) -> _Row:
         cells: _Row = [label]
         for arm in arms:
             value = median_of(arm, name)
@@ -147,17 +167,18 @@ def _account_rows(
 
     rows = []
     if _STEP in judged:
-        rows.append(row("steps that count", "steps", "{:.0f}".format))
-    for name, label in {"step_s": _STEP, "step_cpu_s": _STEP_CPU, **_PARTS}.items():
+        rows.append(make_row("steps that count", "steps", "{:.0f}".format))
+    times = {"step_s": _STEP, "step_cpu_s": _STEP_CPU} | _PARTS
+    for name, label in times.items():
         if label not in judged and any(median_of(arm, name) for arm in arms):
-            rows.append(row(label, name, seconds))
+            rows.append(make_row(label, name, seconds))
     for name, label in _COUNTS.items():
         counts = [median_of(arm, name) or 0.0 for arm in arms]
         if max(counts) - min(counts) > _ALIKE:
-            rows.append(row(label, name, "{:.3g}".format))
-    rows.append(row("CPU time in all", "cpu_s", seconds))
+            rows.append(make_row(label, name, "{:.3g}".format))
+    rows.append(make_row("CPU time in all", "cpu_s", seconds))
     if _PEAK not in judged:
-        rows.append(row(_PEAK, "peak_bytes", size))
+        rows.append(make_row(_PEAK, "peak_bytes", size))
     return rows
 
 
@@ -169,4 +190,5 @@ def _disturbed_rows(summary: RunSummary, arms: Sequence[str]) -> list[_Row]:
             counts[arm] += sum(block.is_disturbed for block in blocks)
     if not any(counts.values()):
         return []
-    return [["disturbed processes", *map(str, counts.values())]]
+    cells = [str(count) for count in counts.values()]
+    return [["disturbed processes", *cells]]

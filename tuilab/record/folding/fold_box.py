@@ -31,14 +31,10 @@ def sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
         for metric, value in metrics.items():
             _add_resource(summary, f"{uuid} {metric}", t, value)
         finite = {metric: value for metric, value in metrics.items() if math.isfinite(value)}
-        mask = finite.get("throttle_mask")
-        state = GpuState(
-            t,
-            uuid,
-            None if mask is None else int(mask),
-            finite.get("sm_mhz"),
-            finite.get("foreign_percent"),
-        )
+        mask = None
+        if "throttle_mask" in finite:
+            mask = int(finite["throttle_mask"])
+        state = GpuState(t, uuid, mask, finite.get("sm_mhz"), finite.get("foreign_percent"))
         summary.gpu_states.append(state)
 
 
@@ -73,12 +69,13 @@ def gpu_shared(summary: RunSummary, stream: str, event: events.GpuShared) -> Non
     tenants.reported_t = max(tenants.reported_t, event.t)
     for process in event.others:
         key = process.pid, process.user
-        if key in tenants.processes or len(tenants.processes) < MOST:
-            first = GpuTenant(process, process.bytes_used, event.t)
-            tenant = tenants.processes.setdefault(key, first)
-            tenant.seen_t = max(tenant.seen_t, event.t)
-            if process.bytes_used is not None:
-                tenant.most_bytes = max(tenant.most_bytes or 0, process.bytes_used)
+        if key not in tenants.processes and len(tenants.processes) >= MOST:
+            continue
+        first = GpuTenant(process, process.bytes_used, event.t)
+        tenant = tenants.processes.setdefault(key, first)
+        tenant.seen_t = max(tenant.seen_t, event.t)
+        if process.bytes_used is not None:
+            tenant.most_bytes = max(tenant.most_bytes or 0, process.bytes_used)
 
 
 def xid_reported(summary: RunSummary, stream: str, event: events.XidReported) -> None:

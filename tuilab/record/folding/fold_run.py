@@ -35,9 +35,8 @@ def _announce_claims(summary: RunSummary, event: events.RunStarted | events.RunD
 
 def state_changed(summary: RunSummary, stream: str, event: events.StateChanged) -> None:
     if summary.state == RunState.QUEUED and event.state != RunState.QUEUED:
-        summary.first_t = (
-            event.t
-        )  # times count from the start (or the end) of the run, not the queue
+        # Times count from the start (or the end) of the run, not from when it was queued.
+        summary.first_t = event.t
     summary.state = event.state
     summary.reason = event.reason
     if len(summary.states) < MOST:
@@ -94,11 +93,12 @@ def progressed(summary: RunSummary, stream: str, event: events.Progressed) -> No
     if first is None or first.total != event.total or event.done < first.done:
         summary.first_progress = event
     summary.progress = event
-    others = []
+    kept = []
     for progress in summary.progress_by_total:
         if (progress.total, progress.unit) != (event.total, event.unit):
-            others.append(progress)
-    summary.progress_by_total = [*others[1 - _TOTALS_KEPT :], event]
+            kept.append(progress)
+    kept.append(event)
+    summary.progress_by_total = kept[-_TOTALS_KEPT:]
 
 
 def image_shown(summary: RunSummary, stream: str, event: events.ImageShown) -> None:

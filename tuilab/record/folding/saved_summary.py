@@ -81,7 +81,9 @@ def _streams_of_long_run(run_dir: Path) -> list[Stream]:
             if entry.name.endswith(".jsonl"):
                 stat = entry.stat(follow_symlinks=False)
                 streams.append((entry.name, stat.st_size, stat.st_mtime_ns, stat.st_ino))
-    return sorted(streams) if _bytes_of(streams) >= _LEAST_JOURNAL_BYTES else []
+    if _bytes_of(streams) < _LEAST_JOURNAL_BYTES:
+        return []
+    return sorted(streams)
 
 
 def _bytes_of(streams: list[Stream]) -> int:

@@ -27,8 +27,10 @@ def gpu_of_run(run_dir: Path) -> str:
             continue
         with suppress(OSError), open(open_regular(path), "rb") as file:
             for line in file.read(_MOST_BYTES).split(b"\n"):
-                if all(mark in line for mark in _MARKS) and (uuid := _chosen_in(line)):
-                    return uuid
+                if all(mark in line for mark in _MARKS):
+                    uuid = _chosen_in(line)
+                    if uuid:
+                        return uuid
     return ""
 
 

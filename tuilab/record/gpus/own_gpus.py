@@ -104,7 +104,9 @@ def _uuid_of_race(summary: RunSummary, writer: str, race: RaceStarted) -> str:
         if race.uuid or race.device.startswith("cuda"):
             return torch_uuid(race.uuid, summary.cuda.get(writer, {}))
         return ""
-    repeat = summary.workers[writer].repeat if writer in summary.workers else 0
+    repeat = 0
+    if writer in summary.workers:
+        repeat = summary.workers[writer].repeat
     for name, worker in summary.workers.items():
         is_arm = worker.started is not None and worker.started.arm != ""
         if is_arm and worker.repeat == repeat and name in summary.cuda:
@@ -122,7 +124,9 @@ def name_of_gpu(uuid: str, summary: RunSummary) -> str:
             if device.get("uuid") == uuid and device.get("name"):
                 return show(device["name"], 100)
     gpu = summary.gpus.get(nvml_uuid(uuid, summary.gpus))
-    return show(gpu.name, 100) if gpu else ""
+    if gpu is None:
+        return ""
+    return show(gpu.name, 100)
 
 
 def label_of(gpu: OwnGpu, summary: RunSummary) -> str:
@@ -141,7 +145,10 @@ def _devices(facts: Mapping[str, object]) -> list[Mapping[str, object]]:
     devices = facts.get("devices")
     if not isinstance(devices, list):
         return []
-    return [device if isinstance(device, dict) else {} for device in devices]
+    checked: list[Mapping[str, object]] = []
+    for device in devices:
+        checked.append(device if isinstance(device, dict) else {})
+    return checked
 
 
 # ---- measurements over time
@@ -154,20 +161,24 @@ def memory_lines(summary: RunSummary, *, has_others: bool = False) -> Lines:
     them, and the bytes that torch reserved and allocated.
     """
     own = own_gpus(summary)
-    others = other_gpus(summary) if has_others else []
+    foreign = other_gpus(summary) if has_others else []
+    has_several = len(own) + len(foreign) > 1
     lines: Lines = []
     for gpu in own:
-        prefix = f"{label_of(gpu, summary)} " if len(own) + len(others) > 1 else ""
+        prefix = ""
+        if has_several:
+            prefix = f"{label_of(gpu, summary)} "
         lines += _line_of(summary, gpu.nvml_uuid, "memory_used_bytes", f"{prefix}device")
         lines += _line_of(summary, gpu.nvml_uuid, "memory_tree_bytes", f"{prefix}run")
         for metric, word in (("reserved_bytes", "reserved"), ("allocated_bytes", "allocated")):
             for series in held_lines(summary, gpu.torch_uuid, metric):
                 lines.append((f"{prefix}{word}", series))
-    if processes := summary.resources.get("rss_bytes"):
+    processes = summary.resources.get("rss_bytes")
+    if processes:
         lines.append(("processes", processes))
-    for other in others:
-        name = f"{show(other.label)} device"
-        lines += _line_of(summary, other.uuid, "memory_used_bytes", name)
+    for other_gpu in foreign:
+        name = f"{show(other_gpu.label)} device"
+        lines += _line_of(summary, other_gpu.uuid, "memory_used_bytes", name)
     return lines
 
 
@@ -183,7 +194,8 @@ def held_lines(summary: RunSummary, uuid: str, metric: str) -> list[Series]:
     """Return what torch holds on the GPU that it calls `uuid`: one line for each process."""
     lines = []
     for writer in summary.gpus_held.get(uuid, ()):
-        if series := summary.resources.get(f"{uuid} {metric} {writer}"):
+        series = summary.resources.get(f"{uuid} {metric} {writer}")
+        if series:
             lines.append(series)
     return lines
 
@@ -200,8 +212,10 @@ def of_gpus(summary: RunSummary, metric: str, word: str) -> Lines:
 
 def _line_of(summary: RunSummary, uuid: str, metric: str, name: str) -> Lines:
     """Return a list with the line of a metric of NVML; an empty one if it was not measured."""
-    series = summary.resources.get(f"{uuid} {metric}") if uuid else None
-    return [(name, series)] if series else []
+    series = summary.resources.get(f"{uuid} {metric}")
+    if not uuid or not series:
+        return []
+    return [(name, series)]
 
 
 # ---- throttled clocks

@@ -18,7 +18,9 @@ def torch_uuid(recorded: str, facts: Mapping[str, Any]) -> str:
     if uuid:
         return uuid
     devices = facts.get("devices")
-    first = devices[0] if isinstance(devices, list) and devices else None
+    if not isinstance(devices, list) or not devices:
+        return ""
+    first = devices[0]
     return str(first.get("uuid", "")) if isinstance(first, dict) else ""
 
 
@@ -32,4 +34,6 @@ def nvml_uuid(torch_uuid: str, nvml_uuids: Collection[str]) -> str:
             if uuid.endswith(torch_uuid):
                 return uuid
         return ""
-    return next(iter(nvml_uuids)) if len(nvml_uuids) == 1 else ""
+    if len(nvml_uuids) != 1:
+        return ""
+    return next(iter(nvml_uuids))

@@ -26,7 +26,9 @@ class Portion:
         return bool(self.streams)
 
     def __iter__(self) -> Iterator[tuple[str, Item]]:
-        pairs = [(stream, item) for stream, items in self.streams for item in items]
+        pairs: list[tuple[str, Item]] = []
+        for stream, items in self.streams:
+            pairs += [(stream, item) for item in items]
         if len(self.streams) > 1:
             pairs.sort(key=lambda pair: getattr(pair[1], "t", 0))
         return iter(pairs)

@@ -61,8 +61,11 @@ class Reader:
         except FileNotFoundError:
             return []
         self.bytes_seen = stat.st_size
+        is_other = self._is_other(stat)
         has_more = stat.st_size > self._position
-        if self._is_other(stat) or (has_more and self._is_other(self._stat_open())):
+        if has_more and not is_other:
+            is_other = self._is_other(self._stat_open())
+        if is_other:
             return self._give_up("the file was replaced or cut short; the rest is not read")
         return self._read(limit) if has_more else []
 

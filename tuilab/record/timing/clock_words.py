@@ -55,8 +55,9 @@ def clock_title(times: Collection[ArmTimes], measure: Measure) -> str:
         return f"time of a {measure.of}, by clock"
     if any(of_arm.clock == CPU for of_arm in times):
         return f"CPU time of a {measure.of} (judged)"
-    named = " on the wall clock" if any(of_arm.is_named for of_arm in times) else ""
-    return f"time of a {measure.of}{named}"
+    if any(of_arm.is_named for of_arm in times):
+        return f"time of a {measure.of} on the wall clock"
+    return f"time of a {measure.of}"
 
 
 def time_words(times: ArmTimes, measure: Measure) -> str:

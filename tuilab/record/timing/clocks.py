@@ -13,7 +13,8 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.summary_parts import Block, Claim
 from tuilab.record.verdicts import Verdict
 
-WALL, CPU = "wall", "cpu"
+WALL = "wall"
+CPU = "cpu"
 CLOCK_NAMES = {WALL: "wall clock", CPU: "CPU time"}  # for people
 
 
@@ -73,7 +74,9 @@ def arm_times(summary: RunSummary) -> dict[str, ArmTimes]:
     """
     scale = scale_of(measure_of(summary).unit)
     judged = judged_clocks(summary)
-    all_clocks = {clock for clocks in judged.values() for clock in clocks}
+    all_clocks: set[str] = set()
+    for clocks in judged.values():
+        all_clocks.update(clocks)
     times: dict[str, ArmTimes] = {}
     for arm, blocks in _counted_by_arm(summary).items():
         wall = [block.step_s * scale for block in blocks]
@@ -82,7 +85,10 @@ def arm_times(summary: RunSummary) -> dict[str, ArmTimes]:
             continue
         cpu = cpu_times(blocks)
         clocks = judged.get(arm, ())
-        is_cpu_first = clocks[0] == CPU if clocks else all_clocks == {CPU}
+        if clocks:
+            is_cpu_first = clocks[0] == CPU
+        else:
+            is_cpu_first = all_clocks == {CPU}
         if is_cpu_first and cpu:
             times[arm] = ArmTimes(cpu, CPU, wall, clocks, is_named=True)
         else:
@@ -94,7 +100,8 @@ def cpu_times_of(summary: RunSummary) -> dict[str, list[float]]:
     """Return, by arm, the CPU times of a call in each block that counts, if they were recorded."""
     times_of_arms = {}
     for arm, blocks in _counted_by_arm(summary).items():
-        if times := cpu_times(blocks):
+        times = cpu_times(blocks)
+        if times:
             times_of_arms[arm] = times
     return times_of_arms
 

@@ -168,8 +168,10 @@ def _check_name(header: tarfile.TarInfo, unpacked: UnpackedRun, scratch_dir: Pat
             f"the archive holds {show(header.name, 100)}, which is not a regular file: not unpacked"
         )
     is_artifact = len(parts) == 3 and parts[1] == "artifacts"
-    # An artifact may have any name that a file can have.
-    is_odd = "\0" in header.name if is_artifact else not header.name.isprintable()
+    if is_artifact:  # it may have any name that a file can have
+        is_odd = "\0" in header.name
+    else:
+        is_odd = not header.name.isprintable()
     if is_odd or any(part in ("", ".", "..") for part in parts):
         raise RefusedArchive(
             f"the archive holds {show(header.name, 100)}, a name that leads elsewhere: not unpacked"

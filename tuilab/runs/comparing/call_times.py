@@ -55,16 +55,20 @@ def shift_between(first: Sequence[float], later: Sequence[float]) -> Shift | Non
         return None
     if not all(0 < time < math.inf for time in (*first, *later)):
         return None
-    first_logs = list(map(math.log, first))
-    later_logs = list(map(math.log, later))
-    center = sum(later_logs) / len(later_logs) - sum(first_logs) / len(first_logs)
+    first_logs = [math.log(time) for time in first]
+    later_logs = [math.log(time) for time in later]
+    first_mean = sum(first_logs) / len(first_logs)
+    later_mean = sum(later_logs) / len(later_logs)
+    center = later_mean - first_mean
     # The squared standard errors of both means, and what each adds to Welch's degrees of freedom.
     first_error = sample_sd(first_logs) ** 2 / len(first_logs)
     later_error = sample_sd(later_logs) ** 2 / len(later_logs)
+    first_weight = first_error**2 / (len(first_logs) - 1)
+    later_weight = later_error**2 / (len(later_logs) - 1)
     error = first_error + later_error
-    weight = first_error**2 / (len(first_logs) - 1) + later_error**2 / (len(later_logs) - 1)
+    weight = first_weight + later_weight
     freedom = len(first_logs) + len(later_logs) - 2
     if weight:
         freedom = int(error**2 / weight)
-    half_width = t_quantile((1 + CONFIDENCE) / 2, max(freedom, 1)) * math.sqrt(error)
-    return Shift.of_logs(center, half_width)
+    quantile = t_quantile((1 + CONFIDENCE) / 2, max(freedom, 1))
+    return Shift.of_logs(center, quantile * math.sqrt(error))

@@ -115,21 +115,26 @@ def _find_claim(summary: RunSummary, reference: str) -> Claim | None:
     matches = [claim for claim in claims if claim.claim_id == reference]
     if not matches:
         matches = [claim for claim in claims if reference in claim.text]
-    return matches[0] if len(matches) == 1 else None
+    if len(matches) != 1:
+        return None
+    return matches[0]
 
 
-def _changes(before: Facts, after: Facts) -> list[Difference]:
+def _changes(earlier: Facts, later: Facts) -> list[Difference]:
     """Return the facts that differ between two runs, the weightiest ones first."""
     rows = []
-    for part, name in dict.fromkeys([*after, *before]):
-        values = (before.get((part, name), ABSENT), after.get((part, name), ABSENT))
-        if values[0] != values[1]:
-            rows.append(Difference(part, name, values))
+    for part, name in dict.fromkeys([*later, *earlier]):
+        earlier_value = earlier.get((part, name), ABSENT)
+        later_value = later.get((part, name), ABSENT)
+        if earlier_value != later_value:
+            rows.append(Difference(part, name, (earlier_value, later_value)))
     return sorted(rows, key=_rank)
 
 
 def _rank(row: Difference) -> tuple[int, int]:
-    part_rank = _PARTS.index(row.part) if row.part in _PARTS else len(_PARTS)
+    part_rank = len(_PARTS)
+    if row.part in _PARTS:
+        part_rank = _PARTS.index(row.part)
     for position, name in enumerate(_WEIGHTY):
         if name in row.name:
             return part_rank, position

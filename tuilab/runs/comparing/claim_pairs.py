@@ -37,8 +37,10 @@ class Side:
             return ""
         if self.low is None or self.high is None:
             return f"{brief(self.estimate)}, no interval: {show(self.why.partition(';')[0], 100)}"
-        on_clock = " in CPU time" if self.clock == CPU else ""
-        return interval_words(self.estimate, self.low, self.high, self.bound) + on_clock
+        words = interval_words(self.estimate, self.low, self.high, self.bound)
+        if self.clock == CPU:
+            words += " in CPU time"
+        return words
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ class ClaimPair:
     @property
     def gpus(self) -> list[str]:
         """The GPUs on which the runs measured it; results of different GPUs have no order."""
-        return list(dict.fromkeys(side.gpu for side in self.sides if side is not None and side.gpu))
+        gpus = [side.gpu for side in self.sides if side is not None and side.gpu]
+        return list(dict.fromkeys(gpus))
 
     @property
     def is_open(self) -> bool:
@@ -104,7 +107,8 @@ class ClaimPair:
     @property
     def has_other_verdicts(self) -> bool:
         """Whether runs that will not change any more have different verdicts."""
-        return len({side.verdict for side in self._settled_sides()}) > 1
+        verdicts = {side.verdict for side in self._settled_sides()}
+        return len(verdicts) > 1
 
     @property
     def has_other_values(self) -> bool:
@@ -142,7 +146,11 @@ def pairs_of(
         claims = {_name_of(claim, summary, latest): claim for claim in summary.claims.values()}
         named_claims.append(claims)
         names |= dict.fromkeys(claims)
-    return tuple(_pair([claims.get(name) for claims in named_claims], running) for name in names)
+    pairs = []
+    for name in names:
+        claims_of_name = [claims.get(name) for claims in named_claims]
+        pairs.append(_pair(claims_of_name, running))
+    return tuple(pairs)
 
 
 def are_apart(gpu: str, other_gpu: str) -> bool:
@@ -171,7 +179,10 @@ def _pair(claims: Sequence[Claim | None], running: Container[int]) -> ClaimPair:
     """Return the pair of the claims of each run; None for a run that does not have the claim."""
     sides = []
     for position, claim in enumerate(claims):
-        sides.append(side_of(claim, is_running=position in running) if claim else None)
+        side = None
+        if claim:
+            side = side_of(claim, is_running=position in running)
+        sides.append(side)
     first, *later = claims
     shifts = [_shift(first, claim) for claim in later]
     recorded = [claim for claim in claims if claim is not None]
@@ -190,6 +201,11 @@ def side_of(claim: Claim, *, is_running: bool = False) -> Side:
     verdict = claim.verdict
     if verdict is None:
         return Side(measured=measured, why=claim.needs, is_open=is_running)
+    op = ""
+    bound = None
+    if claim.declared:
+        op = claim.declared.op
+        bound = claim.declared.bound
     return Side(
         verdict=verdict.verdict,
         estimate=verdict.estimate,
@@ -197,9 +213,9 @@ def side_of(claim: Claim, *, is_running: bool = False) -> Side:
         high=verdict.high,
         measured=measured,
         why=verdict.why,
-        op=claim.declared.op if claim.declared else "",
+        op=op,
         gpu=claim.gpu,
-        bound=claim.declared.bound if claim.declared else None,
+        bound=bound,
         clock=clock_of(claim),
     )
 
@@ -240,12 +256,16 @@ def _read_interval(verdict: VerdictReached) -> tuple[float, float] | None:
 
     None if there is no interval, or if it cannot be that of a ratio.
     """
-    estimate, low, high = verdict.estimate, verdict.low, verdict.high
+    estimate = verdict.estimate
+    low = verdict.low
+    high = verdict.high
     if estimate is None or low is None or high is None:
         return None
     if not 0 < low <= estimate <= high < math.inf:
         return None
-    return estimate, max(math.log(high / estimate), math.log(estimate / low))
+    log_above = math.log(high / estimate)
+    log_below = math.log(estimate / low)
+    return estimate, max(log_above, log_below)
 
 
 def _half_width_in_sd(verdict: VerdictReached) -> float:

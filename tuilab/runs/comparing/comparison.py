@@ -29,7 +29,6 @@ _RANKS: dict[str, int] = {
     Verdict.INVALID: 0,
 }
 
-
 Values = tuple[float | None, ...]  # a number of each run; None if a run does not have it
 Row = tuple[str, Values]
 
@@ -46,9 +45,8 @@ class Comparison:
     # By arm: how that time differs from the first run's, for each run after the first.
     shifts: Mapping[str, tuple[Shift | None, ...]]
     sizes: tuple[Row, ...]  # measured memory and other values
-    lacks: tuple[
-        str, ...
-    ]  # of each run: what is shown instead of a missing number, with the reason
+    # Of each run: the words that are shown instead of a missing number, with the reason.
+    lacks: tuple[str, ...]
     series: tuple[str, ...]  # names of curves, those of the most runs first
     of: str = "call"  # the unit that the times are of: a call or a step
     cpu_times: tuple[Row, ...] = ()  # medians of CPU time; empty if no verdict rests on it
@@ -60,8 +58,9 @@ class Comparison:
 
 def compare(summaries: Sequence[RunSummary], running: Container[int] = ()) -> Comparison:
     """Return what differs between runs; `running` are the positions of those that are running."""
+    names = [summary.run.scenario if summary.run else ABSENT for summary in summaries]
     differences, same = differing(summaries, running)
-    first_times, *later_times = map(times_of_processes, summaries)
+    first_times, *later_times = [times_of_processes(summary) for summary in summaries]
     times_of_runs = [arm_times(summary) for summary in summaries]
     on_cpu = _arms_on(CPU, times_of_runs)
     cpu_medians: list[dict[str, float]] = []
@@ -72,24 +71,30 @@ def compare(summaries: Sequence[RunSummary], running: Container[int] = ()) -> Co
         cpu_shifts = shifts_of(first_cpu, later_cpu)
     lacks = []
     for position, summary in enumerate(summaries):
-        lack = f"{ABSENT}: not yet" if position in running else absent(summary, "parameter")
-        lacks.append(lack)
-    boxes = tuple(map(box_of, summaries))
+        if position in running:
+            lacks.append(f"{ABSENT}: not yet")
+        else:
+            lacks.append(absent(summary, "parameter"))
+    boxes = [box_of(summary) for summary in summaries]
+    if len(set(boxes)) < 2:
+        boxes = []
+    median_times = [_median_times(summary) for summary in summaries]
+    sizes = [_sizes(summary) for summary in summaries]
     return Comparison(
-        names=tuple(summary.run.scenario if summary.run else ABSENT for summary in summaries),
+        names=tuple(names),
         differences=tuple(differences),
         same=same,
         claims=pairs_of(summaries, running),
-        times=_table([_median_times(summary) for summary in summaries]),
+        times=_table(median_times),
         shifts=shifts_of(first_times, later_times),
-        sizes=_table([_sizes(summary) for summary in summaries]),
+        sizes=_table(sizes),
         lacks=tuple(lacks),
         series=_shared_series(summaries),
         of=measure_of(summaries[0]).of,
         cpu_times=_table(cpu_medians),
         cpu_shifts=cpu_shifts,
         judged_on_cpu=frozenset(on_cpu - _arms_on(WALL, times_of_runs)),
-        boxes=boxes if len(set(boxes)) > 1 else (),
+        boxes=tuple(boxes),
     )
 
 
@@ -164,7 +169,8 @@ def regressions(comparison: Comparison) -> list[str]:
         first, *later = pair.sides
         for position, side in enumerate(later):
             shift = pair.shifts[position] if position < len(pair.shifts) else None
-            if problem := _describe_regression(first, side, shift):
+            problem = _describe_regression(first, side, shift)
+            if problem:
                 sentences.append(f"run {position + 2}: {pair.text}: {problem}")
     return sentences
 
@@ -180,7 +186,9 @@ class TimeRow(NamedTuple):
     @property
     def label(self) -> str:
         """The arm, and the clock if there are several."""
-        return f"{self.arm}, {CLOCK_NAMES[self.clock]}" if self.clock else self.arm
+        if not self.clock:
+            return self.arm
+        return f"{self.arm}, {CLOCK_NAMES[self.clock]}"
 
 
 def time_rows(comparison: Comparison) -> list[TimeRow]:
@@ -244,7 +252,8 @@ def _describe_regression(first: Side | None, later: Side | None, shift: Shift | 
     if shift is None or not shift.is_apart or shift.lone:
         return ""
     # A smaller ratio is worse for a claim of at least so much, a larger one for at most so much.
-    if later.op != ("at_least" if shift.ratio < 1 else "at_most"):
+    worse_for = "at_least" if shift.ratio < 1 else "at_most"
+    if later.op != worse_for:
         return ""
     return f"{brief(later.estimate or 0)}, was {brief(first.estimate or 0)} ({shift.words})"
 

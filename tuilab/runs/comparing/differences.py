@@ -116,7 +116,8 @@ def facts_of(summary: RunSummary) -> Facts:
     run = summary.run
     if run is None:
         return {}
-    facts = {("run", "scenario"): f"{run.topic}/{run.scenario}" if run.topic else run.scenario}
+    scenario = f"{run.topic}/{run.scenario}" if run.topic else run.scenario
+    facts = {("run", "scenario"): scenario}
     for name, value in run.params.items():
         facts["parameter", name] = _words(value)
     for name, text in _command_facts(summary).items():
@@ -132,9 +133,8 @@ def facts_of(summary: RunSummary) -> Facts:
         facts["environment", "GPUs"] = _gpus(summary)
     gpus = []
     for gpu in own_gpus(summary):
-        gpus.append(
-            gpu_words(name_of_gpu(gpu.torch_uuid, summary), gpu.torch_uuid or gpu.nvml_uuid)
-        )
+        name = name_of_gpu(gpu.torch_uuid, summary)
+        gpus.append(gpu_words(name, gpu.torch_uuid or gpu.nvml_uuid))
     if gpus:
         facts["environment", "GPU of the run"] = ", ".join(gpus)
     for part, part_facts in summary.environment.items():
@@ -186,9 +186,13 @@ def absent(summary: RunSummary, part: str, *, is_running: bool = False) -> str:
 def _gpus(summary: RunSummary) -> str:
     if not summary.gpus:
         return f"{ABSENT}: {summary.unavailable['gpu']}"
+    counts = Counter(gpu.name for gpu in summary.gpus.values())
     models = []
-    for name, count in sorted(Counter(gpu.name for gpu in summary.gpus.values()).items()):
-        models.append(f"{count}x {name}" if count > 1 else name)
+    for name in sorted(counts):
+        if counts[name] > 1:
+            models.append(f"{counts[name]}x {name}")
+        else:
+            models.append(name)
     return ", ".join(models)
 
 
@@ -199,8 +203,9 @@ def _flatten(path: str, facts: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(value, dict) and key != "missing":
             texts |= _flatten(f"{path} {key}", value)
         elif key not in _MOMENTARY:
-            is_size = key.endswith("_bytes") and isinstance(value, int)
-            text = size(value) if is_size else _words(value)
+            text = _words(value)
+            if key.endswith("_bytes") and isinstance(value, int):
+                text = size(value)
             texts[f"{path} {key.removesuffix('_bytes')}"] = text
     missing = facts.get("missing")
     if isinstance(missing, dict):
@@ -235,13 +240,17 @@ def conditions(summaries: Sequence[RunSummary]) -> list[Difference]:
 
 def _condition(key: str, summary: RunSummary) -> str:
     """Return a condition in words; empty if it was not recorded."""
-    box = summary.environment.get("box", {}).get("cpu", {})
-    value = box.get(key) if isinstance(box, dict) else None
+    cpu_facts = summary.environment.get("box", {}).get("cpu", {})
+    if not isinstance(cpu_facts, dict):
+        return ""
+    value = cpu_facts.get(key)
     if isinstance(value, list) and value:
         value = value[0]
     if isinstance(value, bool) or not isinstance(value, int | float):
         return ""
-    return size(value) if key.endswith("_bytes") else f"{value:.3g}"
+    if key.endswith("_bytes"):
+        return size(value)
+    return f"{value:.3g}"
 
 
 def _words(value: Any) -> str:
