@@ -205,13 +205,16 @@ class HistoryReader:
 
     def _list(self) -> None:
         self._listed_at = store.changed_at(self.root)
-        # Only the first list needs the entries of the index.
-        finished = {} if self.is_listed else self._index.finished()
+        finished = {}
+        if not self.is_listed:  # only the first list needs the entries of the index
+            finished = self._index.finished()
+        runs = []
+        problem = ""
         try:
             runs = [run_dir.name for run_dir in store.list_runs(self.root)]
-            problem = "" if runs else "; ".join(store.not_listed([self.root]))
+            if not runs:
+                problem = "; ".join(store.not_listed([self.root]))
         except TuilabError as error:
-            runs = []
             problem = str(error)
         run_notes = {}
         for run in runs:
