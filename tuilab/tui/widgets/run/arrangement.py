@@ -240,14 +240,13 @@ def make_grid(order: Sequence[str], columns: int, tall: Collection[str] = ()) ->
     is_filled = _fill(cells, columns, rows)
     if tall and (not is_filled or _is_first_row_tall(cells, columns)):
         return make_grid(order, columns)
-    spans = {}
-    tall_panes = set()
-    for name in order:
-        own_columns = _columns_of(name, cells)
-        own_rows = _rows_of(name, cells)
-        spans[name] = len(own_columns)
-        if len(own_rows) > 1:
-            tall_panes.add(name)
+    columns_of: dict[str, set[int]] = {name: set() for name in order}
+    rows_of: dict[str, set[int]] = {name: set() for name in order}
+    for (column, row), name in cells.items():
+        columns_of[name].add(column)
+        rows_of[name].add(row)
+    spans = {name: len(columns_of[name]) for name in order}
+    tall_panes = [name for name in order if len(rows_of[name]) > 1]
     return Grid(spans, frozenset(tall_panes), rows)
 
 
