@@ -175,7 +175,7 @@ async def settle(pilot: "Pilot[int]") -> None:
 def is_busy(pilot: "Pilot[int]") -> bool:
     """Whether the open screen still reads, has data to show, or has not acted on a key yet."""
     app = pilot.app
-    if app.is_running and getattr(app, "is_hearing", False):
+    if app.is_running and getattr(app, "has_pending_keys", False):
         return True
     page = app.screen
     if isinstance(page, FollowingPage) and page.is_current and not page.source.is_frozen:

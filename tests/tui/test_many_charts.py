@@ -289,3 +289,17 @@ async def test_words_of_last_time_are_told_as_such_until_others_are_typed(tmp_pa
             and "weight" in recalled_words
         )
         assert "as last time" not in text(pilot)
+
+
+async def test_turning_the_page_of_a_run_without_metrics_shows_no_error(tmp_path: Path) -> None:
+    """The page that was chosen for this scenario last time does not exist yet."""
+    settings = Settings(has_seen_hint=True)
+    keep_charts(settings.charts, "many", "", 1)
+    first = started(scenario="many", topic="mine")
+    run_dir = make_run(tmp_path, first, StateChanged(state="running"), name="many", end="abcdef")
+    app = app_on(tmp_path, settings)
+    async with opened(app, size=(80, 24)) as pilot:
+        page = await open_run(pilot, run_dir)
+        await press(pilot, "greater_than_sign")
+
+        assert page.views.view.page == 1 and shown(page) == []

@@ -24,7 +24,7 @@ from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.lab import LabPage
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.terminal.delayed_call import later
-from tuilab.tui.terminal.typeahead import TypeAhead, passed
+from tuilab.tui.terminal.typeahead import TypeAhead, wait_until_handled
 from tuilab.tui.widgets.question import ConfirmDialog
 from tuilab.tui.widgets.search import SearchLine
 
@@ -160,7 +160,7 @@ async def test_a_key_waits_for_the_list_it_acts_on(
         await asyncio.to_thread(asked.wait, 60)
         pilot.app.post_message(Key(keys[1], None))
         while not pilot.app.screen.is_mounted:
-            await passed(pilot.app)
+            await wait_until_handled(pilot.app)
         await pilot.pause()
         may_answer.set()
         await app_of(pilot).settle()

@@ -285,14 +285,14 @@ class TuilabApp(TerminalApp[int]):
         """Show a sentence at the edge of the screen, unless it is shown already."""
         self._message_screen = self.screen
         message = show(text)
-        if self.is_telling(message):
+        if self.is_notification_shown(message):
             return
         severity: SeverityLevel = "error" if is_problem else "information"
         # One message of each severity at a time: more of them would cover the screen.
-        self.untell(severity)
+        self.remove_notifications(severity)
         self.notify(message, severity=severity, markup=False)
 
-    def leave_told(self, page: Screen[None]) -> None:
+    def clear_old_messages(self, page: Screen[None]) -> None:
         """Remove the messages of other screens when the user comes to a page."""
         if self._message_screen is not page:
             self.clear_notifications()

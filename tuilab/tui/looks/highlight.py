@@ -43,8 +43,9 @@ def highlight(source: str) -> list[Content]:
 
 def _spans(text: str) -> Iterator[StyledSpan]:
     previous = ""
+    file = io.StringIO(text, newline="\n")
     with suppress(tokenize.TokenError, SyntaxError):
-        for token in tokenize.generate_tokens(io.StringIO(text, newline="\n").readline):
+        for token in tokenize.generate_tokens(file.readline):
             style = _style(token, previous)
             if style:
                 yield from _split_by_line(token, style)
@@ -56,12 +57,16 @@ def _style(token: tokenize.TokenInfo, previous: str) -> str:
     if token.type == tokenize.NAME:
         if keyword.iskeyword(token.string):
             return _KEYWORD
-        return _NAME if previous in ("def", "class") else ""
+        if previous in ("def", "class"):
+            return _NAME
+        return ""
     if token.type == tokenize.COMMENT:
         return _COMMENT
     if token.type == tokenize.NUMBER:
         return _NUMBER
-    return _TEXT if tokenize.tok_name[token.type] in _STRINGS else ""
+    if tokenize.tok_name[token.type] in _STRINGS:
+        return _TEXT
+    return ""
 
 
 def _split_by_line(token: tokenize.TokenInfo, style: str) -> Iterator[StyledSpan]:

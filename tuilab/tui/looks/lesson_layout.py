@@ -30,11 +30,11 @@ def lay_out(text: str, width: int, marker: Marker | None = None) -> list[Content
     width = max(min(width, _MAX_WIDTH), 8)
     lines: list[Content] = []
     previous = ""
-    for kind, words in blocks(text):
+    for kind, block_text in blocks(text):
         belongs_to_previous = kind == "note" or (kind in _LISTS and kind == previous)
         if lines and not belongs_to_previous:
             lines.append(Content(""))
-        lines += _lay_out_block(kind, words, width, marker)
+        lines += _lay_out_block(kind, block_text, width, marker)
         if kind != "note":
             previous = kind
     return lines
@@ -77,9 +77,11 @@ def _bullet(text: str) -> Content:
 
 def hang(sign: Content, text: Content, width: int) -> list[Content]:
     """Return wrapped lines behind a sign of one cell."""
-    first, *rest = wrap_lines(text, max(width - 2, 2)) or [Content("")]
-    lines = [Content("").join([sign, Content(" "), first])]
-    lines += [Content("  ") + line for line in rest]
+    wrapped = wrap_lines(text, max(width - 2, 2))
+    if not wrapped:
+        wrapped = [Content("")]
+    lines = [Content("").join([sign, Content(" "), wrapped[0]])]
+    lines += [Content("  ") + line for line in wrapped[1:]]
     return lines
 
 
@@ -93,7 +95,10 @@ def wrap_lines(text: Content, width: int) -> list[Content]:
         return text.wrap(width)
     lines = []
     for line in text.split("\n"):
-        for start, end in spans(line.plain, width) or [(0, 0)]:
+        line_spans = spans(line.plain, width)
+        if not line_spans:
+            line_spans = [(0, 0)]  # an empty line stays a line
+        for start, end in line_spans:
             lines.append(_untied(line[start:end]))
     return lines
 
@@ -123,4 +128,5 @@ def inline(text: str) -> Content:
         group = match.lastindex or 1  # the only group that has matched
         parts.append(Content.styled(match[group], _INLINE_STYLES[group]))
         start = match.end()
-    return Content("").join([*parts, Content(text[start:])])
+    parts.append(Content(text[start:]))
+    return Content("").join(parts)

@@ -56,8 +56,10 @@ def state_words(state: str) -> Content:
 
 def to_content(text: str, limit: int | None = None, style: str = "") -> Content:
     """Return a text from anywhere, safe to show: without markup and control characters."""
-    safe = show(text, limit) if limit else show(text)
-    return Content.styled(safe, style) if style else Content(safe)
+    safe_text = show(text, limit) if limit else show(text)
+    if not style:
+        return Content(safe_text)
+    return Content.styled(safe_text, style)
 
 
 def _mark(verdict: str) -> tuple[str, str]:

@@ -23,26 +23,28 @@ _NAMES = ("muted", "error", "success", "warning", "primary", "accent", "secondar
 _DEFAULT_COLOUR = 7
 _ATTRIBUTES = {1: "bold", 2: "dim", 3: "italic", 4: "underline"}
 _ENDS = {22: ("bold", "dim"), 23: ("italic",), 24: ("underline",)}
-_PART_COUNTS = {5: 1, 2: 3}  # numbers of an extended colour: 5 is one of 256, 2 is RGB
-StyleWords = dict[str, None]
-"""The words of a style, in their order."""
+# The first number of an extended colour says whether it is one of 256 colours, or RGB.
+_ONE_OF_256 = 5
+_RGB = 2
+TextStyle = dict[str, None]
+"""The parts of a style, such as `bold` or `$text-error`, in their order."""
 
 
-def coloured(lines: Iterable[str], style: str = "") -> Iterator[Content]:
-    """Yield the lines in their colours, in `style` where they have none.
+def coloured(lines: Iterable[str], default_style: str = "") -> Iterator[Content]:
+    """Yield the lines in their colours, in the default style where they have none.
 
     A colour lasts until the next one, also in the following lines.
     """
-    words: StyleWords = {}
+    style: TextStyle = {}
     for line in lines:
         parts = []
         start = 0
         for match in _SEQUENCE.finditer(line):
-            parts.append(_styled(line[start : match.start()], words, style))
+            parts.append(_styled(line[start : match.start()], style, default_style))
             start = match.end()
             if match["sgr"] is not None:
-                words = _apply(words, match["sgr"])
-        parts.append(_styled(line[start:], words, style))
+                style = _apply(style, match["sgr"])
+        parts.append(_styled(line[start:], style, default_style))
         yield Content("").join(parts)
 
 
@@ -51,32 +53,34 @@ def uncoloured(text: str) -> str:
     return show_lines(_SEQUENCE.sub("", text))
 
 
-def _styled(text: str, words: StyleWords, style: str) -> Content:
-    return Content.styled(show_lines(text), " ".join(words) or style)
+def _styled(text: str, style: TextStyle, default_style: str) -> Content:
+    return Content.styled(show_lines(text), " ".join(style) or default_style)
 
 
-def _apply(words: StyleWords, parameters: str) -> StyleWords:
+def _apply(style: TextStyle, parameters: str) -> TextStyle:
     """Return a style after the parameters of a sequence. Background colours are ignored."""
-    numbers = [int(word[:4] or 0) for word in re.split("[;:]", parameters)]
-    words = dict(words)
+    numbers = []
+    for parameter in re.split("[;:]", parameters):
+        numbers.append(int(parameter[:4] or 0))  # an empty parameter means 0
+    style = dict(style)
     while numbers:
         number = numbers.pop(0)
         if number == 0:
-            words = {}
-        elif number in (38, 48):
+            style = {}
+        elif number in (38, 48):  # an extended colour of the text, or of the background
             colour = _take_extended_colour(numbers)
             if number == 38 and colour is not None:
-                words = _with_colour(words, colour)
+                style = _with_colour(style, colour)
         elif number in _ATTRIBUTES:
-            words[_ATTRIBUTES[number]] = None
+            style[_ATTRIBUTES[number]] = None
         elif number in _ENDS:
-            for word in _ENDS[number]:
-                words.pop(word, None)
+            for attribute in _ENDS[number]:
+                style.pop(attribute, None)
         elif 30 <= number <= 37 or 90 <= number <= 97:
-            words = _with_colour(words, number % 10)
+            style = _with_colour(style, number % 10)
         elif number == 39:
-            words = _with_colour(words, _DEFAULT_COLOUR)
-    return words
+            style = _with_colour(style, _DEFAULT_COLOUR)
+    return style
 
 
 def _take_extended_colour(numbers: list[int]) -> int | None:
@@ -85,18 +89,25 @@ def _take_extended_colour(numbers: list[int]) -> int | None:
     Return None if it is not valid.
     """
     kind = numbers.pop(0) if numbers else 0
-    count = 1 if kind == 5 else 3
-    parts = numbers[:count]
-    del numbers[:count]
-    if len(parts) != _PART_COUNTS.get(kind) or any(not 0 <= part <= 255 for part in parts):
+    part_count = 1 if kind == _ONE_OF_256 else 3
+    parts = numbers[:part_count]
+    del numbers[:part_count]
+    if kind not in (_ONE_OF_256, _RGB) or len(parts) < part_count or max(parts) > 255:
         return None
-    colour = Color.from_ansi(parts[0]) if kind == 5 else Color.from_rgb(*parts)
-    return (colour.downgrade(ColorSystem.STANDARD).number or 0) % 8
+    if kind == _ONE_OF_256:
+        colour = Color.from_ansi(parts[0])
+    else:
+        colour = Color.from_rgb(*parts)
+    nearest = colour.downgrade(ColorSystem.STANDARD).number or 0
+    return nearest % 8  # 8 to 15 are the bright variants of the eight colours
 
 
-def _with_colour(words: StyleWords, colour: int) -> StyleWords:
+def _with_colour(style: TextStyle, colour: int) -> TextStyle:
     """Return a style with another colour; white removes the colour."""
-    recoloured: StyleWords = {word: None for word in words if not word.startswith("$")}
+    recoloured: TextStyle = {}
+    for part in style:
+        if not part.startswith("$"):
+            recoloured[part] = None
     name = _NAMES[colour]
     if name:
         recoloured[f"$text-{name}"] = None

@@ -40,11 +40,14 @@ _THEME_VARIABLES = {"bad": "text-error", "cursor": "text-accent", "guide": "text
 _BOLD = frozenset({"bad", "cursor", "title"})
 
 
-def looks_on(background: Color, variables: Mapping[str, str], *, is_dark: bool) -> dict[str, Style]:
+def theme_styles(
+    background: Color, variables: Mapping[str, str], *, is_dark: bool
+) -> dict[str, Style]:
     """Return the style of each role on a background, in one of our themes."""
     foreground = Color.parse(variables["foreground"])
+    arm_colours = _ARMS_ON_DARK if is_dark else _ARMS_ON_LIGHT
     colours = {}
-    for role, spec in _arm_and_tone_colours(_ARMS_ON_DARK if is_dark else _ARMS_ON_LIGHT).items():
+    for role, spec in _arm_and_tone_colours(arm_colours).items():
         colours[role] = Color.parse(spec)
     for role, share in _SHADES.items():
         colours[role] = background.blend(foreground, share)
@@ -53,22 +56,23 @@ def looks_on(background: Color, variables: Mapping[str, str], *, is_dark: bool) 
     styles = {}
     for role in ROLES:
         colour = colours.get(role, foreground).rich_color
-        styles[role] = Style(color=colour, bold=role in _BOLD or None)
+        bold = role in _BOLD or None  # None leaves the attribute as it is
+        styles[role] = Style(color=colour, bold=bold)
     return styles
 
 
-def own_looks(*, is_dark: bool) -> dict[str, Style]:
+def ansi_styles(*, is_dark: bool) -> dict[str, Style]:
     """Return the style of each role in the terminal's own colours."""
-    colours = _arm_and_tone_colours(_ANSI_ARMS_ON_DARK if is_dark else _ANSI_ARMS_ON_LIGHT)
+    arm_colours = _ANSI_ARMS_ON_DARK if is_dark else _ANSI_ARMS_ON_LIGHT
+    colours = _arm_and_tone_colours(arm_colours)
     colours["bad"] = "red"
     colours["guide"] = "yellow" if is_dark else "magenta"
     styles = {}
     for role in ROLES:
-        styles[role] = Style(
-            color=colours.get(role, "default"),
-            bold=role in _BOLD or None,
-            dim=role in _SHADES or None,
-        )
+        colour = colours.get(role, "default")
+        bold = role in _BOLD or None  # None leaves the attribute as it is
+        dim = role in _SHADES or None
+        styles[role] = Style(color=colour, bold=bold, dim=dim)
     return styles
 
 

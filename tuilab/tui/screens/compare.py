@@ -43,7 +43,7 @@ class ComparePage(Page):
     BINDINGS = bindings("compare")
     DEFAULT_CSS = """
     ComparePage #body { layout: vertical; height: 1fr; }
-    ComparePage #told { width: 1fr; height: 1fr; overflow-y: auto; scrollbar-size-vertical: 1; }
+    ComparePage #sheets { width: 1fr; height: 1fr; overflow-y: auto; scrollbar-size-vertical: 1; }
     ComparePage #numbers.is-empty { display: none; }
     ComparePage #curves { height: 40%; min-height: 10; max-height: 55%; }
     ComparePage.-wide #body { layout: horizontal; }
@@ -85,7 +85,7 @@ class ComparePage(Page):
     def compose_body(self) -> ComposeResult:
         self.curves = CurvesColumn()
         with Container(id="body"):
-            with VerticalScroll(id="told", can_focus=False):
+            with VerticalScroll(id="sheets", can_focus=False):
                 yield SheetPane("What differs", id="differences")
                 yield SheetPane("Claims", id="claims")
                 yield SheetPane("Numbers", id="numbers")
@@ -217,7 +217,7 @@ class ComparePage(Page):
 
     def action_maximise(self) -> None:
         """Show the focused pane alone, or all of them again."""
-        columns = (self.query_one("#told"), self.curves)
+        columns = (self.query_one("#sheets"), self.curves)
         panes = (*self.query(SheetPane), *self.query(Chart))
         target = self.focused
         if self.has_class("-zoom"):

@@ -176,7 +176,7 @@ class FollowingPage(Page):
         A slow link to the terminal does not delay this reading.
         """
         self._is_reading_on = True
-        pause_s = _KEYS_S if self.lab.is_hearing else 0.0
+        pause_s = _KEYS_S if self.lab.has_pending_keys else 0.0
         later(self, pause_s, self._read_on)
         if isinstance(self.source, LiveRun) and not self.source.state and not self._is_state_asked:
             self._is_state_asked = True
@@ -243,34 +243,34 @@ class FollowingPage(Page):
 
     @work(thread=True, exclusive=True, group="live")
     def _see_cores(self, supervisor: Identity) -> None:
-        words = self._other_processes.describe(supervisor)
-        self.app.call_from_thread(self._show_users, words)
+        users = self._other_processes.describe(supervisor)
+        self.app.call_from_thread(self._show_users, users)
 
-    def _show_users(self, words: str) -> None:
+    def _show_users(self, users: str) -> None:
         """Show who else uses the GPU of the run, or keeps cores busy."""
-        if not words:
+        if not users:
             self.users_line.show(Content(""))
             return
         lead = ("also running: ", "bold $text-warning")
-        users = to_content(words, 300, "$text-warning")
-        self.users_line.show(Content.assemble(lead, users))
+        text = to_content(users, 300, "$text-warning")
+        self.users_line.show(Content.assemble(lead, text))
 
     @work(thread=True, exclusive=True, group="queue")
     def _find_place(self) -> None:
         # imported here: only a queued run needs it
         from tuilab.engine.queue_turn import where_it_waits
 
-        words = where_it_waits(self.run_dir)
-        self.app.call_from_thread(self._show_place, words)
+        place = where_it_waits(self.run_dir)
+        self.app.call_from_thread(self._show_place, place)
 
-    def _show_place(self, words: str) -> None:
+    def _show_place(self, place: str) -> None:
         """Show the place of the run in the queue, and the runs before it."""
-        if not self._is_queued or not words:
+        if not self._is_queued or not place:
             self.queue_line.show(Content(""))
             return
-        place = to_content(words, 600)
+        text = to_content(place, 600)
         key = ("  Q", "bold $text-accent")
-        self.queue_line.show(Content.assemble(place, key, (" queue", "$text-muted")))
+        self.queue_line.show(Content.assemble(text, key, (" queue", "$text-muted")))
 
     def _call_user(self) -> None:
         """Call the user at the first NaN or Inf of a watched run, and at its end."""
@@ -335,13 +335,13 @@ class FollowingPage(Page):
         is_link_slow = self.lab.is_link_slow
         costs: list[Content] = []
         if not is_frozen and not self.source.is_over:
-            for words in self._cost.words(self.lab.bytes_sent):
-                costs.append(Content.styled(words, "$text-muted"))
+            for cost in self._cost.words(self.lab.bytes_sent):
+                costs.append(Content.styled(cost, "$text-muted"))
         note = headline.note_of(self.source, is_frozen=is_frozen, is_link_slow=is_link_slow)
         if self.maximized is not None:
             note = Content.styled("zoomed  ", "$text-accent") + note
         self.keybar.note(note, *costs)
         self.show_keys()
 
-    def _tell(self, words: str, is_problem: bool) -> None:
-        self.lab.tell(words, is_problem=is_problem)
+    def _tell(self, message: str, is_problem: bool) -> None:
+        self.lab.tell(message, is_problem=is_problem)

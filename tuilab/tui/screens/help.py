@@ -141,11 +141,11 @@ def _make_key_section(title: str, keys: Sequence[Key]) -> Section:
 
 
 def _explain_marks() -> list[Section]:
-    verdicts = [(verdict_words(verdict), Content(words)) for verdict, words in _VERDICTS.items()]
+    verdicts = [(verdict_words(verdict), Content(text)) for verdict, text in _VERDICTS.items()]
     pending = Content.assemble(mark("pending"), " pending")
     verdicts.append((pending, Content("Not judged yet.")))
-    states = [(state_words(state), Content(words)) for state, words in _STATES.items()]
-    also = [(Content.styled(sign, "bold"), Content(words)) for sign, words in _ALSO.items()]
+    states = [(state_words(state), Content(text)) for state, text in _STATES.items()]
+    also = [(Content.styled(sign, "bold"), Content(text)) for sign, text in _ALSO.items()]
     return [
         Section(_style_title("Verdicts on claims"), verdicts),
         Section(_style_title("States of runs"), states),

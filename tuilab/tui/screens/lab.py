@@ -152,9 +152,10 @@ class LabPage(Page):
             return places
         return [*places[:-1], "running runs", *places[-1:]]
 
-    def action_go(self, how: str, *values: str) -> None:
-        """Move to another part of the screen: call the method of `Columns` that `how` names."""
-        getattr(self.columns, how)(*values)
+    def action_go(self, method_name: str, *values: str) -> None:
+        """Move to another part of the screen by a method of `Columns`."""
+        method = getattr(self.columns, method_name)
+        method(*values)
 
     def action_run(self) -> None:
         """Run the scenario or the topic at the cursor."""
@@ -346,9 +347,9 @@ class LabPage(Page):
             return
         key = Content("")
         if not isinstance(self.focused, Input):
-            words = " opens it" if len(self._live_runs) == 1 else " opens each in turn"
-            key = Content.assemble("  ", ("a", "bold $text-accent"), (words, "dim"))
-        names = _running_words(self._live_runs, is_paused=self._is_queue_paused)
+            effect = " opens it" if len(self._live_runs) == 1 else " opens each in turn"
+            key = Content.assemble("  ", ("a", "bold $text-accent"), (effect, "dim"))
+        names = _describe_live_runs(self._live_runs, is_paused=self._is_queue_paused)
         room = max(self.size.width - 2 - key.cell_length, 8)
         self._running_line.show(names.truncate(room, ellipsis=True) + key)
 
@@ -359,7 +360,7 @@ class LabPage(Page):
             self._reader.look_at(self.scenario)
 
 
-def _running_words(runs: "Sequence[RunEntry]", *, is_paused: bool) -> Content:
+def _describe_live_runs(runs: "Sequence[RunEntry]", *, is_paused: bool) -> Content:
     """Return how many runs are running and queued, and their names.
 
     If the queue is paused, queued runs do not start, and the text says so.

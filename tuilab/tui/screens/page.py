@@ -113,7 +113,7 @@ class Page(TerminalScreen[None]):
         """
         event.refresh_styles = self._was_open
         self._was_open = True
-        self.lab.leave_told(self)
+        self.lab.clear_old_messages(self)
         self.show_keys()
 
     @property
@@ -171,8 +171,8 @@ class Page(TerminalScreen[None]):
 
         reference = reference_for(run_dir, self.desk.index)
         if reference is None:
-            words = "no run to compare with: no baseline and no earlier successful run"
-            self.app.call_from_thread(self.lab.tell, words, is_problem=False)
+            message = "no run to compare with: no baseline and no earlier successful run"
+            self.app.call_from_thread(self.lab.tell, message, is_problem=False)
         else:
             self.app.call_from_thread(self.lab.open_compare, [reference.run_dir, run_dir])
 

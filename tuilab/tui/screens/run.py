@@ -146,16 +146,19 @@ class RunPage(FollowingPage):
         self.charts_line.filter.put("")
         self.views.reset()
 
-    def action_look(self, how: str, *values: float) -> None:
-        """Change the view of the run by a method of `ViewController`, which `how` names."""
-        if message := getattr(self.views, how)(*values):
+    def action_look(self, method_name: str, *values: float) -> None:
+        """Change the view of the run by a method of `ViewController`."""
+        method = getattr(self.views, method_name)
+        message = method(*values)
+        if message:
             self.lab.tell(message, is_problem=False)
         self.show_note()
 
-    def action_play(self, how: str, *values: float) -> None:
-        """Freeze the display or replay the run by a method of `RunSource`, which `how` names."""
+    def action_play(self, method_name: str, *values: float) -> None:
+        """Freeze the display or replay the run by a method of `RunSource`."""
+        method = getattr(self.source, method_name)
         try:
-            self.source = getattr(self.source, how)(*values)
+            self.source = method(*values)
         except TuilabError as problem:
             self.lab.tell(str(problem), is_problem=False)
             return

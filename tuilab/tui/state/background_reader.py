@@ -72,12 +72,13 @@ class BackgroundReader:
         self._screen = screen
         self._session = session
         self._past: dict[str, list[PastRun]] = {}  # by the path of the scenario
-        self._looks_at: Scenario | None = None
-        self._looks_around = False
-        self._seen_at: float | None = None  # the time of the last change of the folder
-        self._has_seen = False
-        self._gpus: GpuQuestion | None = None
-        self._looks_at_files = False
+        self._scenario_being_read: Scenario | None = None  # whose past runs are being read
+        self._is_reading_statuses = False
+        self._is_reading_files = False
+        self._has_read_statuses = False
+        # The time of the last change of the folder of runs when the statuses were read.
+        self._changed_at: float | None = None
+        self._gpu_question: GpuQuestion | None = None
 
     def past(self, scenario: Scenario) -> list[PastRun] | None:
         """Return the past runs of a scenario; None until they have been read."""
@@ -85,7 +86,9 @@ class BackgroundReader:
 
     def has_news(self) -> bool:
         """Return whether runs may have come or gone since the last look around."""
-        return self._has_seen and store.changed_at(self._session.root) != self._seen_at
+        if not self._has_read_statuses:
+            return False
+        return store.changed_at(self._session.root) != self._changed_at
 
     def see_box(self) -> None:
         """Read the facts about this machine."""
@@ -93,37 +96,39 @@ class BackgroundReader:
 
     def look_at_files(self) -> None:
         """Find out whether files of scenarios have changed."""
-        if not self._looks_at_files:
-            self._looks_at_files = True
+        if not self._is_reading_files:
+            self._is_reading_files = True
             self._start(self._look_at_files)
 
     def look_at_gpus(self) -> None:
         """Ask which GPUs a run can use, without waiting for the answer."""
         from tuilab.tui.state.gpus import GpuQuestion
 
-        self._gpus = self._gpus or GpuQuestion()
+        if self._gpu_question is None:
+            self._gpu_question = GpuQuestion()
+        question = self._gpu_question
         now_s = time.monotonic()
-        if self._gpus.is_due(now_s):
+        if question.is_due(now_s):
             with suppress(OSError):  # no process can be started now: the next call tries again
-                self._gpus.begin(now_s)
-                self._start(partial(self._see_gpus, self._gpus))
+                question.begin(now_s)
+                self._start(partial(self._see_gpus, question))
 
     def close(self) -> None:
         """End the question about GPUs, which may hang."""
-        if self._gpus:
-            self._gpus.close()
+        if self._gpu_question:
+            self._gpu_question.close()
 
     def look_around(self, scenario: Scenario | None) -> None:
         """Read the statuses of scenarios, the running runs, and the past runs of a scenario."""
-        if not self._looks_around:
-            self._looks_around = True
+        if not self._is_reading_statuses:
+            self._is_reading_statuses = True
             self._start(self._look_around)
         self.look_at(scenario)
 
     def look_at(self, scenario: Scenario | None) -> None:
         """Read the past runs of a scenario, unless those of another one are being read."""
-        if self._looks_at is None and scenario:
-            self._looks_at = scenario
+        if self._scenario_being_read is None and scenario:
+            self._scenario_being_read = scenario
             self._start(partial(self._look_at, scenario))
 
     def _start(self, work: Callable[[], None]) -> None:
@@ -136,7 +141,7 @@ class BackgroundReader:
 
     def _look_at_files(self) -> None:
         has_changed = self._session.read_again()
-        self._looks_at_files = False
+        self._is_reading_files = False
         if has_changed:
             self._screen.post_message(self.FilesChanged())
 
@@ -148,10 +153,10 @@ class BackgroundReader:
     def _look_around(self) -> None:
         from tuilab.runs import queue
 
-        self._seen_at = store.changed_at(self._session.root)
-        self._has_seen = True
+        self._changed_at = store.changed_at(self._session.root)
+        self._has_read_statuses = True
         running = self._session.index.running()
-        self._looks_around = False
+        self._is_reading_statuses = False
         if self._session.read_commands():
             self._screen.post_message(self.FilesChanged())
         statuses = self._session.statuses()
@@ -161,7 +166,7 @@ class BackgroundReader:
     def _look_at(self, scenario: Scenario) -> None:
         runs: list[PastRun] = []
         command = scenario if isinstance(scenario, OwnCommand) else None
-        for run_dir in self._past_of(scenario):
+        for run_dir in self._find_past_runs(scenario):
             if command and len(runs) == past_runs.NEWEST:
                 break
             past = self._session.past(run_dir)
@@ -172,11 +177,12 @@ class BackgroundReader:
                 self._past[scenario.path] = runs[:]
                 self._screen.post_message(self.PastSeen(scenario, False))
         self._past[scenario.path] = runs
-        self._looks_at = None
+        self._scenario_being_read = None
         self._screen.post_message(self.PastSeen(scenario, True))
 
-    def _past_of(self, scenario: Scenario) -> list[Path]:
+    def _find_past_runs(self, scenario: Scenario) -> list[Path]:
         """Return the runs to read; for a command also those of others with the same name."""
         if isinstance(scenario, OwnCommand):
-            return past_runs.runs_of(scenario.kind, self._session.root)[:_MAX_NAMESAKES]
+            namesakes = past_runs.runs_of(scenario.kind, self._session.root)
+            return namesakes[:_MAX_NAMESAKES]
         return past_runs.runs_to_show(scenario.id, self._session.root, self._session.index.entry)

@@ -10,11 +10,12 @@ from tuilab.text.display import plural, show
 
 def box_line(root: Path = Path("/")) -> str:
     """Return host, GPUs, torch and the cores that this process may use; `root` contains /proc."""
-    parts = [show(os.uname().nodename, 40), _gpus(root), _torch(), _cores()]
+    host = show(os.uname().nodename, 40)
+    parts = [host, _describe_gpus(root), _describe_torch(), _describe_cores()]
     return " · ".join(part for part in parts if part)
 
 
-def _gpus(root: Path) -> str:
+def _describe_gpus(root: Path) -> str:
     """Return `2x H100 80GB` from the files of the driver.
 
     In WSL, which uses the driver of Windows, these files do not exist.
@@ -24,13 +25,15 @@ def _gpus(root: Path) -> str:
         if is_driver_of_windows(root):
             return "NVIDIA driver of Windows (WSL)"
         return "no NVIDIA driver"
-    models = Counter(_model(folder / "information") for folder in sorted(driver.glob("gpus/*")))
+    models: Counter[str] = Counter()
+    for folder in sorted(driver.glob("gpus/*")):
+        models[_read_model(folder / "information")] += 1
     if not models:
         return "NVIDIA driver, no GPU"
     return " + ".join(f"{count}x {model}" for model, count in models.items())
 
 
-def _model(information: Path) -> str:
+def _read_model(information: Path) -> str:
     """Return the model of a GPU; "GPU" if it cannot be read."""
     try:
         text = information.read_text(errors="replace")[:4096]
@@ -43,7 +46,7 @@ def _model(information: Path) -> str:
     return "GPU"
 
 
-def _torch() -> str:
+def _describe_torch() -> str:
     from importlib import metadata
 
     try:
@@ -53,5 +56,5 @@ def _torch() -> str:
     return show(f"torch {version} {build}".strip(), 40)
 
 
-def _cores() -> str:
+def _describe_cores() -> str:
     return plural(len(os.sched_getaffinity(0)), "core")

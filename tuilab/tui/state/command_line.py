@@ -60,8 +60,8 @@ def run_words(draft: Draft, root: Path, folders: Sequence[str] = ()) -> list[str
     """
     if draft.command:
         return own_form.run_words(draft.text, root)
-    words = ["tuilab", "run", _name(draft.scenario, folders)]
     params = {param.name: param for param in draft.scenario.params}
+    words = ["tuilab", "run", _name(draft.scenario, folders)]
     for name, value in draft.given.items():
         words += _option(params[name], value)
     if draft.is_quick:
@@ -106,6 +106,7 @@ def _name(scenario: Scenario, folders: Sequence[str]) -> str:
 
 
 def _option(param: Param, value: Value) -> list[str]:
+    """Return the words that set a parameter."""
     if isinstance(value, bool):
         return option_words(param.name, value)
     return option_words(param.name, spelt(param, value))
@@ -113,8 +114,8 @@ def _option(param: Param, value: Value) -> list[str]:
 
 def _folder_options(path: str, root: Path, folders: Sequence[str]) -> list[str]:
     """Return the options for the folders of a scenario and of the runs, without usual folders."""
-    words = []
+    options = []
     for folder in folders:
         if path.startswith(os.path.realpath(folder) + os.sep):
-            words += ["--scenarios", os.fspath(folder)]
-    return [*words, *root_option(root)]
+            options += ["--scenarios", os.fspath(folder)]
+    return [*options, *root_option(root)]

@@ -63,7 +63,9 @@ class Draft:
     @property
     def command(self) -> "OwnCommand | None":
         """The user's command that the form is for; None for a scenario."""
-        return self.scenario if isinstance(self.scenario, OwnCommand) else None
+        if isinstance(self.scenario, OwnCommand):
+            return self.scenario
+        return None
 
     def text(self, key: str) -> str:
         """Return the text of a field."""
@@ -100,8 +102,12 @@ class Draft:
     @property
     def problems(self) -> dict[str, str]:
         """The problems by field, from top to bottom."""
-        problems = {key: self.problem(key) for key in self.fields}
-        return {key: problem for key, problem in problems.items() if problem}
+        problems = {}
+        for key in self.fields:
+            problem = self.problem(key)
+            if problem:
+                problems[key] = problem
+        return problems
 
     def is_changed(self, key: str) -> bool:
         """Return whether a field differs from its default."""
@@ -111,11 +117,14 @@ class Draft:
         param = self.fields[key]
         if self.command:
             return text != param.default
-        return bool(self.problem(key)) or parse(param, text) != param.default
+        if self.problem(key):
+            return True
+        return parse(param, text) != param.default
 
     def standard(self, param: Param) -> Value:
         """Return the value of an untouched field."""
-        return default_overrides([param], is_quick=self.is_quick).get(param.name, param.default)
+        overrides = default_overrides([param], is_quick=self.is_quick)
+        return overrides.get(param.name, param.default)
 
     @property
     def given(self) -> dict[str, Value]:
@@ -135,7 +144,9 @@ class Draft:
     def repeats(self) -> int | None:
         """The repeats that were typed; None without a number."""
         text = self.text(REPEAT)
-        return int(parse(self._repeat_param, text)) if text.strip() else None
+        if not text.strip():
+            return None
+        return int(parse(self._repeat_param, text))
 
     @property
     def budget_s(self) -> float | None:
@@ -153,11 +164,16 @@ class Draft:
         if GUESS not in self.fields:
             return None
         text = self.text(GUESS)
-        return parse_prediction(text) if text.strip() else None
+        if not text.strip():
+            return None
+        return parse_prediction(text)
 
     def _duration(self, key: str) -> float | None:
+        """Return the seconds in a field; None if it is empty."""
         text = self.text(key)
-        return parse_duration(text) if text.strip() else None
+        if not text.strip():
+            return None
+        return parse_duration(text)
 
     def order(self, root: Path, argv: list[str]) -> "RunOrder":
         """Return the order to start the run; `argv` is the command line that does the same."""
@@ -184,14 +200,16 @@ class Draft:
 
     @property
     def _repeat_param(self) -> Param:
-        usual = REPEATS if self.scenario.is_timed and not self.is_quick else 1
+        default = REPEATS if self.scenario.is_timed and not self.is_quick else 1
         label = "fresh processes to run it in"
-        return Param("repeat", "int", usual, label=label, low=1, high=MAX_REPEATS)
+        return Param("repeat", "int", default, label=label, low=1, high=MAX_REPEATS)
 
 
 def spelt(param: Param, value: Value) -> str:
     """Return a value as it is typed for a parameter. A choice has only one spelling."""
-    return str(value) if param.type == "choice" else spell(value)
+    if param.type == "choice":
+        return str(value)
+    return spell(value)
 
 
 def is_option(key: str) -> bool:

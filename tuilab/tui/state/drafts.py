@@ -19,7 +19,7 @@ class Drafts:
 
     def __init__(self) -> None:
         self._drafts: dict[str, Draft] = {}  # by the path of the scenario
-        self._asked: set[str] = set()  # scenarios whose prediction was asked for
+        self._asked_paths: set[str] = set()  # of scenarios whose prediction was asked for
 
     def of(self, scenario: Scenario) -> Draft:
         """Return the draft of a scenario."""
@@ -34,19 +34,23 @@ class Drafts:
         if draft is None or draft.scenario.error:
             return ""
         names = [draft.fields[key].name for key in draft.problems]
-        return f"✗ check {', '.join(names)}" if names else ""
+        if not names:
+            return ""
+        return f"✗ check {', '.join(names)}"
 
     def has_to_ask(self, draft: Draft) -> bool:
         """Return whether to ask for a prediction: the lesson is new, and there is none yet."""
-        if GUESS not in draft.fields or draft.problems or draft.scenario.path in self._asked:
+        if GUESS not in draft.fields or draft.problems:
+            return False
+        if draft.scenario.path in self._asked_paths or draft.text(GUESS).strip():
             return False
         from tuilab.runs import lesson_score  # imported here: the first picture does not need it
 
-        return not draft.text(GUESS).strip() and draft.scenario.id not in lesson_score.read()
+        return draft.scenario.id not in lesson_score.read()
 
     def note_asked(self, draft: Draft) -> None:
         """Note that the prediction of a scenario was asked for."""
-        self._asked.add(draft.scenario.path)
+        self._asked_paths.add(draft.scenario.path)
 
 
 def fill(draft: Draft, values: Mapping[str, Value], *, is_quick: bool) -> None:
@@ -54,8 +58,11 @@ def fill(draft: Draft, values: Mapping[str, Value], *, is_quick: bool) -> None:
     draft.clear()
     draft.is_quick = is_quick
     for param in draft.scenario.params:
-        if param.name in values and values[param.name] != draft.standard(param):
-            draft.type(param.name, spelt(param, values[param.name]))
+        if param.name not in values:
+            continue
+        value = values[param.name]
+        if value != draft.standard(param):
+            draft.type(param.name, spelt(param, value))
 
 
 def order_of(draft: Draft, session: Session) -> "RunOrder":

@@ -23,7 +23,7 @@ class ListedGpu:
 
     label: str  # the name that CUDA has for it, if that is known
     free: str
-    who: str
+    users: str
     name: str
 
 
@@ -39,40 +39,42 @@ class GpuQuestion:
     """Asks for the GPUs every few seconds while the user looks; without a driver only once."""
 
     def __init__(self) -> None:
-        self._apart: NvmlProcess | None = None
+        self._process: NvmlProcess | None = None
         self._asked_s = -_PAUSE_S
         self._is_refused = False
 
     def is_due(self, now_s: float) -> bool:
         """Return whether to ask now."""
-        is_idle = self._apart is None and not self._is_refused
+        is_idle = self._process is None and not self._is_refused
         return is_idle and now_s - self._asked_s >= _PAUSE_S
 
     def begin(self, now_s: float) -> None:
         """Start the process that asks. Raise OSError if it cannot be started."""
         self._asked_s = now_s
-        self._apart = NvmlProcess("list")
+        self._process = NvmlProcess("list")
 
     def answer(self) -> GpuList | None:
         """Wait for the answer, in a thread of its own.
 
         Return None if the question was closed meanwhile, or if the machine has no GPU.
         """
-        apart = self._apart
-        if apart is None:
+        process = self._process
+        if process is None:
             return None
-        answer = apart.next()
-        is_closed = self._apart is None
+        answer = process.next()
+        was_closed = self._process is None
         self.close()
         self._is_refused = not isinstance(answer, str) and "refusal" in answer
-        return None if is_closed else listed(answer)
+        if was_closed:
+            return None
+        return listed(answer)
 
     def close(self) -> None:
         """End the question. A thread that waits for the answer continues at once."""
-        apart = self._apart
-        self._apart = None  # first, because the waiting thread calls this method as well
-        if apart is not None:
-            apart.close()
+        process = self._process
+        self._process = None  # first, because the waiting thread calls this method as well
+        if process is not None:
+            process.close()
 
 
 def listed(answer: Mapping[str, Any] | str) -> GpuList | None:
@@ -93,11 +95,15 @@ def listed(answer: Mapping[str, Any] | str) -> GpuList | None:
     reasons = [show(row["why"], 200) for row in rows if row["why"]]
     for reason in dict.fromkeys(reasons):
         notes.append(f"processes on the GPUs n/a: {reason}")
-    return GpuList(tuple(_describe_gpu(row) for row in rows), tuple(notes))
+    gpus = [_describe_gpu(row) for row in rows]
+    return GpuList(tuple(gpus), tuple(notes))
 
 
 def _describe_gpu(row: Mapping[str, Any]) -> ListedGpu:
-    free = "free n/a" if row["bytes_free"] is None else f"{size(row['bytes_free'])} free"
+    if row["bytes_free"] is None:
+        free = "free n/a"
+    else:
+        free = f"{size(row['bytes_free'])} free"
     users = "n/a" if row["why"] else _describe_users(row["tenants"])
     name = show(row["name"], 60).removeprefix("NVIDIA ")
     return ListedGpu(show(row["label"], 40), free, users, name)
@@ -113,17 +119,20 @@ def _describe_users(tenants: Sequence[Mapping[str, Any]]) -> str:
     by_user: dict[str, list[Mapping[str, Any]]] = {}
     for tenant in tenants:
         by_user.setdefault(tenant["user"], []).append(tenant)
-    has_pids = any(by_user)
-    users = [_describe_user(show(user, 32), own, has_pids) for user, own in by_user.items()]
+    has_pids = any(by_user)  # the name of an unknown user is empty
+    users = []
+    for user, own_tenants in by_user.items():
+        users.append(_describe_user(show(user, 32), own_tenants, has_pids))
     return ", ".join(users)
 
 
 def _describe_user(user: str, tenants: Sequence[Mapping[str, Any]], has_pids: bool) -> str:
-    sizes = [tenant["bytes_used"] for tenant in tenants if tenant["bytes_used"] is not None]
-    memory = size(sum(sizes)) if sizes else ""
-    processes = plural(len(tenants), "process", "processes")
     if len(tenants) == 1 and has_pids:
         processes = f"pid {tenants[0]['pid']}"
-    if not user:
-        return f"{processes}, {memory}" if memory else processes
-    return f"{user} {memory} ({processes})" if memory else f"{user} ({processes})"
+    else:
+        processes = plural(len(tenants), "process", "processes")
+    sizes = [tenant["bytes_used"] for tenant in tenants if tenant["bytes_used"] is not None]
+    if not sizes:
+        return f"{user} ({processes})" if user else processes
+    memory = size(sum(sizes))
+    return f"{user} {memory} ({processes})" if user else f"{processes}, {memory}"

@@ -73,7 +73,8 @@ class HistoryReader:
         """Return the runs that match a filter."""
         runs = []
         for run, entry in self.entries.items():
-            if run_filter.matches(entry, self.notes_of(run), partial(self._words_of, run)):
+            find_words = partial(self._words_of, run)
+            if run_filter.matches(entry, self.notes_of(run), find_words):
                 runs.append(run)
         return runs
 
@@ -102,8 +103,11 @@ class HistoryReader:
     @property
     def sizes(self) -> list[int]:
         """The bytes on disk of the runs whose size is known."""
-        sizes = [entry.bytes_total for entry in self.entries.values()]
-        return [size for size in sizes if size is not None]
+        sizes = []
+        for entry in self.entries.values():
+            if entry.bytes_total is not None:
+                sizes.append(entry.bytes_total)
+        return sizes
 
     def is_any_recorded(self) -> bool:
         """Return whether a run is running, perhaps on this machine."""
@@ -122,8 +126,11 @@ class HistoryReader:
 
     def take_list(self, message: Listed) -> None:
         """Use the list of runs. Entries that were read stay."""
-        entries = {**message.finished, **self.entries}
-        self.entries = {run: entries.get(run) or from_name(run) for run in message.runs}
+        old_entries = {**message.finished, **self.entries}
+        entries = {}
+        for run in message.runs:
+            entries[run] = old_entries.get(run) or from_name(run)
+        self.entries = entries
         for run in {*self.notes, *message.notes}:
             self._words.pop(run, None)  # notes may have changed
         self.notes = message.notes
@@ -134,11 +141,12 @@ class HistoryReader:
         """Use entries that were read. Return the runs whose entries have changed."""
         changed = set()
         for entry in entries:
+            run = entry.run
             # A run that is listed no more was deleted meanwhile.
-            if entry.run in self.entries and entry != self.entries[entry.run]:
-                changed.add(entry.run)
-                self.entries[entry.run] = entry
-                self._words.pop(entry.run, None)
+            if run in self.entries and entry != self.entries[run]:
+                changed.add(run)
+                self.entries[run] = entry
+                self._words.pop(run, None)
         return changed
 
     def read_more(self, in_view: Callable[[], Sequence[str]], *, is_new_list: bool = False) -> None:
@@ -146,14 +154,14 @@ class HistoryReader:
 
         With a new list, the runs that may have changed are read again before them.
         """
-        runs = []
-        if is_new_list:
-            runs += [entry.run for entry in self._unfinished()]
         unread = self.unread
         visible = set(in_view())
-        runs += [run for run in unread if run in visible]
-        runs += unread[:_PORTION]
-        runs = list(dict.fromkeys(runs))
+        candidates = []
+        if is_new_list:
+            candidates += [entry.run for entry in self._unfinished()]
+        candidates += [run for run in unread if run in visible]
+        candidates += unread[:_PORTION]
+        runs = list(dict.fromkeys(candidates))
         self.is_reading = bool(runs)
         if runs:
             work = partial(self._read, runs)
@@ -197,13 +205,16 @@ class HistoryReader:
 
     def _list(self) -> None:
         self._listed_at = store.changed_at(self.root)
-        # Only the first list needs the entries of the index.
-        finished = {} if self.is_listed else self._index.finished()
+        finished = {}
+        if not self.is_listed:  # only the first list needs the entries of the index
+            finished = self._index.finished()
+        runs = []
+        problem = ""
         try:
             runs = [run_dir.name for run_dir in store.list_runs(self.root)]
-            problem = "" if runs else "; ".join(store.not_listed([self.root]))
+            if not runs:
+                problem = "; ".join(store.not_listed([self.root]))
         except TuilabError as error:
-            runs = []
             problem = str(error)
         run_notes = {}
         for run in runs:

@@ -19,7 +19,9 @@ class NextSteps:
 
     @property
     def text(self) -> str:
-        return self.scenario.sections.get("Try next", "") if self.scenario else ""
+        if self.scenario is None:
+            return ""
+        return self.scenario.sections.get("Try next", "")
 
     def form(self, number: int) -> tuple[str, dict[str, Value]] | None:
         """Return the path of the scenario and the values of an option, counted from 1.

@@ -50,7 +50,7 @@ DEFAULTS = Preset("defaults", {})
 def presets(scenario: Scenario, runs: Sequence[PastRun] = ()) -> list[Preset]:
     """Return the defaults, the changes of the lesson, and the values of earlier runs.
 
-    Of presets with the same values, only the first is returned; the last place of them counts.
+    Of presets with the same values, the first is returned, in the place of the last.
     """
     candidates = [DEFAULTS, *try_next(scenario)]
     for run in runs:
@@ -60,8 +60,10 @@ def presets(scenario: Scenario, runs: Sequence[PastRun] = ()) -> list[Preset]:
     first_by_values = {}
     for preset in reversed(candidates):
         values = tuple(preset.typed.items()), preset.is_quick
-        first_by_values[values] = preset
-    return list(reversed(first_by_values.values()))[:_MAX_PRESETS]
+        first_by_values[values] = preset  # replaces a later preset, and keeps its place
+    different_presets = list(first_by_values.values())
+    different_presets.reverse()
+    return different_presets[:_MAX_PRESETS]
 
 
 def try_next(scenario: Scenario) -> list[Preset]:
@@ -118,14 +120,22 @@ def _read_options(scenario: Scenario, text: str) -> dict[str, str]:
 
 def _take_option(params: Mapping[str, Param], words: list[str]) -> dict[str, str]:
     """Remove one option with its value from the front of a command line, and return it."""
-    option, has_value, value = words.pop(0).removeprefix("--").partition("=")
+    option, equals_sign, value = words.pop(0).removeprefix("--").partition("=")
     is_off = option.startswith("no-") and option not in params
-    param = params[option.removeprefix("no-") if is_off else option]
-    if not has_value:
-        is_followed_by_value = bool(words) and not words[0].startswith("--")
-        if param.type == "bool" and (is_off or not is_followed_by_value):
-            value = "false" if is_off else "true"
-        else:
-            value = words.pop(0)
+    if is_off:
+        option = option.removeprefix("no-")
+    param = params[option]
+    if not equals_sign:
+        value = _take_value(param, words, is_off=is_off)
     parse(param, value)
     return {param.name: value}
+
+
+def _take_value(param: Param, words: list[str], *, is_off: bool) -> str:
+    """Return the value of an option without `=`: that of a flag, else the next word, removed."""
+    if param.type == "bool":
+        if is_off:
+            return "false"
+        if not words or words[0].startswith("--"):
+            return "true"
+    return words.pop(0)

@@ -29,9 +29,9 @@ class OutputTail:
 
 @dataclass(frozen=True)
 class Seam:
-    """A gap in a kept stream, after `at` bytes, and the words about it."""
+    """A gap in a kept stream, after so many bytes, and the words about it."""
 
-    at: int
+    offset: int
     words: str
 
 
@@ -41,7 +41,9 @@ def seam_of(path: Path, summary: RunSummary) -> Seam | None:
     output = summary.outputs.get(stream)
     if output:
         words = dropped_words(summary).get(stream)
-        return Seam(output.bytes_head, words) if words else None
+        if not words:
+            return None
+        return Seam(output.bytes_head, words)
     # The run is running: how much it has printed is recorded only at its end.
     with suppress(OSError):
         if path.lstat().st_size >= HEAD + TAIL:
@@ -53,12 +55,15 @@ def seam_of(path: Path, summary: RunSummary) -> Seam | None:
 def tail(path: Path, seam: Seam | None = None) -> OutputTail:
     """Return the last lines of a file. Of a line with carriage returns, the last state counts."""
     data, bytes_total = _read_end(path, _TAIL_BYTES)
-    lines = [line.rpartition("\r")[2] for line in _lines(data, bytes_total - len(data), seam)]
-    is_cut = bytes_total > len(data)
-    if is_cut:
+    start = bytes_total - len(data)
+    lines = _lines(data, start, seam)
+    if start > 0:
         lines = lines[1:]  # the first line may have lost its beginning
-    is_whole = bytes_total == len(data) and len(lines) <= LINES
-    last_lines = [line[:_MAX_LINE] for line in lines[-LINES:]]
+    last_lines = []
+    for line in lines[-LINES:]:
+        _, _, last_state = line.rpartition("\r")
+        last_lines.append(last_state[:_MAX_LINE])
+    is_whole = start == 0 and len(lines) <= LINES
     return OutputTail(last_lines, bytes_total, is_whole)
 
 
@@ -84,15 +89,18 @@ def whole(run_dir: Path, summary: RunSummary) -> str:
 
 def _lines(data: bytes, start: int, seam: Seam | None) -> list[str]:
     """Return the lines of the part of a file that begins at a byte, with a mark for the gap."""
-    if seam is None or not start <= seam.at <= start + len(data):
+    if seam is None or not start <= seam.offset <= start + len(data):
         return _split(data)
-    cut = seam.at - start
+    cut = seam.offset - start
     return [*_split(data[:cut]), f"--- {seam.words} ---", *_split(data[cut:])]
 
 
 def _split(data: bytes) -> list[str]:
-    lines = [line.rstrip("\r") for line in data.decode(errors="replace").split("\n")]
-    return lines if lines[-1] else lines[:-1]
+    text = data.decode(errors="replace")
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    if not lines[-1]:
+        lines.pop()
+    return lines
 
 
 def _why_unreadable(path: Path) -> str:

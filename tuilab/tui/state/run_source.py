@@ -90,7 +90,9 @@ class RunSource:
     def is_picture_fresh(self, *, is_link_slow: bool, is_more_read: bool) -> bool:
         """Return whether the last picture is new enough for a slow link, or while more is read."""
         age_s = time.monotonic() - self._shown_s
-        return (is_link_slow and age_s < _SLOW_S) or (is_more_read and age_s < _LOADING_S)
+        if is_link_slow and age_s < _SLOW_S:
+            return True
+        return is_more_read and age_s < _LOADING_S
 
     def note_picture(self) -> None:
         """Note that everything is on the screen."""
@@ -126,7 +128,9 @@ class LiveRun(RunSource):
 
     @property
     def is_over(self) -> bool:
-        return self.is_caught_up and (self.summary.is_over or self.state in (RunState.LOST, GONE))
+        if not self.is_caught_up:
+            return False
+        return self.summary.is_over or self.state in (RunState.LOST, GONE)
 
     @property
     def elapsed_s(self) -> float:
@@ -150,7 +154,9 @@ class LiveRun(RunSource):
 
     @property
     def warning(self) -> str:
-        return "" if self.is_over else self._disk.warning(self._watch)
+        if self.is_over:
+            return ""
+        return self._disk.warning(self._watch)
 
     def read(self) -> bool:
         deadline = time.monotonic() + _PORTION_S
@@ -183,7 +189,7 @@ class Replay(RunSource):
         self.speed = 1.0
         # All records but the points of series, which are cut instead.
         self._items: list[tuple[str, Item]] = []
-        self._folded = 0  # the number of items that the summary has
+        self._folded_count = 0  # of the items, those that the summary has
         self._position = 0  # nanoseconds since the first record
         self._polled_s = time.monotonic()
 
@@ -253,14 +259,14 @@ class Replay(RunSource):
         """Show the run at a position. Backwards, the summary is made again from the start."""
         whole = self._watch.summary
         position = min(max(position, 0), whole.last_t - whole.first_t)
-        if position < self._position or not self._folded:
+        if position < self._position or not self._folded_count:
             self.summary = RunSummary(first_t=whole.first_t)
-            self._folded = 0
+            self._folded_count = 0
         self._position = position
         moment = whole.first_t + position
         end = bisect_right(self._items, moment, key=_time_of)
-        fold(self._items[self._folded : end], self.summary)
-        self._folded = end
+        fold(self._items[self._folded_count : end], self.summary)
+        self._folded_count = end
         self.summary.series = dict(_cut_all(whole.series.items(), moment))
         self.summary.resources = dict(_cut_all(whole.resources.items(), moment))
         self.summary.gpu_states = [state for state in whole.gpu_states if state.t <= moment]
@@ -276,8 +282,10 @@ def note_arms(arms: list[str], summary: RunSummary) -> None:
     # Sorting thousands of arms takes longer than this check.
     if current <= {*arms, ""}:
         return
-    merged = list(dict.fromkeys([*arms, *summary.arms_in_order()]))
-    arms += merged[len(arms) :]
+    old_arms = set(arms)
+    for arm in summary.arms_in_order():
+        if arm not in old_arms:
+            arms.append(arm)
 
 
 def _time_of(item: tuple[str, Item]) -> int:
@@ -298,16 +306,16 @@ def cut(series: Series, t: int) -> Series:
     end = bisect_right(series.times, t)
     bad = [point for point in series.bad if point.t <= t]
     part = Series(
-        series.name,
-        series.arm,
-        series.writer,
-        list(series.steps[:end]),
-        list(series.times[:end]),
-        list(series.lows[:end]),
-        list(series.highs[:end]),
-        bad,
-        len(bad),
-        end + len(bad),
+        name=series.name,
+        arm=series.arm,
+        writer=series.writer,
+        steps=list(series.steps[:end]),
+        times=list(series.times[:end]),
+        lows=list(series.lows[:end]),
+        highs=list(series.highs[:end]),
+        bad=bad,
+        bad_count=len(bad),
+        count=end + len(bad),
         gaps=[gap for gap in series.gaps if gap <= t],
     )
     if end:

@@ -127,14 +127,17 @@ class Session:
         folder or a file cannot be read any more, the old catalogue stays.
         """
         try:
-            stamps = catalog.stamps(self.folders) | {file: _stamp(file) for file in self._files}
+            stamps = catalog.stamps(self.folders)
+            for file in self._files:
+                stamps[file] = _stamp(file)
             if stamps == self._stamps:
                 return False
             scenarios = self._load_reusing_old()
         except TuilabError:
             return False
         self._stamps = stamps
-        has_changed = list(map(id, scenarios)) != list(map(id, self.scenarios))
+        old_ids = [id(scenario) for scenario in self.scenarios]
+        has_changed = [id(scenario) for scenario in scenarios] != old_ids
         self.scenarios = scenarios
         self.__dict__.pop("topics", None)
         return has_changed
@@ -144,7 +147,10 @@ class Session:
         scenarios = []
         for scenario in self._load():
             old_scenario = old_scenarios.get(scenario.path)
-            scenarios.append(old_scenario if old_scenario == scenario else scenario)
+            if old_scenario == scenario:
+                scenarios.append(old_scenario)
+            else:
+                scenarios.append(scenario)
         return scenarios
 
     @cached_property

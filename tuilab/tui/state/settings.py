@@ -15,7 +15,7 @@ from tuilab.storage.files import Unusable, locked, read_small
 
 _LIMIT = 64 * 1024
 # A zoom is not kept: at the next start, the other panes should be visible.
-_NOT_KEPT = ("is_zoomed", "found")
+_NOT_KEPT = ("is_zoomed", "values_read")
 _LOCK_TIMEOUT_S = 1.0
 _MAX_WORDS = 200  # characters of a filter that are kept
 _MAX_SCENARIOS = 100  # whose choice of charts is kept
@@ -38,7 +38,7 @@ class Settings:
     # The last choice of charts of each scenario, as `keep_charts` stores it.
     charts: dict[str, Any] = field(default_factory=dict)
     # The settings as they were read; empty for new settings.
-    found: dict[str, Any] = field(default_factory=dict, compare=False)
+    values_read: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
 def load(*, is_read_only: bool = False) -> Settings:
@@ -50,7 +50,7 @@ def load(*, is_read_only: bool = False) -> Settings:
         settings = user_data.read(places.settings_file(), _decode, _LIMIT)
     if settings is None:
         settings = Settings()
-    settings.found = deepcopy(_kept(settings))
+    settings.values_read = deepcopy(_kept(settings))
     return settings
 
 
@@ -79,14 +79,14 @@ def save(settings: Settings) -> None:
 
 def _changes(settings: Settings) -> dict[str, Any]:
     """Return the settings that differ from those that were read."""
-    old = settings.found
+    old_values = settings.values_read
     changes = {}
     for name, value in _kept(settings).items():
-        if name not in old or value != old[name]:
+        if name not in old_values or value != old_values[name]:
             changes[name] = value
-    if old and "charts" in changes:
+    if old_values and "charts" in changes:
         current = load(is_read_only=True).charts  # another app may have changed them
-        changes["charts"] = _merge_charts(current, old["charts"], settings.charts)
+        changes["charts"] = _merge_charts(current, old_values["charts"], settings.charts)
     return changes
 
 

@@ -38,7 +38,8 @@ class Subcommand:
         self._terminal, terminal_of_child = pty.openpty()
         os.set_blocking(self._terminal, False)
         columns, rows = terminal_size
-        fcntl.ioctl(terminal_of_child, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        window_size = struct.pack("HHHH", rows, columns, 0, 0)  # the zeros are the size in pixels
+        fcntl.ioctl(terminal_of_child, termios.TIOCSWINSZ, window_size)
         try:
             self._process = subprocess.Popen(
                 [*TUILAB, *words],
@@ -70,16 +71,22 @@ class Subcommand:
 
     @property
     def elapsed_s(self) -> float:
-        end_s = time.monotonic() if self._ended_s is None else self._ended_s
+        end_s = self._ended_s
+        if end_s is None:
+            end_s = time.monotonic()
         return end_s - self._began_s
 
     def read(self) -> str:
         """Return everything that it has printed so far, the messages on stderr last."""
         # OSError: there is no more output now, the program has ended, or `close` was called.
         with suppress(OSError):
-            while chunk := os.read(self._terminal, _CHUNK):
+            chunk = os.read(self._terminal, _CHUNK)
+            while chunk:
                 self._stdout = (self._stdout + chunk)[-_MAX_BYTES:]
-        messages = b"" if self._stderr < 0 else os.pread(self._stderr, _MAX_BYTES, 0)
+                chunk = os.read(self._terminal, _CHUNK)
+        messages = b""
+        if self._stderr >= 0:
+            messages = os.pread(self._stderr, _MAX_BYTES, 0)
         text = (self._stdout + messages).decode(errors="replace")
         return text.replace("\r\n", "\n").rstrip("\n")
 

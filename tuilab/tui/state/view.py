@@ -41,10 +41,11 @@ class View:
 
     def with_windows(self, windows: Mapping[str, Window | None]) -> "View":
         """Return a view with other windows of some charts; None shows the whole x axis."""
-        merged = {**self.windows, **windows}
-        return replace(
-            self, windows={name: window for name, window in merged.items() if window is not None}
-        )
+        merged = {}
+        for name, window in {**self.windows, **windows}.items():
+            if window is not None:
+                merged[name] = window
+        return replace(self, windows=merged)
 
     def with_cursor(self, chart: str, spot: Spot) -> "View":
         """Return a view with the cursor at a spot of a chart, which then shows it."""
@@ -53,13 +54,19 @@ class View:
     def matching(self, names: Sequence[str]) -> list[str]:
         """Return the names that contain all words."""
         words = self.words.lower().split()
-        return [name for name in names if all(word in name.lower() for word in words)]
+        matching = []
+        for name in names:
+            lower_name = name.lower()
+            if all(word in lower_name for word in words):
+                matching.append(name)
+        return matching
 
     def page_of(self, names: Sequence[str], most: int) -> range:
         """Return the places of the current page among the names that match. Pages go round."""
         count = len(self.matching(names))
         page_count = max(math.ceil(count / most), 1)
-        first = self.page % page_count * most
+        page = self.page % page_count
+        first = page * most
         return range(first, min(first + most, count))
 
     def charts(self, names: Sequence[str], most: int) -> list[str]:

@@ -116,15 +116,15 @@ class PacedApp(TextualApp[ReturnType]):
         self._frames = None
         later(self, _LAID_OUT_S, self._mark)
 
-    def heed_mistake(self, error: Exception) -> None:
+    def handle_exception(self, error: Exception) -> None:
         """Leave because of an exception that nobody caught.
 
         Ignore an exception if the app is leaving, or if the screen was closed while it opened.
         """
         if self.return_code is None and not _is_taken_away(at_work(self)):
-            super().heed_mistake(error)
+            super().handle_exception(error)
 
-    def show_mistake(self) -> None:
+    def show_exception(self) -> None:
         """Leave with a plain traceback.
 
         Textual's own traceback would show all local variables, some of them with text of a run.
@@ -201,7 +201,7 @@ class PacedApp(TextualApp[ReturnType]):
         try:
             parts = rendered_parts(screen, changed)
         except Exception as problem:
-            self.heed_mistake(problem)
+            self.handle_exception(problem)
             return
         frames = self._frames or Frames(self._colours, is_utf8=is_utf8_terminal())
         frame = frames.change(parts)

@@ -68,16 +68,16 @@ class PlainApp(TypedApp[ReturnType]):
         """Call a function when the screen has been drawn."""
         self.call_after_refresh(act)
 
-    def is_telling(self, text: str) -> bool:
+    def is_notification_shown(self, text: str) -> bool:
         """Return whether a notification with this text is shown."""
         return text == self._notice and time.monotonic() < self._notice_ends
 
-    def untell(self, severity: str) -> None:
+    def remove_notifications(self, severity: str) -> None:
         """Remove all notifications, because Textual has no public way to ask for their severity."""
         self.clear_notifications()
 
     def notify(self, message: str, **kwargs: Any) -> None:
-        """Show a notification, and remember its text for `is_telling`."""
+        """Show a notification, and remember its text for `is_notification_shown`."""
         self._notice = message
         self._notice_ends = time.monotonic() + self.NOTIFICATION_TIMEOUT
         super().notify(message, **kwargs)

@@ -126,19 +126,19 @@ class TextualApp(TypedApp[ReturnType]):
         """Draw the changes of a screen."""
         super()._display(screen, update)
 
-    def heed_mistake(self, error: Exception) -> None:
+    def handle_exception(self, error: Exception) -> None:
         """Leave because of an exception that nobody caught."""
         super()._handle_exception(error)
 
-    def show_mistake(self) -> None:
+    def show_exception(self) -> None:
         """Print the exception that is being handled, once the terminal is given back."""
         super()._fatal_error()
 
-    def is_telling(self, text: str) -> bool:
+    def is_notification_shown(self, text: str) -> bool:
         """Return whether a notification with this text is shown."""
         return any(notification.message == text for notification in self._notifications)
 
-    def untell(self, severity: str) -> None:
+    def remove_notifications(self, severity: str) -> None:
         """Remove the notifications of one severity, so that a new one can replace them."""
         for notification in list(self._notifications):
             if notification.severity == severity:
@@ -156,16 +156,16 @@ class TextualApp(TypedApp[ReturnType]):
         self.display_update(screen, renderable)
 
     def _handle_exception(self, error: Exception) -> None:
-        self.heed_mistake(error)
+        self.handle_exception(error)
 
     def _fatal_error(self) -> None:
-        self.show_mistake()
+        self.show_exception()
 
 
 class TextualScreen(SteadyScreen[ScreenResultType]):
     """Textual's screen, with public names for its private parts."""
 
-    is_placed_anew = True  # widgets were placed since `take_changes` was last called
+    has_new_layout = True  # widgets were placed since `take_changes` was last called
 
     def on_unmount(self) -> None:
         """Clear a cache of Textual, because its keys keep what removed widgets drew.
@@ -183,11 +183,11 @@ class TextualScreen(SteadyScreen[ScreenResultType]):
 
         If widgets were placed again, the whole screen may have changed.
         """
-        if self.is_placed_anew:
+        if self.has_new_layout:
             changed = {self._compositor.size.region}
         else:
             changed = self.changed_regions()
-        self.is_placed_anew = False
+        self.has_new_layout = False
         self._compositor._dirty_regions.clear()
         self._dirty_widgets.clear()
         return changed
@@ -220,7 +220,7 @@ class TextualScreen(SteadyScreen[ScreenResultType]):
         vertical = self._get_breakpoint_classes(height, self.VERTICAL_BREAKPOINTS or [])
         self.add_class(*horizontal, *vertical)
 
-    def forget_untold_sizes(self) -> None:
+    def forget_unreported_sizes(self) -> None:
         """Make Textual report their size to widgets that it placed without a report.
 
         If some code asks where a widget is before the layout, Textual places new widgets without
@@ -233,8 +233,8 @@ class TextualScreen(SteadyScreen[ScreenResultType]):
                 del places[widget]
 
     def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
-        self.forget_untold_sizes()
-        self.is_placed_anew = True
+        self.forget_unreported_sizes()
+        self.has_new_layout = True
         super()._refresh_layout(size, scroll)
 
     def _compositor_refresh(self) -> None:

@@ -76,7 +76,7 @@ class TypeAhead:
             self._then(self._take_next)
 
 
-async def passed(pump: MessagePump) -> None:
+async def wait_until_handled(pump: MessagePump) -> None:
     """Wait until a message pump has handled all messages sent to it before, or is gone."""
     has_come = asyncio.Event()
     if not pump.call_later(has_come.set):

@@ -17,7 +17,7 @@ from textual.worker import Worker
 
 from tuilab.text.display import has_colour
 from tuilab.tui.terminal.pager import show_in_pager
-from tuilab.tui.terminal.typeahead import TypeAhead, passed
+from tuilab.tui.terminal.typeahead import TypeAhead, wait_until_handled
 
 _OPENING_S = 5.0  # the longest wait for a question to open
 _SOON_S = 0.003  # between two checks whether a key has acted
@@ -79,13 +79,13 @@ class TypedApp(App[ReturnType]):
         await self._typed.take(Key(key, None), is_next=True)
 
     @property
-    def is_hearing(self) -> bool:
+    def has_pending_keys(self) -> bool:
         """Whether a typed key has not acted yet."""
         return self._typed.is_busy
 
     async def settle(self) -> None:
         """Wait until all typed keys have acted."""
-        await passed(self)
+        await wait_until_handled(self)
         while self._typed.is_busy and self.is_running:
             await asyncio.sleep(_SOON_S)
 
@@ -101,7 +101,7 @@ class TypedApp(App[ReturnType]):
             screen = self.screen
             target = self.focused or screen
             for pump in (self, *target.ancestors_with_self, self):
-                await passed(pump)
+                await wait_until_handled(pump)
             is_on_top = screen in self.screen_stack[-1:]
             if is_on_top and (not self._is_opening or time.monotonic() > deadline):
                 if not self._is_listed:

@@ -57,8 +57,8 @@ class Curves:
     guides: tuple[Guide, ...] = ()
     empty: str = "no points yet"  # the reason why there are no points
     owners: tuple[str, ...] = ()  # of each series, to tell series of one name apart
-    untold: str = ""  # the reason why lines are broken
-    others: tuple[OverlaidCurve, ...] = ()  # dimmed curves behind; the legend has their labels
+    gap_reason: str = ""  # the reason why lines are broken
+    overlays: tuple[OverlaidCurve, ...] = ()  # dimmed curves behind; the legend has their labels
 
     def t_at(self, x: float, *, is_timed: bool, is_log_x: bool) -> int | None:
         """Return the moment of a place on the x axis, in nanoseconds as in the records."""
@@ -70,7 +70,9 @@ class Curves:
             points.append(_KeyedPoints(series.steps, series.times, bad))
         # Steps may not be sorted: a training may count them from 0 again.
         t = _value_near(step_at(x, is_log_x=is_log_x), points, is_sorted=False)
-        return None if t is None else int(t)
+        if t is None:
+            return None
+        return int(t)
 
     def x_at(self, t: int, *, is_timed: bool, is_log_x: bool) -> float | None:
         """Return the place of a moment on the x axis; None if it has no place there."""
@@ -83,7 +85,9 @@ class Curves:
         step = _value_near(t, points)
         if step is None or not is_log_x:
             return step
-        return math.log10(step) if step > 0 else None
+        if step > 0:
+            return math.log10(step)
+        return None
 
     @property
     def _start_t(self) -> int:
@@ -111,8 +115,8 @@ class Chart(Drawing):
         self._lines: tuple[tuple[Line, ...], tuple[Line, ...]] = (), ()
         self._lines_key: object = None
         self._array_cache: ArrayCache = {}  # of the lines; they are extended as series grow
-        self._other_lines: tuple[Line, ...] = ()
-        self._other_lines_key: object = None
+        self._overlaid: tuple[Line, ...] = ()  # the lines of other runs
+        self._overlaid_key: object = None
 
     def show_curves(self, curves: Curves, view: View) -> None:
         """Show curves as a view shows them."""
@@ -123,7 +127,7 @@ class Chart(Drawing):
         version = (
             self._series_key(),
             self._overlays_key(),
-            replace(curves, series=(), others=()),
+            replace(curves, series=(), overlays=()),
             own_view,
             self._window,
         )
@@ -172,7 +176,9 @@ class Chart(Drawing):
     def cursor(self) -> float | None:
         """The place of the cursor on the x axis; None without a cursor."""
         t = self._view.cursor_t
-        return None if t is None else self._x_at(t)
+        if t is None:
+            return None
+        return self._x_at(t)
 
     def zoomed(self, factor: float) -> Window | None:
         """Return the window with `factor` times as much of the x axis.
@@ -181,14 +187,15 @@ class Chart(Drawing):
         """
         low, high = self._x_range()
         least, most = self._whole_range()
-        span = min(max((high - low) * factor, (most - least) * _MIN_SHARE), most - least)
-        middle = self.cursor
-        if middle is None:
-            middle = (low + high) / 2
+        whole_span = most - least
+        span = min(max((high - low) * factor, whole_span * _MIN_SHARE), whole_span)
+        fixed_x = self.cursor  # the place that stays where it is
+        if fixed_x is None:
+            fixed_x = (low + high) / 2
         share = 0.5
         if high > low:
-            share = min(max((middle - low) / (high - low), 0.0), 1.0)
-        return self._make_window(middle - share * span, span)
+            share = min(max((fixed_x - low) / (high - low), 0.0), 1.0)
+        return self._make_window(fixed_x - share * span, span)
 
     def spot_beside(self, columns: int) -> Spot | None:
         """Return the nearest point some columns from the cursor; without a cursor, the last."""
@@ -196,24 +203,31 @@ class Chart(Drawing):
         cursor = self.cursor
         if cursor is None:
             return self._spot(next_point(self._raw_lines, None, high))
-        column = (high - low) / max(self.content_size.width - _AXIS_COLUMNS, 10)
-        return self._spot(next_point(self._raw_lines, cursor, cursor + columns * column))
+        chart_columns = max(self.content_size.width - _AXIS_COLUMNS, 10)
+        column_width = (high - low) / chart_columns  # on the x axis
+        target = cursor + columns * column_width
+        return self._spot(next_point(self._raw_lines, cursor, target))
 
     def window_with(self, t: int) -> Window | None:
         """Return a window that shows a moment: the current one, or one of its width around it."""
         x = self._x_at(t)
-        return self._window if x is None else self._window_with(x)
+        if x is None:
+            return self._window
+        return self._window_with(x)
 
     def next_bad_spot(self) -> Spot | None:
         """Return the next NaN or Inf; after the last, the first. None if there is none."""
-        cursor = self.cursor
-        return self._spot(next_bad(self._raw_lines, -math.inf if cursor is None else cursor))
+        start = self.cursor
+        if start is None:
+            start = -math.inf
+        return self._spot(next_bad(self._raw_lines, start))
 
     def on_click(self, event: events.Click) -> None:
         place = event.get_content_offset(self)
         if place is None:
             return
-        x = x_at(self._line_chart(), *self.content_size, place.x, self.symbols)
+        width, height = self.content_size
+        x = x_at(self._line_chart(), width, height, place.x, self.symbols)
         if x is None:
             return
         spot = self._spot(next_point(self._raw_lines, None, x))
@@ -269,9 +283,10 @@ class Chart(Drawing):
         return tuple((id(series), series.count) for series in self._curves.series)
 
     def _overlays_key(self) -> tuple[tuple[str, int, int], ...]:
-        return tuple(
-            (curve.label, id(curve.series), curve.series.count) for curve in self._curves.others
-        )
+        key = []
+        for curve in self._curves.overlays:
+            key.append((curve.label, id(curve.series), curve.series.count))
+        return tuple(key)
 
     def _current_lines(self) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
         """Return the lines in front, and the raw lines behind them if they are smoothed."""
@@ -300,8 +315,9 @@ class Chart(Drawing):
             array_cache=self._array_cache,
         )
         if view.is_smooth:
-            weight = _weight(view)
-            self._lines = tuple(smooth(line, weight) for line in lines), lines
+            weight = _smoothing_weight(view)
+            smoothed_lines = tuple(smooth(line, weight) for line in lines)
+            self._lines = smoothed_lines, lines
         else:
             self._lines = lines, ()
         self._lines_key = key
@@ -310,7 +326,7 @@ class Chart(Drawing):
     def _overlaid_lines(self) -> tuple[Line, ...]:
         """Return the lines of other runs, each in the style of its arm, smoothed as the others."""
         curves = self._curves
-        if not curves.others:
+        if not curves.overlays:
             return ()
         view = self._view
         key = (
@@ -321,13 +337,16 @@ class Chart(Drawing):
             view.is_smooth,
             view.is_smoother,
         )
-        if key == self._other_lines_key:
-            return self._other_lines
-        arms = list(curves.order or dict.fromkeys(series.arm for series in curves.series))
-        labels = [show(curve.series.arm, _MAX_ARM) for curve in curves.others]
+        if key == self._overlaid_key:
+            return self._overlaid
+        # The place of an arm in this list chooses its style.
+        arms = list(curves.order)
+        if not arms:
+            arms = list(dict.fromkeys(series.arm for series in curves.series))
+        labels = [show(curve.series.arm, _MAX_ARM) for curve in curves.overlays]
         arms += [label for label in labels if label not in arms]
         lines = []
-        for curve, label in zip(curves.others, labels, strict=True):
+        for curve, label in zip(curves.overlays, labels, strict=True):
             [line] = lines_of(
                 [curve.series],
                 [curve.label],
@@ -336,10 +355,12 @@ class Chart(Drawing):
                 is_log_x=self.is_log_x,
             )
             line = replace(line, style=arms.index(label))
-            lines.append(smooth(line, _weight(view)) if view.is_smooth else line)
-        self._other_lines = tuple(lines)
-        self._other_lines_key = key
-        return self._other_lines
+            if view.is_smooth:
+                line = smooth(line, _smoothing_weight(view))
+            lines.append(line)
+        self._overlaid = tuple(lines)
+        self._overlaid_key = key
+        return self._overlaid
 
     # ---- drawing
 
@@ -361,7 +382,7 @@ class Chart(Drawing):
             cursor=self.cursor,
             guides=curves.guides,
             empty=curves.empty,
-            gap_reason=curves.untold,
+            gap_reason=curves.gap_reason,
             overlays=self._overlaid_lines(),
         )
 
@@ -370,7 +391,9 @@ class Chart(Drawing):
         if self.is_timed:
             return "time"
         axes = self._curves.axes
-        return (axes and axes.x) or "step"
+        if axes is not None and axes.x:
+            return axes.x
+        return "step"
 
     @property
     def _x_end(self) -> float | None:
@@ -380,13 +403,15 @@ class Chart(Drawing):
             return None
         if not self.is_log_x:
             return end
-        return math.log10(end) if end > 0 else None
+        if end > 0:
+            return math.log10(end)
+        return None
 
     def _paint_chart(self, width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
         return draw(self._line_chart(), width, height, symbols)
 
 
-def _weight(view: View) -> float:
+def _smoothing_weight(view: View) -> float:
     """Return how much of the average a smoothed point takes over from the point before it."""
     return 0.98 if view.is_smoother else 0.9
 
@@ -399,17 +424,21 @@ def _value_near(
     If the keys are not sorted, the bisection may miss the nearest one. Unless it finds `key`
     itself, all keys are compared then.
     """
-    pairs: list[tuple[float, float]] = []  # the distance of a key, and its value
+    candidates: list[tuple[float, float]] = []  # the distance of a key, and its value
     for keys, values, bad in points:
         after = bisect_right(keys, key)
         for i in (after - 1, after):
             if 0 <= i < len(keys):
-                pairs.append((abs(keys[i] - key), values[i]))
-        pairs += [(abs(bad_key - key), value) for bad_key, value in bad]
-    if not pairs:
+                candidates.append((abs(keys[i] - key), values[i]))
+        for bad_key, value in bad:
+            candidates.append((abs(bad_key - key), value))
+    if not candidates:
         return None
-    if not is_sorted and min(pairs)[0]:
-        for keys, values, _ in points:
-            for other_key, value in zip(keys, values, strict=True):
-                pairs.append((abs(other_key - key), value))
-    return min(pairs)[1]
+    distance, value = min(candidates)
+    if is_sorted or not distance:
+        return value
+    for keys, values, _ in points:
+        for any_key, any_value in zip(keys, values, strict=True):
+            candidates.append((abs(any_key - key), any_value))
+    _, value = min(candidates)
+    return value

@@ -55,5 +55,7 @@ class Dialog(TerminalModal[ScreenResultType]):
 
     def show_problem(self, problem: object) -> None:
         """Show below the line what is wrong with it; nothing for an empty problem."""
-        words = to_content(f"✗ {problem}", 300, "$text-error") if problem else Content("")
-        self.query_one("#problem", Static).update(words)
+        line = Content("")
+        if problem:
+            line = to_content(f"✗ {problem}", 300, "$text-error")
+        self.query_one("#problem", Static).update(line)

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import ASCII, BRAILLE, Symbols
 from tuilab.text.display import is_utf8_terminal
-from tuilab.tui.looks.styles import looks_on, own_looks
+from tuilab.tui.looks.styles import ansi_styles, theme_styles
 
 Paint = Callable[[int, int, Symbols, bool], Picture]
 """A function that draws into a width and a height, with symbols, with or without colours."""
@@ -35,7 +35,7 @@ class Drawing(Widget):
         super().__init__(name=name, id=id, classes=classes)
         self._paint: Paint | None = None
         self._version: Hashable = None
-        self._drawn: Hashable = None  # the version, the size and the symbols of the picture
+        self._drawn_version: Hashable = None  # the version, size and symbols of the picture
         self._picture = Picture(0, ())
         self._styles_by_role: dict[str, Style] = {}
         self._strips: dict[int, Strip] = {}  # the rendered rows, by y
@@ -62,7 +62,11 @@ class Drawing(Widget):
 
     def as_text(self) -> str:
         """Return the picture as lines of text."""
-        return "\n".join("".join(text for text, _ in row).rstrip() for row in self._picture.rows)
+        lines = []
+        for row in self._picture.rows:
+            line = "".join(text for text, _ in row)
+            lines.append(line.rstrip())
+        return "\n".join(lines)
 
     def redraw(self) -> None:
         """Draw again if anything has changed, and render the rows that differ."""
@@ -88,17 +92,19 @@ class Drawing(Widget):
         symbols = self.symbols
         has_shades = self.has_shades_of_colour
         current = (self._version, width, height, symbols, has_shades)
-        if current == self._drawn:
+        if current == self._drawn_version:
             return False
         self._picture = self._paint(width, height, symbols, has_shades)
-        self._drawn = current
+        self._drawn_version = current
         return True
 
     @property
     def symbols(self) -> Symbols:
         """The characters to draw with: those of the app, else those that the locale allows."""
         symbols: Symbols | None = getattr(self.app, "symbols", None)
-        return symbols or (BRAILLE if is_utf8_terminal() else ASCII)
+        if symbols:
+            return symbols
+        return BRAILLE if is_utf8_terminal() else ASCII
 
     @property
     def has_shades_of_colour(self) -> bool:
@@ -110,7 +116,8 @@ class Drawing(Widget):
         width = self.content_size.width
         if y >= len(self._picture.rows):
             return Strip.blank(width, self.rich_style)
-        strip = Strip([Segment(text, self._style(role)) for text, role in self._picture.rows[y]])
+        row = self._picture.rows[y]
+        strip = Strip([Segment(text, self._style(role)) for text, role in row])
         return strip.adjust_cell_length(width, self._style(""))
 
     def render_lines(self, crop: Region) -> list[Strip]:
@@ -173,5 +180,6 @@ class Drawing(Widget):
     def _theme_styles(self) -> dict[str, Style]:
         theme = self.app.current_theme
         if self.app.native_ansi_color:
-            return own_looks(is_dark=theme.dark)
-        return looks_on(self.background_colors[1], self.app.theme_variables, is_dark=theme.dark)
+            return ansi_styles(is_dark=theme.dark)
+        background = self.background_colors[1]
+        return theme_styles(background, self.app.theme_variables, is_dark=theme.dark)

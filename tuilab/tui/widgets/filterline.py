@@ -35,11 +35,13 @@ def complete_last_word(text: str, words: Sequence[str]) -> str | None:
 
     Return None if there is no such word. The signs `!` and `#` before a word belong to no word.
     """
-    beginning = text.rpartition(" ")[2].lstrip("!#")
+    _, _, last_word = text.rpartition(" ")
+    beginning = last_word.lstrip("!#")
     if not beginning:
         return None
     for word in words:
-        if word.lower().startswith(beginning.lower()) and len(word) > len(beginning):
+        is_longer = len(word) > len(beginning)
+        if is_longer and word.lower().startswith(beginning.lower()):
             return text + word[len(beginning) :]
     return None
 

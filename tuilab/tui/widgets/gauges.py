@@ -18,9 +18,9 @@ from tuilab.tui.widgets.lines import Lines
 
 _HISTORY = 60  # readings of the share of busy cores
 _NUMBERED = 8  # up to so many cores have their percentages next to them
-_PART = 8  # cells of a core with its percentage
-_GROUP = 8  # cores without percentages that are written together
-_LABEL = 9
+_CORE_WIDTH = 8  # cells of a core with its percentage
+_GROUP_SIZE = 8  # cores without percentages that are written together
+_LABEL_WIDTH = 9
 _MAX_BAR = 40
 _GPU_BAR = 12
 _WIDE = 60  # columns of the line of a GPU that has a bar
@@ -55,7 +55,7 @@ class GpuGauge:
     values: Mapping[str, float] = field(default_factory=dict)
     tenants: Sequence[Mapping[str, Any]] = ()  # its users, as `probes.gpu.own_process` reports them
     trouble: str = ""  # the reason why it has no reading
-    unseen: str = ""  # the reason why its users are not known
+    why_no_users: str = ""  # the reason why its users are not known
 
 
 class Gauges(Lines):
@@ -90,7 +90,7 @@ class Gauges(Lines):
             reading = readings.get(uuid, {})
             gpu.values = reading.get("values", {})
             gpu.tenants = reading.get("tenants", gpu.tenants)
-            gpu.unseen = reading.get("unseen", gpu.unseen)
+            gpu.why_no_users = reading.get("unseen", gpu.why_no_users)
             trouble = ""
             if not gpu.values:
                 trouble = gpu.trouble or "the GPU no longer answers"
@@ -110,7 +110,7 @@ class Gauges(Lines):
         reading = self._reading
         if reading is None:
             return [Content.styled("measuring …", "dim")]
-        room = max(width - _LABEL, 8)
+        room = max(width - _LABEL_WIDTH, 8)
         lines = [
             _labelled("busy", self._busy_line(reading, room)),
             _labelled("memory", self._memory_line(reading, room)),
@@ -132,12 +132,14 @@ class Gauges(Lines):
         """Return how many cores are busy now, and their share over the last minute."""
         core_count = len(reading.cores)
         words = f"{sum(reading.cores) / 100:.1f} of {core_count} cores  "
-        count = min(room - len(words) - len(_LAST_MINUTE), _HISTORY)
-        if count <= 0:
+        column_count = min(room - len(words) - len(_LAST_MINUTE), _HISTORY)
+        if column_count <= 0:
             return Content(words)
-        shares = [percent / max(core_count, 1) for percent in self._busy_percents]
-        strip = "".join(map(self._column, shares[-count:]))
-        return Content.assemble(words, (strip, "$text-primary"), (_LAST_MINUTE, "dim"))
+        columns = []
+        for percent in list(self._busy_percents)[-column_count:]:
+            columns.append(self._column(percent / max(core_count, 1)))
+        strip = "".join(columns), "$text-primary"
+        return Content.assemble(words, strip, (_LAST_MINUTE, "dim"))
 
     def _memory_line(self, reading: GaugeReading, room: int) -> Content:
         swap = _swap(reading)
@@ -145,21 +147,26 @@ class Gauges(Lines):
         total = reading.memory_total_bytes
         words = f" {size(used)} of {size(total)}"
         share = used / total if total else 0.0
-        bar = self._bar(share, min(room - swap.cell_length - len(words), _MAX_BAR))
+        bar_width = min(room - swap.cell_length - len(words), _MAX_BAR)
+        bar = self._bar(share, bar_width)
         return Content.assemble(bar, words, swap)
 
     def _core_lines(self, reading: GaugeReading, room: int) -> list[Content]:
         """Return a column for each core: a few with their percentages, many in groups."""
         if len(reading.cores) <= _NUMBERED:
-            parts = []
+            cores = []
             for percent in reading.cores:
                 column = self._column(percent), "$text-primary"
-                parts.append(Content.assemble(column, f" {percent:3.0f} %  "))
-            rows = _split(parts, max(room // _PART, 1))
+                cores.append(Content.assemble(column, f" {percent:3.0f} %  "))
+            rows = _split(cores, max(room // _CORE_WIDTH, 1))
             return [Content("").join(row) for row in rows]
-        columns = "".join(map(self._column, reading.cores))
-        group_rows = _split(_split(columns, _GROUP), max((room + 1) // (_GROUP + 1), 1))
-        return [Content.styled(" ".join(row), "$text-primary") for row in group_rows]
+        columns = "".join(self._column(percent) for percent in reading.cores)
+        groups = _split(columns, _GROUP_SIZE)
+        groups_in_row = max((room + 1) // (_GROUP_SIZE + 1), 1)
+        lines = []
+        for row_groups in _split(groups, groups_in_row):
+            lines.append(Content.styled(" ".join(row_groups), "$text-primary"))
+        return lines
 
     def _gpu_line(self, gpu: GpuGauge, room: int) -> Content:
         parts = []
@@ -194,12 +201,15 @@ class Gauges(Lines):
     @property
     def _symbols(self) -> Symbols:
         symbols: Symbols | None = getattr(self.app, "symbols", None)
-        return symbols or (BRAILLE if is_utf8_terminal() else ASCII)
+        if symbols:
+            return symbols
+        return BRAILLE if is_utf8_terminal() else ASCII
 
     def _bar(self, share: float, width: int) -> Content:
         """Return a bar of a width. From a share of 0.8 on it warns, from 0.95 on it is red."""
         width = max(width, 0)
-        filled = make_bar(min(max(share, 0.0), 1.0) * width, self._symbols)
+        filled_width = min(max(share, 0.0), 1.0) * width
+        filled = make_bar(filled_width, self._symbols)
         rest = self._symbols.horizontal * (width - len(filled))
         if share > 0.95:
             style = "$text-error"
@@ -210,8 +220,10 @@ class Gauges(Lines):
         return Content.assemble((filled, style), (rest, "dim"))
 
     def _column(self, percent: float) -> str:
+        """Return a character whose height shows a percentage."""
         columns = self._symbols.columns
-        return columns[min(int(percent / 100 * len(columns)), len(columns) - 1)]
+        number = int(percent / 100 * len(columns))
+        return columns[min(number, len(columns) - 1)]
 
 
 def _split(items: Sequence[Any], count: int) -> list[Any]:
@@ -234,20 +246,22 @@ def _load_line(reading: GaugeReading, room: int) -> Content:
 def _user_lines(gpu: GpuGauge, room: int) -> list[Content]:
     """Return the users of a GPU with pid and memory, or why they are not known."""
     lead = "used by ", "dim"
-    if gpu.unseen:
-        return wrap_lines(Content.assemble(lead, "n/a: ", to_content(gpu.unseen, 200)), room)
+    if gpu.why_no_users:
+        reason = to_content(gpu.why_no_users, 200)
+        return wrap_lines(Content.assemble(lead, "n/a: ", reason), room)
     users = []
     for tenant in gpu.tenants[:_MAX_TENANTS]:
-        used = tenant.get("bytes_used")
-        memory = "n/a" if used is None else size(used)
-        users.append(f"{tenant.get('user') or 'n/a'} (pid {tenant.get('pid')}, {memory})")
+        name = tenant.get("user") or "n/a"
+        bytes_used = tenant.get("bytes_used")
+        memory = "n/a" if bytes_used is None else size(bytes_used)
+        users.append(f"{name} (pid {tenant.get('pid')}, {memory})")
     hidden = len(gpu.tenants) - len(users)
     if hidden:
         users.append(f"+{hidden}")
     if not users:
         return []
-    words = to_content(", ".join(users), 2000, "$text-warning")
-    return wrap_lines(Content.assemble(lead, words), room)
+    names = to_content(", ".join(users), 2000, "$text-warning")
+    return wrap_lines(Content.assemble(lead, names), room)
 
 
 def _swap(reading: GaugeReading) -> Content:
@@ -261,19 +275,24 @@ def _swap(reading: GaugeReading) -> Content:
 
 
 def _labelled(label: str, line: Content) -> Content:
-    return Content.assemble((label.ljust(_LABEL), "dim"), line)
+    return Content.assemble((label.ljust(_LABEL_WIDTH), "dim"), line)
 
 
 def gauges_of(answer: Mapping[str, Any]) -> dict[str, GpuGauge]:
-    """Return a gauge for each GPU that `probes.apart` has found, by UUID, sorted by index.
+    """Return a gauge for each GPU in an answer, by UUID, sorted by index.
 
-    A GPU that does not answer has its index in the place of a UUID.
+    The answer is that of `probes.gpu.own_process`. A GPU that does not answer has its index in the
+    place of a UUID.
     """
     gauges = {}
     for gpu in answer.get("gpus", []):
         gauges[gpu["uuid"]] = GpuGauge(
-            gpu["name"], gpu.get("bytes_total"), gpu.get("index", 0), gpu.get("slice", "")
+            name=gpu["name"],
+            bytes_total=gpu.get("bytes_total"),
+            index=gpu.get("index", 0),
+            slice=gpu.get("slice", ""),
         )
     for index, why in answer.get("unusable", {}).items():
-        gauges[index] = GpuGauge("", None, int(index), trouble=why)
-    return dict(sorted(gauges.items(), key=lambda item: item[1].index))
+        gauges[index] = GpuGauge(name="", index=int(index), trouble=why)
+    by_index = sorted(gauges.items(), key=lambda item: item[1].index)
+    return dict(by_index)

@@ -60,7 +60,7 @@ class KeyBar(Widget):
         keys = list(self._keys)
         while len(keys) > 1 and _width_of(keys) > room:
             keys.remove(_least_needed(keys))
-            keys = [key._replace(word="more") if key.key in _HELP else key for key in keys]
+            keys = _with_more(keys)
         return keys
 
     def _fit_note(self, width: int) -> Content:
@@ -94,19 +94,33 @@ def answers(place: str) -> Content:
 
 def _footer_keys(keys: Sequence[Key]) -> list[Key]:
     """Return the keys of the last line: enter first, those that work everywhere last."""
-    return sorted((key for key in keys if key.is_in_footer and key.word), key=_place)
+    footer_keys = [key for key in keys if key.is_in_footer and key.word]
+    return sorted(footer_keys, key=_place)
 
 
 def _place(key: Key) -> int:
+    """Return the number by which the keys of the last line are sorted."""
     if key.key == "enter":
         return -2
-    return _EVERYWHERE.index(key.key) if key.key in _EVERYWHERE else -1
+    if key.key in _EVERYWHERE:
+        return _EVERYWHERE.index(key.key)
+    return -1
+
+
+def _with_more(keys: Sequence[Key]) -> list[Key]:
+    """Return the keys with "more" as the word of the help key."""
+    renamed = []
+    for key in keys:
+        if key.key in _HELP:
+            key = key._replace(word="more")
+        renamed.append(key)
+    return renamed
 
 
 def _least_needed(keys: Sequence[Key]) -> Key:
     """Return the key that has to go first.
 
-    These are the keys of the place from the last on, but for two of them; then the palette; then
+    First the keys of the place go, from the last on, except for two. Then the palette goes, then
     these two.
     """
     place_keys = [key for key in keys if key.key not in _EVERYWHERE]

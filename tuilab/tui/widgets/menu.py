@@ -50,7 +50,10 @@ class Menu(Dialog[str]):
         self.action_choose()
 
     def action_choose(self) -> None:
-        self.dismiss(self._items[self._list.cursor].text if self._items else "")
+        if not self._items:
+            self.dismiss("")
+            return
+        self.dismiss(self._items[self._list.cursor].text)
 
     def action_give_up(self) -> None:
         self.dismiss("")
@@ -69,7 +72,8 @@ class _Items(PickList):
         return self.count
 
     def lay_out(self, width: int) -> Sequence[Content]:
-        column = max((len(item.kind) for item in self._items), default=0) + 2
+        longest_kind = max((len(item.kind) for item in self._items), default=0)
+        column = longest_kind + 2
         lines = []
         for item in self._items:
             kind = to_content(item.kind.ljust(column), 40, "$text-muted")

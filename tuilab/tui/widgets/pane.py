@@ -56,7 +56,8 @@ class Pane(VerticalScroll):
         Setting the same again would draw the pane again.
         """
         self._note = words
-        parts = [Content.styled(self._match_words, "$text-accent"), self._hidden_lines(), words]
+        match = Content.styled(self._match_words, "$text-accent")
+        parts = [match, self._hidden_lines(), words]
         subtitle = Content("  ").join([part for part in parts if part])
         key = (subtitle.plain, *subtitle.spans)
         if key != self._subtitle_key:
@@ -111,10 +112,10 @@ class TextPane(Pane, Searched):
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
-        self.called = f"the pane {title}"
+        self.search_title = f"the pane {title}"
         self._text = Static()
         self._width = 0  # for which the text was laid out
-        self._shown: list[Content] = []
+        self._shown_lines: list[Content] = []
         self._heights: dict[int, int] = {}  # of the text, by width
         self._is_scrolled_away = False  # from the end, by the user
 
@@ -123,8 +124,8 @@ class TextPane(Pane, Searched):
 
     def put(self, lines: list[Content]) -> None:
         """Show these lines, unless they are shown already."""
-        if lines != self._shown:
-            self._shown = lines
+        if lines != self._shown_lines:
+            self._shown_lines = lines
             self._heights.clear()
             self.redraw_matches()
 
@@ -133,11 +134,12 @@ class TextPane(Pane, Searched):
         width = max(width, 1)  # a terminal may be narrower than a frame
         # Kept, because it is asked for with each picture.
         if width not in self._heights:
-            self._heights[width] = laid_out(self._shown, width).get_height({}, width)
+            text = laid_out(self._shown_lines, width)
+            self._heights[width] = text.get_height({}, width)
         return self._heights[width]
 
     def lines_to_search(self) -> Sequence[Content]:
-        return self._shown or ()
+        return self._shown_lines
 
     def as_text(self) -> str:
         return "\n".join(line.plain for line in self.lines_to_search())
@@ -155,7 +157,8 @@ class TextPane(Pane, Searched):
         width = max(self._text.size.width, 1)
         rows_above = 0
         if number:
-            rows_above = laid_out(self.lines_to_search()[:number], width).get_height({}, width)
+            text_above = laid_out(self.lines_to_search()[:number], width)
+            rows_above = text_above.get_height({}, width)
         self.scroll_to(y=max(rows_above - 1, 0), animate=False, force=True)
 
     def watch_virtual_size(self) -> None:

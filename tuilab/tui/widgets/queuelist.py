@@ -41,28 +41,33 @@ class QueueList(PickList):
 
     def show(self, standing: queue.QueueState, unqueued: Sequence[RunEntry] = ()) -> None:
         """Show the queue, and below it the running runs that time nothing."""
-        old_choice = self.chosen
+        old_run: str | None = None
+        if self.chosen:
+            _, old_ticket = self.chosen
+            old_run = old_ticket.run
         self.standing = standing
         self._unqueued = unqueued
         self.renew()
-        place = self.cursor
         runs = [ticket.run for _, _, ticket in standing.rows]
-        if old_choice and old_choice[1].run in runs:
-            place = runs.index(old_choice[1].run)
-        self.move_to(place)
+        if old_run in runs:
+            self.move_to(runs.index(old_run))
+        else:
+            self.move_to(self.cursor)
 
     def lay_out(self, width: int) -> Sequence[Content]:
         lines = []
         for state, place, ticket in self.standing.rows:
-            lines.append(_line(state, ticket, f"{place}." if place else ""))
+            shown_place = f"{place}." if place else ""
+            lines.append(_line(state, ticket, shown_place))
         if not lines:
             running = "No run is being timed" if self._unqueued else "No run is running"
             hint = "To queue several, press enter on a topic in the Lab."
             lines = wrap_lines(Content(f"{running}, and no run is queued. {hint}"), width)
         if self._unqueued:
             names = [f"{entry.name} {store.short_id(entry.run)}" for entry in self._unqueued]
-            words = f"Running outside the queue, because they time nothing: {', '.join(names)}"
-            lines += wrap_lines(to_content(words, 600, "$text-muted"), width)
+            runs = ", ".join(names)
+            sentence = f"Running outside the queue, because they time nothing: {runs}"
+            lines += wrap_lines(to_content(sentence, 600, "$text-muted"), width)
         return lines
 
 
@@ -70,7 +75,8 @@ def _line(state: str, ticket: queue.Ticket, place: str) -> Content:
     """Return the line of a run: place, state, name, id, time since it was queued, devices."""
     age = "n/a"
     if ticket.since_ns:
-        age = clock(max(time.time_ns() - ticket.since_ns, 0) // 1e9)
+        age_ns = max(time.time_ns() - ticket.since_ns, 0)
+        age = clock(age_ns // 1e9)
     return Content.assemble(
         f"{place:>4} ",
         _pad(state_words(state), _STATE_WIDTH),

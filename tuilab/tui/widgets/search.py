@@ -35,8 +35,10 @@ class Searched(Widget):
 
     words = ""  # of the search, in lower case; empty without a search
     match_line = -1  # the line of the match that is shown
-    called = "the text"  # its name in the search line
-    beyond = ""  # added to the sentence that there is no match, if not all lines were searched
+    search_title = "the text"  # its name in the search line
+    no_match_note = (
+        ""  # added to the sentence that there is no match, if not all lines were searched
+    )
 
     def lines_to_search(self) -> Sequence[Content]:
         """Return the lines."""
@@ -73,21 +75,24 @@ class Searched(Widget):
         self.words = words.lower()
         self.match_line = int(self.scroll_offset.y) - 1
         self.redraw_matches()
-        self.show_match(self._go_to_match(1) if words else "")
+        if words:
+            self.show_match(self._go_to_match(1))
+        else:
+            self.show_match("")
         self.post_message(self.Asked())
 
     def _go_to_match(self, step: int) -> str:
-        """Go to the next match, or the previous one for a negative step. Matches go round.
+        """Go to the next match; for a negative step, to the previous match. Matches go round.
 
-        Return a sentence about it.
+        Return a sentence about the match.
         """
         shown_words = show(self.words, 40)
-        matches = []
+        matches = []  # the numbers of the lines that contain the words
         for number, line in enumerate(self.lines_to_search()):
             if self.words in line.plain.lower():
                 matches.append(number)
         if not matches:
-            return f"no match for {shown_words}{self.beyond}"
+            return f"no match for {shown_words}{self.no_match_note}"
         if step > 0:
             below = [number for number in matches if number > self.match_line]
             self.match_line = below[0] if below else matches[0]
@@ -95,7 +100,8 @@ class Searched(Widget):
             above = [number for number in matches if number < self.match_line]
             self.match_line = above[-1] if above else matches[-1]
         self.go_to_line(self.match_line)
-        return f"match {matches.index(self.match_line) + 1} of {len(matches)} for {shown_words}"
+        place = matches.index(self.match_line) + 1
+        return f"match {place} of {len(matches)} for {shown_words}"
 
     async def action_search(self) -> None:
         # Awaited, so that the next key that is typed goes into the line.
@@ -156,7 +162,8 @@ class SearchedLines(Lines, Searched):
 
     def get_selection(self, selection: Selection) -> tuple[str, str]:
         """Return the selected text, and the separator to the text of another widget."""
-        return selection.extract("\n".join(line.plain for line in self._lines)), "\n"
+        text = "\n".join(line.plain for line in self._lines)
+        return selection.extract(text), "\n"
 
 
 class SearchLine(Horizontal):
@@ -176,7 +183,7 @@ class SearchLine(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static("/")
-        placeholder = f"search {self._text.called}"
+        placeholder = f"search {self._text.search_title}"
         line = _SearchInput(self._text.words, placeholder=placeholder, compact=True)
         line.cursor_blink = False
         yield line
@@ -210,5 +217,6 @@ class _SearchInput(Input):
 
 def first_printable_line(text: str) -> str:
     """Return the printable characters of the first line of a pasted text, at most 200."""
-    first_line = text.partition("\n")[0]
-    return "".join(char for char in first_line if char.isprintable())[:_MAX_PASTED]
+    first_line, _, _ = text.partition("\n")
+    printable = [character for character in first_line if character.isprintable()]
+    return "".join(printable[:_MAX_PASTED])

@@ -136,11 +136,11 @@ def _fit(natural_widths: list[int], width: int) -> list[int]:
     room = width - _GAP * (len(natural_widths) - 1)
     if sum(natural_widths) <= room:
         return natural_widths
-    cap = max(natural_widths)
-    while cap > _MIN_CAP and sum(min(natural, cap) for natural in natural_widths) > room:
+    cap = max(max(natural_widths), _MIN_CAP)
+    widths = list(natural_widths)
+    while cap > _MIN_CAP and sum(widths) > room:
         cap -= 1
-    cap = max(cap, _MIN_CAP)
-    widths = [min(natural, cap) for natural in natural_widths]
+        widths = [min(natural_width, cap) for natural_width in natural_widths]
     spare = room - sum(widths)
     if spare > 0 and cap in widths:
         widths[widths.index(cap)] += spare
@@ -150,15 +150,20 @@ def _fit(natural_widths: list[int], width: int) -> list[int]:
 def _side_by_side(row: tuple[Content, ...], widths: list[int]) -> list[Content]:
     """Return the lines of a row, with each cell wrapped in its column."""
     columns = []
-    for cell, width in zip(row, widths, strict=False):
-        columns.append(wrap_lines(cell, max(width, 1)) or [Content("")])
+    line_count = 0
+    for cell, width in zip(row, widths, strict=False):  # a row may have fewer cells
+        column = wrap_lines(cell, max(width, 1)) or [Content("")]
+        columns.append(column)
+        line_count = max(line_count, len(column))
     lines = []
-    for number in range(max(map(len, columns), default=0)):
+    for number in range(line_count):
         parts = [Content(" " * _INDENT)]
         for column, width in zip(columns, widths, strict=False):
             part = column[number] if number < len(column) else Content("")
-            parts += [part, Content(" " * (width + _GAP - part.cell_length))]
-        lines.append(Content("").join(parts).rstrip())
+            padding = Content(" " * (width + _GAP - part.cell_length))
+            parts += [part, padding]
+        line = Content("").join(parts)
+        lines.append(line.rstrip())
     return lines
 
 
@@ -171,9 +176,9 @@ def _stacked(row: tuple[Content, ...], heads: tuple[Content, ...], width: int) -
             continue
         head = heads[column] if column < len(heads) else Content("")
         space = Content(" " if head else "")
-        lead_width = head.cell_length + space.cell_length
+        room = width - _INDENT - head.cell_length - space.cell_length
         lead = head
-        for line in wrap_lines(cell, max(width - _INDENT - lead_width, 4)):
+        for line in wrap_lines(cell, max(room, 4)):
             lines.append(Content("").join([indent, indent, lead, space, line]))
             lead = Content(" " * head.cell_length)
     return lines

@@ -13,6 +13,7 @@ from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import Index
 from tuilab.runs.representative import Reference, reference_for
 from tuilab.runs.run_name import RunName, by_time
+from tuilab.text.display import plural
 
 
 class LiveRuns:
@@ -37,7 +38,7 @@ class LiveRuns:
         self._run = run_dir.name
         self._root = run_dir.parent
         self._index = index
-        self._seen_at: float | None = None  # the time of the last change of the folder
+        self._changed_at: float | None = None  # the time of the last change of the folder
         self._reference: Reference | None = None  # the run that this one is compared with
         self._runs: list[str] = []  # the running ones in the order in which they started
         self._is_looking = False
@@ -46,8 +47,10 @@ class LiveRuns:
     def look(self, *, wants_reference: bool = False) -> None:
         """Look for running runs, if they may have changed, and on request for the reference."""
         self._wants_reference |= wants_reference
-        may_have_changed = bool(self._others) or store.changed_at(self._root) != self._seen_at
-        if not self._is_looking and (self._wants_reference or may_have_changed):
+        if self._is_looking:
+            return
+        may_have_changed = bool(self._others) or store.changed_at(self._root) != self._changed_at
+        if self._wants_reference or may_have_changed:
             work = partial(self._look, wants_reference=self._wants_reference)
             self._wants_reference = False
             self._is_looking = True
@@ -70,7 +73,9 @@ class LiveRuns:
         if self._run in self._runs:
             place = self._runs.index(self._run) + step
             return self._root / self._runs[place % len(self._runs)]
-        return self._root / self._runs[0 if step > 0 else -1]
+        if step > 0:
+            return self._root / self._runs[0]
+        return self._root / self._runs[-1]
 
     def words(self, *, is_going_on: bool) -> str:
         """Return words about other running runs, such as `2 of 3 running`; nothing without any."""
@@ -78,10 +83,9 @@ class LiveRuns:
             return ""
         if is_going_on and self._run in self._runs:
             return f"{self._runs.index(self._run) + 1} of {len(self._runs)} running"
-        count = len(self._others)
-        return f"{count} other{'s' if count != 1 else ''} running"
+        return f"{plural(len(self._others), 'other')} running"
 
-    def behind(self) -> list[tuple[Path, str]]:
+    def runs_to_overlay(self) -> list[tuple[Path, str]]:
         """Return the runs to overlay: the reference, and the running runs of the same scenario.
 
         Each has a word for its label.
@@ -90,7 +94,8 @@ class LiveRuns:
         reference_dir = None
         if self._reference:
             reference_dir = self._reference.run_dir
-            runs.append((reference_dir, "baseline" if self._reference.is_baseline else "earlier"))
+            word = "baseline" if self._reference.is_baseline else "earlier"
+            runs.append((reference_dir, word))
         scenario = RunName(self._run).scenario
         for run in self._others:
             run_dir = self._root / run
@@ -103,7 +108,9 @@ class LiveRuns:
         return [run for run in self._runs if run != self._run]
 
     def _look(self, *, wants_reference: bool) -> None:
-        self._seen_at = store.changed_at(self._root)
+        self._changed_at = store.changed_at(self._root)
         running = self._index.running()
-        reference = reference_for(self._root / self._run, self._index) if wants_reference else None
+        reference = None
+        if wants_reference:
+            reference = reference_for(self._root / self._run, self._index)
         self._screen.post_message(self.Seen(running, reference, has_reference=wants_reference))

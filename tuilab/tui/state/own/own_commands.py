@@ -20,11 +20,11 @@ _MAX_COMMANDS = 12
 _SEARCHED_RUNS = 200  # the newest
 _WATCH = ("all", "steps", "nothing")
 LEARNING = ("the same", "different")  # whether all arms have to learn the same
-_HOW = (
+_INTRODUCTION = (
     "`tuilab exec -- python train.py` runs your script unchanged and shows where time goes. "
     "This form (`f`) does the same."
 )
-_EXPLAINED = """\
+_ARMS_HELP = """\
 To compare variants (arms) of a command, list them in the form under `arm`, separated by `;`:
 
 - `x: OMP_NUM_THREADS=8`: sets a variable
@@ -55,7 +55,7 @@ def new_command() -> OwnCommand:
         TOPIC,
         "new",
         "Run a command of your own",
-        f"{_HOW} {_EXPLAINED}",
+        f"{_INTRODUCTION} {_ARMS_HELP}",
         params=_params({}, []),
     )
 
@@ -69,7 +69,7 @@ def of_run(run: "RunStarted", state: str = "", last_run: str = "") -> OwnCommand
     if run.topic == "ab":
         title = f"ab: {title}"
     folder = f"In {run.folder}." if run.folder else ""
-    parts = [f"`{line(run.command)}`", folder, last_run, why_not_again(run), _EXPLAINED]
+    parts = [f"`{line(run.command)}`", folder, last_run, why_not_again(run), _ARMS_HELP]
     command = OwnCommand(
         id=title,
         topic=TOPIC,
@@ -90,7 +90,7 @@ def last(past_of: "Callable[[Path], PastRun]", root: Path) -> list[OwnCommand]:
     """Return the last commands, each once, the newest first; then the form of a new one."""
     from tuilab.runs.folders import run_names
 
-    commands: dict[str, OwnCommand] = {}
+    commands: dict[str, OwnCommand] = {}  # by path
     for name in run_names(os.fspath(root))[:_SEARCHED_RUNS]:
         if len(commands) >= _MAX_COMMANDS:
             break
@@ -135,7 +135,8 @@ def _params(
     watch = options.get("watch", ["all"])[-1]
     if watch not in _WATCH:
         watch = "all"
-    learning = LEARNING["different-learning" in options]
+    same_learning, different_learning = LEARNING
+    learning = different_learning if "different-learning" in options else same_learning
     return (
         Param("command", "str", line(words), label="as in a shell, without pipes"),
         Param("folder", "str", folder, label="folder to run it in"),
@@ -156,12 +157,12 @@ def _params(
 def _read_options(words: Sequence[str]) -> dict[str, list[str]]:
     """Return the options of a command line with their values. A flag has an empty value."""
     options: dict[str, list[str]] = {}
-    rest = iter(words)
-    for word in rest:
-        name, has_value, value = word.removeprefix("--").partition("=")
+    remaining_words = iter(words)
+    for word in remaining_words:
+        name, equals_sign, value = word.removeprefix("--").partition("=")
         if name == "different-learning":
             value = ""
-        elif not has_value:
-            value = next(rest, "")
+        elif not equals_sign:
+            value = next(remaining_words, "")  # the value is the next word
         options.setdefault(name, []).append(value)
     return options

@@ -30,16 +30,26 @@ def run_words(text: Text, root: Path) -> list[str]:
     """
     _order(text, root, [])  # raises the error
     is_race = bool(_arms(text))
-    words = ["tuilab", "ab" if is_race else "exec"]
-    for name in _OPTIONS + _RACE_OPTIONS if is_race else _OPTIONS:
-        values = _values(text, name) if name in _LISTS else [text(name).strip()]
-        for value in values:
-            is_default = name == "watch" and value == "all"
-            if value and not is_default:
-                words += [f"--{name}", value]
+    subcommand = "ab" if is_race else "exec"
+    names = _OPTIONS + _RACE_OPTIONS if is_race else _OPTIONS
+    options = []
+    for name in names:
+        for value in _option_values(text, name):
+            options += [f"--{name}", value]
     if is_race and not _has_guard(text):
-        words.append("--different-learning")
-    return [*words, *root_option(root), "--", *_command(text)]
+        options.append("--different-learning")
+    return ["tuilab", subcommand, *options, *root_option(root), "--", *_command(text)]
+
+
+def _option_values(text: Text, name: str) -> list[str]:
+    """Return the values of an option; none if its field is empty or has the default."""
+    if name in _LISTS:
+        return _values(text, name)
+    value = text(name).strip()
+    is_default = name == "watch" and value == "all"
+    if not value or is_default:
+        return []
+    return [value]
 
 
 def run_line(text: Text, root: Path) -> str:
@@ -98,7 +108,9 @@ def _order(text: Text, root: Path, argv: list[str]) -> "RunOrder":
 def _parse(text: Text, key: str, parse: Callable[[str], T]) -> T | None:
     """Return the parsed text of a field; None if it is empty."""
     typed = text(key).strip()
-    return parse(typed) if typed else None
+    if not typed:
+        return None
+    return parse(typed)
 
 
 def _parse_repeats(typed: str) -> int:
@@ -169,8 +181,8 @@ def _arms(text: Text) -> "list[CommandArm]":
     texts = _values(text, "arm")
     if not texts:
         return []
-    are_all_changed = all(arm.partition(":")[2].strip() for arm in texts)
-    if are_all_changed:
+    changes = [arm.partition(":")[2].strip() for arm in texts]
+    if all(changes):
         texts.insert(0, arms.BASE)
     return arms.parse(texts)
 
@@ -181,4 +193,5 @@ def _has_guard(text: Text) -> bool:
 
 def _values(text: Text, key: str) -> list[str]:
     """Return the values of a field that are separated by semicolons."""
-    return [part.strip() for part in text(key).split(";") if part.strip()]
+    parts = [part.strip() for part in text(key).split(";")]
+    return [part for part in parts if part]

@@ -58,26 +58,36 @@ def run_names(count: int, machines: Sequence[str] = ()) -> list[Content]:
 
 def run_rows(entries: Sequence[RunEntry], baselines: Container[str], now_s: float) -> Section:
     """Return the runs, and which of them are the baselines of their scenarios."""
+    different_names = {entry.name for entry in entries}
+    are_names_shown = len(different_names) > 1  # else the heading has the only name
     rows = []
-    has_names = len({entry.name for entry in entries}) > 1  # else the heading has the only name
-    for name, entry in zip(run_names(len(entries)), entries, strict=True):
-        age = ago(entry.started_s, now_s)
-        time = format_time(entry.started_s)
-        facts = [
-            to_content(entry.name if has_names else "", 60),
-            Content.styled(TAG if entry.run in baselines else "", "$text-accent"),
-            state_words(entry.state),
-            tally(verdict for _, verdict in entry.claims),
-            Content(for_how_long(lasting(entry.elapsed_at(now_s)), entry.state)),
-        ]
+    for run_name, entry in zip(run_names(len(entries)), entries, strict=True):
+        facts = []
+        if are_names_shown:
+            facts.append(to_content(entry.name, 60))
+        if entry.run in baselines:
+            facts.append(Content.styled(TAG, "$text-accent"))
+        facts.append(state_words(entry.state))
+        facts.append(tally(verdict for _, verdict in entry.claims))
+        duration = lasting(entry.elapsed_at(now_s))
+        facts.append(Content(for_how_long(duration, entry.state)))
         cells = (
-            name,
+            run_name,
             to_content(short_id(entry.run), 20),
             Content("  ").join([together(fact) for fact in facts if fact]),
-            Content.styled(time if time.startswith(age) else f"{age}, {time}", "dim"),
+            Content.styled(_describe_start(entry.started_s, now_s), "dim"),
         )
         rows.append(cells)
     return Section(Content(""), rows)
+
+
+def _describe_start(started_s: float | None, now_s: float) -> str:
+    """Return how long ago a run started, and the time. From 30 days on the age is the date."""
+    age = ago(started_s, now_s)
+    time = format_time(started_s)
+    if time.startswith(age):
+        return time
+    return f"{age}, {time}"
 
 
 def difference_sections(comparison: Comparison, changes: Sequence[str]) -> list[Section]:
@@ -88,13 +98,20 @@ def difference_sections(comparison: Comparison, changes: Sequence[str]) -> list[
     heads = (Content(""), *run_names(len(comparison.names), comparison.boxes))
     sections = []
     for part, title in _TITLES.items():
-        rows = [_difference(row) for row in comparison.differences if row.part == part]
+        rows = []
+        for difference in comparison.differences:
+            if difference.part == part:
+                rows.append(_difference_cells(difference))
         if not rows:
             continue
-        part_heads = heads if part != "source" else ()
-        sections.append(Section(Content.styled(title, "bold"), rows, part_heads))
-        if part == "source" and changes:
-            sections.append(Section(Content(""), [(_diff_line(line),) for line in changes]))
+        heading = Content.styled(title, "bold")
+        if part != "source":
+            sections.append(Section(heading, rows, heads))
+            continue
+        sections.append(Section(heading, rows))
+        if changes:
+            diff_rows = [(_diff_line(line),) for line in changes]
+            sections.append(Section(Content(""), diff_rows))
     sections.append(Section(Content.styled(_describe_same(comparison), "dim"), []))
     return sections
 
@@ -103,17 +120,15 @@ def _describe_same(comparison: Comparison) -> str:
     """Return how many facts are the same. Conditions are measured, so they are not counted."""
     verb = "is" if comparison.same == 1 else "are"
     facts = plural(comparison.same, "fact")
-    words = f"{facts} about parameters, source and environment {verb} the same"
-    if all(row.part == "conditions" for row in comparison.differences):
-        return f"Only the measurements differ: {words}"
-    return words
+    sentence = f"{facts} about parameters, source and environment {verb} the same"
+    if all(difference.part == "conditions" for difference in comparison.differences):
+        return f"Only the measurements differ: {sentence}"
+    return sentence
 
 
-def _difference(row: Difference) -> tuple[Content, ...]:
-    return (
-        to_content(row.name, 60, "dim"),
-        *(to_content(value, _MAX_VALUE) for value in row.values),
-    )
+def _difference_cells(difference: Difference) -> tuple[Content, ...]:
+    values = [to_content(value, _MAX_VALUE) for value in difference.values]
+    return (to_content(difference.name, 60, "dim"), *values)
 
 
 def _diff_line(line: str) -> Content:
@@ -133,14 +148,16 @@ def claim_sections(comparison: Comparison) -> list[Section]:
     sections = []
     for title, pairs in claim_groups(comparison).items():
         heading = Content.styled(f"{title}: {plural(len(pairs), 'claim')}", "bold")
-        sections.append(Section(heading, [_claim(pair) for pair in pairs], heads))
+        rows = [_claim_cells(pair) for pair in pairs]
+        sections.append(Section(heading, rows, heads))
     if not sections:
         sections.append(Section(Content.styled(no_claims(comparison), "dim"), []))
     return sections
 
 
-def _claim(pair: ClaimPair) -> tuple[Content, ...]:
+def _claim_cells(pair: ClaimPair) -> tuple[Content, ...]:
     """Return the row of a claim: its text, its verdict in each run, and what has changed."""
+    verdicts = [_verdict_cell(side) for side in pair.sides]
     changes = []
     for words in (verdict_words(pair), key_words(pair)):
         if words:
@@ -149,17 +166,18 @@ def _claim(pair: ClaimPair) -> tuple[Content, ...]:
         if shift:
             style = "$text-warning" if shift.is_apart else "dim"
             changes.append(Content.styled(shift_words(run_number, shift), style))
-    return (to_content(pair.text, 300), *map(_side, pair.sides), Content("\n").join(changes))
+    return (to_content(pair.text, 300), *verdicts, Content("\n").join(changes))
 
 
-def _side(side: Side | None) -> Content:
+def _verdict_cell(side: Side | None) -> Content:
     """Return the verdict of a run on a claim; a dash if the run does not make the claim."""
     if side is None:
         return Content.styled("–", "dim")
-    words = side.ratio_words or side.measured or side.why or side.verdict.lower()
-    if not words:
-        words = NOT_DECIDED if side.is_open else NOT_JUDGED
-    return Content.assemble(mark(side.verdict or "pending"), " ", to_content(words, _MAX_VALUE))
+    evidence = side.ratio_words or side.measured or side.why or side.verdict.lower()
+    if not evidence:
+        evidence = NOT_DECIDED if side.is_open else NOT_JUDGED
+    sign = mark(side.verdict or "pending")
+    return Content.assemble(sign, " ", to_content(evidence, _MAX_VALUE))
 
 
 # ---- the numbers
@@ -174,7 +192,8 @@ def number_sections(comparison: Comparison) -> list[Section]:
         for name, *cells in table.rows:
             values = [to_content(cell, _MAX_VALUE) for cell in cells]
             rows.append((to_content(name, 60, "dim"), *values))
-        sections.append(Section(Content.styled(table.title, "bold"), rows, heads))
+        heading = Content.styled(table.title, "bold")
+        sections.append(Section(heading, rows, heads))
         if table.note:
             sections.append(Section(Content.styled(table.note, "dim"), []))
     return sections

@@ -82,10 +82,13 @@ class CurvesColumn(Vertical):
         repeats = self._repeats
         if len(repeats) < 2:
             return "each run has only one repeat"
-        place = 1
+        place = 1  # the first repeat is shown while none is chosen
         if self._repeat in repeats:
             place = repeats.index(self._repeat) + 1
-        self._repeat = repeats[place] if place < len(repeats) else 0
+        if place < len(repeats):
+            self._repeat = repeats[place]
+        else:
+            self._repeat = 0
         self.refresh_charts()
         return ""
 
@@ -94,7 +97,9 @@ class CurvesColumn(Vertical):
         for place, chart in enumerate(self.query(Chart)):
             view = self._views[place]
             # The view of a hidden chart may be newer than the chart.
-            is_log = chart.is_log if view.is_log is None else view.is_log
+            is_log = view.is_log
+            if is_log is None:
+                is_log = chart.is_log
             self._views[place] = replace(view, is_log=not is_log)
         self.refresh_charts()
 
@@ -121,9 +126,10 @@ class CurvesColumn(Vertical):
         labels = []
         starts = []
         for run, summary in enumerate(self._summaries):
-            for line in lines_of_repeat(summary, name, self._repeat):
-                series.append(line)
-                labels.append(f"run {number(run)} {line.arm}".strip() + ":")
+            for run_series in lines_of_repeat(summary, name, self._repeat):
+                label = f"run {number(run)} {run_series.arm}".strip()
+                series.append(run_series)
+                labels.append(f"{label}:")
                 starts.append(summary.first_t)
         axes = axes_of(self._summaries, name)
         curves = Curves(

@@ -60,4 +60,6 @@ def _describe_size(entries: Sequence[RunEntry]) -> str:
     if not sizes:
         return "n/a"
     total = size(sum(sizes))
-    return total if len(sizes) == len(entries) else f"more than {total}"
+    if len(sizes) < len(entries):
+        return f"more than {total}"
+    return total

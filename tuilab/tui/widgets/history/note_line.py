@@ -44,8 +44,8 @@ class WrittenLine(Dialog[str]):
         self._completions = completions
 
     def compose_box(self) -> ComposeResult:
-        about = [to_content(line, 200, "$text-muted") for line in self._about]
-        yield Static(Content("\n").join(about))
+        about_lines = [to_content(line, 200, "$text-muted") for line in self._about]
+        yield Static(Content("\n").join(about_lines))
         suggester = None
         if self._completions:
             suggester = Completion(lambda text: complete_last_word(text, self._completions))
@@ -72,27 +72,27 @@ class WrittenLine(Dialog[str]):
         self.dismiss("")
 
 
-def line_for(what: str, entries: Sequence[RunEntry], reader: HistoryReader) -> WrittenLine:
-    """Return the question for a note or for tags of some runs; `what` is "tags" or "note".
+def line_for(kind: str, entries: Sequence[RunEntry], reader: HistoryReader) -> WrittenLine:
+    """Return the question for a note or for tags of some runs; `kind` is "tags" or "note".
 
-    Above the line stands what was written about the run before. For several runs, their names
-    stand there.
+    Above the line are the old notes or tags of the run. For several runs, their names are there.
     """
     if len(entries) == 1:
         name = store.short_id(entries[0].run)
-        written = reader.notes_of(entries[0].run)
+        old_notes = reader.notes_of(entries[0].run)
         about = []
     else:
         name = plural(len(entries), "run")
-        written = notes.Notes()
+        old_notes = notes.Notes()
         about = shorten_list(describe_runs(entries))
-    if what == "tags":
-        if written.tags:
-            tags = " ".join(f"#{tag}" for tag in written.tags)
+    if kind == "tags":
+        if old_notes.tags:
+            tags = " ".join(f"#{tag}" for tag in old_notes.tags)
             about.append(f"now: {tags}")
         hint = "tags to add; !tag removes a tag"
         return WrittenLine(f"Tags of {name}", about, hint, _check_tags, reader.tags)
-    about += [f"{notes.day(when)}  {text}" for when, text in written.texts[-_SHOWN_NOTES:]]
+    for written_at, text in old_notes.texts[-_SHOWN_NOTES:]:
+        about.append(f"{notes.day(written_at)}  {text}")
     return WrittenLine(f"Note on {name}", about, "text of the note", _check_note)
 
 
@@ -118,19 +118,19 @@ def _check_note(line: str) -> None:
     notes.check(line, (), ())
 
 
-def write(what: str, root: Path, runs: Sequence[str], line: str) -> str:
-    """Write a line onto runs and return a sentence that says so; `what` is "tags" or "note".
+def write(kind: str, root: Path, runs: Sequence[str], line: str) -> str:
+    """Write a line onto runs and return a sentence that says so; `kind` is "tags" or "note".
 
     Raise UsageError if a word cannot be a tag.
     """
     added, removed = _split_tags(line)
     for run in runs:
-        if what == "tags":
+        if kind == "tags":
             notes.add(root / run, tags=added, untags=removed)
         else:
             notes.add(root / run, line)
     name = store.short_id(runs[0]) if len(runs) == 1 else plural(len(runs), "run")
-    if what != "tags":
+    if kind != "tags":
         return f"added the note to {name}"
     changes = added + [f"!{tag}" for tag in removed]
     return f"tagged {name}: {join(changes)}"

@@ -19,29 +19,33 @@ def heading_of(
     total = len(reader.entries)
     parts = []
     if reader.is_listed:
-        every = f"{total:,} run" if total == 1 else f"{total:,} runs"
-        parts.append(every if matching == total else f"{matching:,} of {every}")
+        runs = f"{total:,} run" if total == 1 else f"{total:,} runs"
+        if matching != total:
+            runs = f"{matching:,} of {runs}"
+        parts.append(runs)
     parts += _describe_sizes(reader)
     if order != ORDERS[0]:
         parts.append(order)
     if marked:
-        words = f"{marked} marked"
+        marks = f"{marked} marked"
         if hidden:
-            words += f", {hidden} hidden"
-        parts.append(words)
+            marks += f", {hidden} hidden"
+        parts.append(marks)
     return Content.assemble(("tuilab", "bold"), "  history  ", ("  ".join(parts), "dim"))
 
 
 def _describe_sizes(reader: HistoryReader) -> list[str]:
     """Return how many runs are not read yet. If all are read, return their size on disk."""
-    if reader.unread:
-        return [f"{len(reader.unread):,} not read yet"]
-    if not reader.sizes:
+    unread_count = len(reader.unread)
+    if unread_count:
+        return [f"{unread_count:,} not read yet"]
+    sizes = reader.sizes
+    if not sizes:
         return []
-    words = f"{size(sum(reader.sizes))} on disk"
-    if len(reader.sizes) < len(reader.entries):
-        words += f" (size of {len(reader.sizes):,} known)"
-    return [words]
+    total_size = f"{size(sum(sizes))} on disk"
+    if len(sizes) < len(reader.entries):
+        total_size += f" (size of {len(sizes):,} known)"
+    return [total_size]
 
 
 def why_empty(reader: HistoryReader) -> str:

@@ -24,22 +24,23 @@ def details(entry: RunEntry, notes: Notes, width: int, *, is_long: bool) -> list
     With `is_long`, each claim follows. Without, the verdicts are counted, unless the line says
     why the run ended.
     """
-    lines = [to_content(entry.title or entry.scenario, 200, "bold"), _facts(entry, notes)]
+    title = to_content(entry.title or entry.scenario, 200, "bold")
+    lines = [title, _facts(entry, notes)]
     if entry.state == RunState.LOST:
         lines.append(to_content(_LOST, None, "$text-error"))
     elif entry.reason:
         lines.append(to_content(f"{entry.state}: {entry.reason}", 400, "$text-warning"))
     elif not is_long:
         lines.append(_verdict_counts(entry))
-    for when, text in reversed(notes.texts[-_SHOWN_NOTES:]):
-        note = Content.assemble(
-            (f"{format_time(when)}  ", "dim"), to_content(f"“{text}”", None, "italic")
-        )
+    for written_at, text in reversed(notes.texts[-_SHOWN_NOTES:]):
+        time = f"{format_time(written_at)}  "
+        quote = to_content(f"“{text}”", None, "italic")
+        note = Content.assemble((time, "dim"), quote)
         lines += wrap_lines(note, max(width, 8))
     if is_long:
         for text, verdict in entry.claims:
-            claim = Content.assemble(mark(verdict or "pending"), " ", to_content(text, 300))
-            lines.append(claim)
+            sign = mark(verdict or "pending")
+            lines.append(Content.assemble(sign, " ", to_content(text, 300)))
     return lines
 
 
@@ -58,8 +59,9 @@ def _facts(entry: RunEntry, notes: Notes) -> Content:
 
 
 def _verdict_counts(entry: RunEntry) -> Content:
+    """Return how often each verdict occurs."""
     counts = Counter(verdict for _, verdict in entry.claims if verdict)
-    words = [
-        Content.assemble(verdict_words(verdict), f" {count}") for verdict, count in counts.items()
-    ]
-    return Content("   ").join(words)
+    parts = []
+    for verdict, count in counts.items():
+        parts.append(Content.assemble(verdict_words(verdict), f" {count}"))
+    return Content("   ").join(parts)

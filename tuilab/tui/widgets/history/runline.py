@@ -51,12 +51,7 @@ def columns(width: int, sort_column: str = "") -> list[Column]:
     The column by which the table is sorted is always there. In a narrow table it replaces the
     other right-aligned column. The cells that are left go to `name`, `changed` and `verdicts`.
     """
-    chosen = []
-    for column in _COLUMNS:
-        is_sorted_by = column.name == sort_column
-        is_replaced = bool(sort_column) and width < _WIDTH_WITH_ALL and column.is_right
-        if is_sorted_by or (width >= column.from_width and not is_replaced):
-            chosen.append(column)
+    chosen = _choose_columns(width, sort_column)
     spare = width - 2 - sum(column.width + 1 for column in chosen)
     if all(column.name != "changed" for column in chosen):
         return [_widen_name_only(column, spare) for column in chosen]
@@ -68,7 +63,22 @@ def columns(width: int, sort_column: str = "") -> list[Column]:
         "changed": changed_gain - verdicts_gain,
         "verdicts": verdicts_gain,
     }
-    return [column._replace(width=column.width + gains.get(column.name, 0)) for column in chosen]
+    widened = []
+    for column in chosen:
+        gain = gains.get(column.name, 0)
+        widened.append(column._replace(width=column.width + gain))
+    return widened
+
+
+def _choose_columns(width: int, sort_column: str) -> list[Column]:
+    is_room_short = bool(sort_column) and width < _WIDTH_WITH_ALL
+    chosen = []
+    for column in _COLUMNS:
+        is_replaced = is_room_short and column.is_right
+        fits = width >= column.from_width and not is_replaced
+        if fits or column.name == sort_column:
+            chosen.append(column)
+    return chosen
 
 
 def _widen_name_only(column: Column, spare: int) -> Column:
@@ -141,7 +151,9 @@ def _count_marks(entry: RunEntry, separator: str) -> Content:
 def tags_and_note(notes: Notes) -> Content:
     """Return the tags of a run and its newest note."""
     parts = [Content.styled(f"#{show(tag, 40)}", "$text-accent") for tag in notes.tags]
-    parts += [to_content(f"“{text}”", 400, "italic") for _, text in notes.texts[-1:]]
+    if notes.texts:
+        _, newest_text = notes.texts[-1]
+        parts.append(to_content(f"“{newest_text}”", 400, "italic"))
     return Content("  ").join(parts)
 
 
@@ -154,11 +166,13 @@ def _cell(entry: RunEntry, notes: Notes, column: Column, now_s: float) -> Conten
         case "name":
             # The topic of a user's command says whether it was compared or watched alone.
             has_topic = column.width >= _WIDTH_WITH_TOPIC or own_words(entry)
-            return to_content(entry.name if has_topic else entry.scenario, 100)
+            name = entry.name if has_topic else entry.scenario
+            return to_content(name, 100)
         case "id":
             return to_content(short_id(entry.run), 20, "dim")
     if not entry.is_read:
-        return Content.styled("…" if column.name == "state" else "", "dim")
+        sign = "…" if column.name == "state" else ""
+        return Content.styled(sign, "dim")
     match column.name:
         case "changed":
             return _changed_cell(entry, notes, column.width)
@@ -167,17 +181,24 @@ def _cell(entry: RunEntry, notes: Notes, column: Column, now_s: float) -> Conten
         case "verdicts":
             return verdict_marks(entry, column.width)
         case "took":
-            return Content(WAITS if entry.is_waiting else lasting(entry.elapsed_at(now_s)))
-    return Content.styled("n/a" if entry.bytes_total is None else size(entry.bytes_total), "dim")
+            if entry.is_waiting:
+                return Content(WAITS)
+            return Content(lasting(entry.elapsed_at(now_s)))
+    if entry.bytes_total is None:
+        return Content.styled("n/a", "dim")
+    return Content.styled(size(entry.bytes_total), "dim")
 
 
 def _changed_cell(entry: RunEntry, notes: Notes, width: int) -> Content:
     """Return the changed parameters or the user's command, then the GPUs, the tags and a note."""
     changed = changed_words(entry)
-    room = width - len(changed) - 2 if changed else width
+    room = width
+    if changed:
+        room -= len(changed) + 2
     command = shorten(own_words(entry), max(room, 1))
-    words = "  ".join(part for part in (changed, command) if part)
-    parts = [to_content(words, 400, "$text-secondary"), _gpus(entry), tags_and_note(notes)]
+    texts = [text for text in (changed, command) if text]
+    values = to_content("  ".join(texts), 400, "$text-secondary")
+    parts = [values, _gpus(entry), tags_and_note(notes)]
     return Content("  ").join([part for part in parts if part])
 
 
@@ -193,4 +214,5 @@ def _fit(cell: Content, column: Column) -> Content:
     """Return a cell in exactly the width of its column."""
     cell = cell.truncate(column.width, ellipsis=True)
     padding = Content(" " * (column.width - cell.cell_length))
-    return Content("").join([padding, cell] if column.is_right else [cell, padding])
+    parts = [padding, cell] if column.is_right else [cell, padding]
+    return Content("").join(parts)

@@ -104,7 +104,8 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
         marked = [self._entries[run] for run in self.marked if run in self._entries]
         if marked:
             return marked
-        return [self.chosen] if self.chosen else []
+        chosen = self.chosen
+        return [chosen] if chosen else []
 
     @property
     def marks_hidden(self) -> int:
@@ -121,7 +122,9 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
 
     @property
     def _chosen_run(self) -> str:
-        return self._runs[self._cursor] if self._cursor < len(self._runs) else ""
+        if self._cursor >= len(self._runs):
+            return ""
+        return self._runs[self._cursor]
 
     # ---- the cursor and the marks
 
@@ -195,7 +198,8 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
             is_marked=entry.run in self.marked,
             sort_column=self._sort_column,
         )
-        return self._strip(line, "runlist--cursor" if place == self._cursor else "", width)
+        component = "runlist--cursor" if place == self._cursor else ""
+        return self._strip(line, component, width)
 
     def _blank_line(self, y: int, width: int) -> Content:
         """Return a line below the runs. In an empty list, the lines say why it is empty."""

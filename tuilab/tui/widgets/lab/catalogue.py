@@ -16,7 +16,7 @@ from tuilab.tui.looks.marks import mark, state_words, tally, to_content
 from tuilab.tui.state.own.own_commands import OwnCommand
 from tuilab.tui.widgets.lines import PickList
 
-_WORDS = {
+_VERDICT_WORDS = {
     Verdict.WEAKER: "weaker",
     Verdict.NO_DIFFERENCE: "no difference",
     Verdict.REFUTED: "refuted",
@@ -64,7 +64,9 @@ class Catalogue(PickList):
     @property
     def row(self) -> CatalogueRow | None:
         """The row at the cursor; None if the list is empty."""
-        return self._rows[self.cursor] if self.cursor < len(self._rows) else None
+        if self.cursor >= len(self._rows):
+            return None
+        return self._rows[self.cursor]
 
     @property
     def matching(self) -> Sequence[Scenario]:
@@ -72,7 +74,7 @@ class Catalogue(PickList):
         return self._matching
 
     @property
-    def words(self) -> str:
+    def filter_words(self) -> str:
         """The words of the filter."""
         return self._filter
 
@@ -84,9 +86,8 @@ class Catalogue(PickList):
     @property
     def names(self) -> list[str]:
         """The names of all topics and scenarios, safe to show."""
-        names = self.topics
-        names += [scenario.id for scenario in self._scenarios]
-        return [show(name, 100) for name in names]
+        ids = [scenario.id for scenario in self._scenarios]
+        return [show(name, 100) for name in self.topics + ids]
 
     def of_topic(self, topic: str) -> list[Scenario]:
         """Return the scenarios of a topic that match the filter."""
@@ -94,8 +95,8 @@ class Catalogue(PickList):
 
     def is_whole(self, topic: str) -> bool:
         """Return whether all scenarios of a topic match the filter."""
-        every = [scenario for scenario in self._scenarios if scenario.topic == topic]
-        return len(self.of_topic(topic)) == len(every)
+        all_scenarios = [scenario for scenario in self._scenarios if scenario.topic == topic]
+        return len(self.of_topic(topic)) == len(all_scenarios)
 
     def verdict(self, scenario: Scenario) -> str:
         """Return the verdict on a scenario; empty if it never ran."""
@@ -131,11 +132,16 @@ class Catalogue(PickList):
         """Show only the scenarios that contain every word of a text, and go to the best match."""
         old_row = self.row
         self._set_filter(text.strip())
-        self._rebuild(None if self._filter else old_row)
+        if self._filter:
+            self._rebuild(None)
+        else:
+            self._rebuild(old_row)
 
     def _set_filter(self, text: str) -> None:
         self._filter = text
-        self._matching = matching(self._scenarios, text) if text else self._scenarios
+        self._matching = self._scenarios
+        if text:
+            self._matching = matching(self._scenarios, text)
 
     def go_to(self, name: str) -> bool:
         """Put the cursor on the scenario of an id or a path. Return False if it is not listed."""
@@ -199,7 +205,8 @@ class Catalogue(PickList):
         return 0
 
     def _make_rows(self) -> Iterator[CatalogueRow]:
-        for topic in dict.fromkeys(scenario.topic for scenario in self._matching):
+        topics = dict.fromkeys(scenario.topic for scenario in self._matching)
+        for topic in topics:
             yield CatalogueRow(topic)
             if self.is_open(topic):
                 for scenario in self.of_topic(topic):
@@ -209,10 +216,10 @@ class Catalogue(PickList):
 
     def lay_out(self, width: int) -> Sequence[Content]:
         if not self._rows:
-            words = "no scenarios; write one: tuilab new NAME"
+            reason = "no scenarios; write one: tuilab new NAME"
             if self._filter:
-                words = "no scenario has all these words; esc clears"
-            return Content.styled(words, "$text-muted").wrap(max(width, 8))
+                reason = "no scenario has all these words; esc clears"
+            return Content.styled(reason, "$text-muted").wrap(max(width, 8))
         commands = []
         longest = 0
         for row in self._rows:
@@ -226,8 +233,8 @@ class Catalogue(PickList):
         lines = []
         for row in self._rows:
             if isinstance(row.scenario, OwnCommand):
-                words = shown_commands[_command_words(row.scenario)]
-                lines.append(_draw_command(row.scenario, words, width))
+                command = shown_commands[_command_words(row.scenario)]
+                lines.append(_draw_command(row.scenario, command, width))
             elif row.scenario:
                 lines.append(self._draw_scenario(row.scenario, width, name_width))
             else:
@@ -264,12 +271,14 @@ class Catalogue(PickList):
         verdict, change = self._status(scenario)
         if not verdict:
             return Content("")
-        words = Content.styled(_WORDS.get(verdict, ""), mark(verdict).spans[0].style)
+        colour = mark(verdict).spans[0].style
+        words = Content.styled(_VERDICT_WORDS.get(verdict, ""), colour)
         if not change or verdict in (RUNNING, QUEUED):
             return words
-        # The lesson has a longer change in full.
-        short_change = change if len(change) <= _MAX_CHANGE else "changed"
-        return Content.assemble(words, ", " if words else "", (short_change, "$text-muted"))
+        if len(change) > _MAX_CHANGE:
+            change = "changed"  # the lesson has the change in full
+        separator = ", " if words else ""
+        return Content.assemble(words, separator, (change, "$text-muted"))
 
 
 def _mark_and_name(scenario: Scenario, sign: Content, name_style: str) -> Content:
@@ -277,22 +286,26 @@ def _mark_and_name(scenario: Scenario, sign: Content, name_style: str) -> Conten
     return Content("").join([Content("  "), sign, Content(" "), name])
 
 
-def _draw_command(command: OwnCommand, words: str, width: int) -> Content:
+def _draw_command(command: OwnCommand, shown_command: str, width: int) -> Content:
     """Return the line of a user's command, with the mark of its last run."""
     sign = Content.styled("+", "$text-muted")
     if command.state:
         sign = state_words(command.state).truncate(1)
-    line = Content.assemble("  ", sign, " ", to_content(words, 200))
+    line = Content.assemble("  ", sign, " ", to_content(shown_command, 200))
     return spread(line, Content(""), width)
 
 
 def _command_words(command: OwnCommand) -> str:
-    return "  ".join(part for part in (command.point, command.id) if part)
+    """Return a command with its values in a sweep before it."""
+    parts = [part for part in (command.point, command.id) if part]
+    return "  ".join(parts)
 
 
 def spread(left: Content, right: Content, width: int) -> Content:
     """Return two texts at the ends of a line. If both do not fit, the left one is cut."""
-    room = width - right.cell_length - (1 if right else 0)
+    room = width - right.cell_length
+    if right:
+        room -= 1  # a space between the two
     if room < _MIN_LEFT:
         return left.truncate(width, ellipsis=True)
     left = left.truncate(room, ellipsis=True)

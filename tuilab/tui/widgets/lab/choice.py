@@ -87,14 +87,17 @@ class Choice(Widget, can_focus=True):
     @property
     def _has_room(self) -> bool:
         """Whether all words fit next to each other."""
-        width = max((end for _, end in self._spans()), default=0)
+        width = 0
+        for _, end in self._spans():
+            width = max(width, end)
         return width <= self.size.width
 
     def render(self) -> RenderResult:
         style = "bold $text-accent" if self.has_focus else "bold"
         if not self._has_room:
-            chosen = Content.styled(f"‹{show(self.value, _MAX_WORD)}›", style)
-            return chosen + Content.styled(f" {self.chosen + 1}/{len(self.words)}", "$text-muted")
+            chosen_word = Content.styled(f"‹{show(self.value, _MAX_WORD)}›", style)
+            place = f" {self.chosen + 1}/{len(self.words)}"
+            return chosen_word + Content.styled(place, "$text-muted")
         parts = []
         for number, word in enumerate(self.words):
             shown_word = show(word, _MAX_WORD)

@@ -150,8 +150,8 @@ class Columns(Horizontal):
             self.bench.show_draft(draft, past)
         elif row:
             self._show_topic(row.topic)
-        elif self.catalogue.words:
-            self.bench.show_none(self.catalogue.words, self.catalogue.topics)
+        elif self.catalogue.filter_words:
+            self.bench.show_none(self.catalogue.filter_words, self.catalogue.topics)
 
     def _show_topic(self, topic: str) -> None:
         default = own_commands.ABOUT if topic == own_commands.TOPIC else ""

@@ -84,7 +84,7 @@ class Field(Widget):
             editor.styles.width = "1fr" if self.draft.command else self._box_width
             left = self._column
         else:
-            editor = Choice(self._words, classes="editor")
+            editor = Choice(self._choices, classes="editor")
             editor.put(self.draft.text(self.key))
             left = self._column - 1  # the sign around the chosen word
         right = 2 if self.draft.command else 0
@@ -92,23 +92,23 @@ class Field(Widget):
         return editor
 
     @property
-    def _words(self) -> list[str]:
+    def _choices(self) -> list[str]:
         """The words of a choice.
 
         For a device they include each GPU of the machine, and the GPU of an earlier run that the
         form was filled from.
         """
-        words = [str(choice) for choice in self.param.choices] or ["false", "true"]
+        choices = [str(choice) for choice in self.param.choices] or ["false", "true"]
         if not has_gpus(self.param):
-            return words
+            return choices
         labels = []
         if self._gpus:
             labels = [gpu.label for gpu in self._gpus.gpus if is_gpu(gpu.label)]
-        words += labels or gpu_names()
+        choices += labels or gpu_names()
         text = self.draft.text(self.key)
-        if is_gpu(text) and text not in words:
-            words.append(text)
-        return words
+        if is_gpu(text) and text not in choices:
+            choices.append(text)
+        return choices
 
     @property
     def _placeholder(self) -> str:
@@ -133,7 +133,7 @@ class Field(Widget):
         self._gpus = gpus
         editor = self.editor
         if isinstance(editor, Choice) and has_gpus(self.param):
-            editor.offer(self._words)
+            editor.offer(self._choices)
             self.refresh(layout=True)
             if editor.has_focus:
                 self._scroll_into_view()
@@ -147,7 +147,7 @@ class Field(Widget):
             editor.placeholder = self._placeholder
             editor.value = self._shown_text
         else:
-            editor.words = self._words
+            editor.words = self._choices
             editor.put(text)
         self.refresh(layout=True)
 
@@ -202,10 +202,12 @@ class Field(Widget):
     def _first_line(self, width: int) -> Content:
         """Return the name, the brackets around the editor, and the allowed values behind it."""
         is_changed = self.draft.is_changed(self.key)
-        name = to_content(self.param.name, 60, "bold $text-accent" if is_changed else "bold")
-        has_sign = is_changed and self.key != GUESS
-        sign = Content.styled("● " if has_sign else "  ", "$text-accent")
-        left = (sign + name).truncate(self._column - 2, ellipsis=True)
+        name_style = "bold $text-accent" if is_changed else "bold"
+        name = to_content(self.param.name, 60, name_style)
+        sign = "● " if is_changed and self.key != GUESS else "  "
+        left = (Content.styled(sign, "$text-accent") + name).truncate(
+            self._column - 2, ellipsis=True
+        )
         if not self._is_typed:
             return left
         closing = Content.styled("]", "$text-muted")
@@ -222,11 +224,13 @@ class Field(Widget):
         if is_option(self.key):
             return _OPTION_VALUES[self.key]
         if self.draft.is_changed(self.key):
-            return f"default {show(spell(self.param.default), 60) or 'empty'}"
-        words = describe(self.param)
+            default = show(spell(self.param.default), 60)
+            return f"default {default or 'empty'}"
+        description = describe(self.param)
         if self.param.low is not None:
-            return words.rpartition(", ")[2]  # the range alone
-        return words
+            _, _, value_range = description.rpartition(", ")
+            return value_range
+        return description
 
     def _note(self, width: int) -> list[Content]:
         """Return the error of the value; without one, the label of the field."""
@@ -259,20 +263,24 @@ def gpu_lines(gpus: GpuList, chosen: str, column: int, width: int) -> list[Conte
     name_width = max((len(gpu.name) for gpu in gpus.gpus), default=0)
     facts = []
     for gpu in gpus.gpus:
-        facts.append(f"{gpu.label:{label_width}}  {gpu.free:{free_width}}  {gpu.name:{name_width}}")
+        label = gpu.label.ljust(label_width)
+        free = gpu.free.ljust(free_width)
+        name = gpu.name.ljust(name_width)
+        facts.append(f"{label}  {free}  {name}")
     has_room = True
-    for gpu, words in zip(gpus.gpus, facts, strict=True):
-        if len(words) + 2 + len(gpu.who) > room:
+    for gpu, gpu_facts in zip(gpus.gpus, facts, strict=True):
+        if len(gpu_facts) + 2 + len(gpu.users) > room:
             has_room = False
     lines = []
-    for gpu, words in zip(gpus.gpus, facts, strict=True):
+    for gpu, gpu_facts in zip(gpus.gpus, facts, strict=True):
         style = "bold $text-accent" if gpu.label == chosen else "$text-muted"
         if has_room or not label_width:
-            lines.append(to_content(f"{words}  {gpu.who}", None, style))
+            lines.append(to_content(f"{gpu_facts}  {gpu.users}", None, style))
             continue
-        lines.append(to_content(words.rstrip(), None, style))
-        if gpu.who != NO_USERS:
-            lines.append(to_content(f"{'':{label_width}}  {gpu.who}", None, style))
+        lines.append(to_content(gpu_facts.rstrip(), None, style))
+        if gpu.users != NO_USERS:
+            below_label = " " * label_width
+            lines.append(to_content(f"{below_label}  {gpu.users}", None, style))
     for note in gpus.notes:
         lines += wrap_lines(to_content(note, 400, "$text-muted"), room)
     return [Content(" " * indent) + line.truncate(room, ellipsis=True) for line in lines]

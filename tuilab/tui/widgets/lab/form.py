@@ -90,7 +90,8 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         names = [param.name for param in draft.fields.values()]
         if draft.scenario.params:
             names.append(_PRESET)
-        column = max(_MIN_COLUMN, min(_MAX_COLUMN, max(map(len, names)) + 4))
+        longest_name = max(len(name) for name in names)
+        column = max(_MIN_COLUMN, min(_MAX_COLUMN, longest_name + 4))
         return [
             *self._make_question(draft, column),
             *self._make_params(draft, column),
@@ -114,10 +115,11 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         if not params:
             return []
         choice = Choice([preset.name for preset in self._presets], id="values")
+        fields = [Field(draft, param.name, column, self._gpus) for param in params]
         return [
             Static(heading("Parameters")),
             _ChoiceRow(_PRESET, "", choice, column),
-            *[Field(draft, param.name, column, self._gpus) for param in params],
+            *fields,
             _gap(),
         ]
 
@@ -126,7 +128,9 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         return [
             Static(heading("Run")),
             _ChoiceRow("quick", "smaller sizes, one process, takes seconds", choice, column),
-            *[Field(draft, key, column) for key in (REPEAT, BUDGET, TIMEOUT)],
+            Field(draft, REPEAT, column),
+            Field(draft, BUDGET, column),
+            Field(draft, TIMEOUT, column),
             _gap(),
         ]
 
@@ -163,8 +167,9 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         """Show the values of the draft, which was changed elsewhere."""
         for field in self.query(Field):
             field.refill()
+        is_quick = self._draft is not None and self._draft.is_quick
         for choice in self.query("#quick").results(Choice):
-            choice.put("yes" if self._draft and self._draft.is_quick else "no")
+            choice.put("yes" if is_quick else "no")
 
     def on_choice_changed(self, event: Choice.Changed) -> None:
         event.stop()
@@ -188,7 +193,9 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         for number, editor in enumerate(editors):
             if editor.has_focus:
                 place = number
-        editors[max(0, min(len(editors) - 1, place + count))].focus()
+        last_place = len(editors) - 1
+        new_place = max(0, min(last_place, place + count))
+        editors[new_place].focus()
 
 
 class _ChoiceRow(Widget):

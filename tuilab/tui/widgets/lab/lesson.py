@@ -33,12 +33,12 @@ class Lesson(SearchedLines):
     """Shows the lesson of a scenario, or the scenarios of a topic."""
 
     PLACE: ClassVar[str] = "lesson"
-    called = "the lesson"
+    search_title = "the lesson"
 
     def __init__(self) -> None:
         super().__init__(id="lesson")
         self._scenario: Scenario | None = None
-        self._last: PastRun | None = None  # the run that represents the scenario
+        self._past_run: PastRun | None = None  # the run that represents the scenario
         self._topic: Sequence[Scenario] = ()
         self._is_whole_topic = True
         self._statuses: Mapping[str, ScenarioStatus] = {}
@@ -46,12 +46,12 @@ class Lesson(SearchedLines):
 
     def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
         """Show the lesson of a scenario, with the verdicts of the run that represents it."""
-        last = representative_past_run(runs)
-        if draft.scenario is self._scenario and last is self._last:
+        past_run = representative_past_run(runs)
+        if draft.scenario is self._scenario and past_run is self._past_run:
             return
         is_other_file = self._scenario is None or draft.scenario.path != self._scenario.path
         self._scenario = draft.scenario
-        self._last = last
+        self._past_run = past_run
         self._topic = ()
         self.renew(from_top=is_other_file)
 
@@ -86,7 +86,7 @@ class Lesson(SearchedLines):
             return list(_topic_lines(self._topic, self._statuses, width, is_whole=is_whole))
         if self._scenario.error:
             return list(_error_lines(self._scenario, width))
-        return list(_lesson_lines(self._scenario, self._last, width))
+        return list(_lesson_lines(self._scenario, self._past_run, width))
 
 
 # ---- topics
@@ -109,9 +109,12 @@ def _topic_lines(
     if isinstance(scenarios[0], OwnCommand):
         yield from _command_lines(scenarios, width)
         return
-    usable = sum(not (scenario.error or isinstance(scenario, OwnCommand)) for scenario in scenarios)
-    if usable:
-        yield from lay_out(_describe_run(usable, is_whole=is_whole), width)
+    usable_count = 0
+    for scenario in scenarios:
+        if not scenario.error and not isinstance(scenario, OwnCommand):
+            usable_count += 1
+    if usable_count:
+        yield from lay_out(_describe_run(usable_count, is_whole=is_whole), width)
         yield Content("")
     for scenario in scenarios:
         if isinstance(scenario, OwnCommand):  # a folder of scenarios may have the same name
@@ -124,7 +127,8 @@ def _topic_lines(
             status = statuses.get(scenario.id, ScenarioStatus())
             sign = mark(status.verdict)
             about = scenario.id
-        yield from hang(sign, to_content(scenario.title or scenario.id, 300, "bold"), width)
+        title = to_content(scenario.title or scenario.id, 300, "bold")
+        yield from hang(sign, title, width)
         yield from hang(Content(" "), to_content(about, 300, "$text-muted"), width)
 
 
@@ -143,9 +147,10 @@ def _command_lines(commands: Sequence[Scenario], width: int) -> Iterator[Content
     """Yield the lines of the topic of the user's commands. A command without words is a form."""
     yield from lay_out(_COMMANDS, width)
     yield Content("")
-    past_commands = [
-        command for command in commands if isinstance(command, OwnCommand) and command.words
-    ]
+    past_commands = []
+    for command in commands:
+        if isinstance(command, OwnCommand) and command.words:
+            past_commands.append(command)
     if not past_commands:
         yield from lay_out(_NO_COMMANDS, width)
     for command in past_commands:
@@ -162,88 +167,100 @@ def _command_line(command: OwnCommand, width: int) -> list[Content]:
 
 def _error_lines(scenario: Scenario, width: int) -> Iterator[Content]:
     yield Content.styled("! This file cannot be used", "bold $text-error")
-    for text, style in ((scenario.error, ""), (scenario.path, "$text-muted")):
-        yield Content("")
-        yield from wrap_lines(to_content(text, 2000, style), width)
+    yield Content("")
+    yield from wrap_lines(to_content(scenario.error, 2000), width)
+    yield Content("")
+    yield from wrap_lines(to_content(scenario.path, 2000, "$text-muted"), width)
     yield Content("")
     yield Content("To see everything that is wrong with it:")
     command = spell_command(check_words(scenario.path))
     yield from to_content(command, 2000, "$text-secondary").wrap(width)
 
 
-def _lesson_lines(scenario: Scenario, last: PastRun | None, width: int) -> Iterator[Content]:
+def _lesson_lines(scenario: Scenario, past_run: PastRun | None, width: int) -> Iterator[Content]:
     lesson = translated(scenario).lesson
-    if last is not None and last.lacks:
-        words = to_content(f"not testable here: {last.lacks}", 500, "bold")
-        yield from hang(mark(Verdict.NOT_TESTABLE), words, width)
+    if past_run is not None and past_run.lacks:
+        reason = to_content(f"not testable here: {past_run.lacks}", 500, "bold")
+        yield from hang(mark(Verdict.NOT_TESTABLE), reason, width)
         yield Content("")
     yield from lay_out(stated_claims.intro_of(lesson), width)
     if scenario.builds_on:
         yield Content("")
-        words = to_content(f"Builds on {' and '.join(scenario.builds_on)}.", 200, "$text-muted")
-        yield from wrap_lines(words, width)
+        earlier_lessons = " and ".join(scenario.builds_on)
+        sentence = to_content(f"Builds on {earlier_lessons}.", 200, "$text-muted")
+        yield from wrap_lines(sentence, width)
     for name, text in stated_claims.sections_of(lesson).items():
         yield Content("")
         yield heading(show(name, 100))
-        yield from _section_lines(name, text, scenario, last, width)
+        yield from _section_lines(name, text, scenario, past_run, width)
 
 
 def _section_lines(
-    name: str, text: str, scenario: Scenario, last: PastRun | None, width: int
+    name: str, text: str, scenario: Scenario, past_run: PastRun | None, width: int
 ) -> Iterator[Content]:
     """Yield the lines of a section. Claims have the marks of their verdicts as bullets."""
-    if any(stated_claims.key_of(bullet) for bullet in stated_claims.bullets(text)):
-        yield from lay_out(text, width, lambda bullet: _claim_mark(bullet, scenario, last))
-        if last is not None:
+    has_claims = any(stated_claims.key_of(bullet) for bullet in stated_claims.bullets(text))
+    if has_claims:
+        yield from lay_out(text, width, lambda bullet: _claim_mark(bullet, scenario, past_run))
+        if past_run is not None:
             yield Content("")
-            yield from wrap_lines(to_content(_describe_origin(last), 500, "$text-muted"), width)
+            origin = to_content(_describe_origin(past_run), 500, "$text-muted")
+            yield from wrap_lines(origin, width)
         return
     yield from lay_out(text, width)
-    if name == "Predict" and last is not None:
-        answer = _describe_answer(last)
+    if name == "Predict" and past_run is not None:
+        answer = _describe_answer(past_run)
         if answer:
             yield from wrap_lines(to_content(answer, 200, "bold"), width)
 
 
-def _describe_answer(last: PastRun) -> str:
+def _describe_answer(past_run: PastRun) -> str:
     """Return the measured and the predicted answer; nothing if no claim answers the question."""
     # imported here: the first picture does not need it
     from tuilab.judging.prediction import describe_prediction, find_answer
 
-    prediction = describe_prediction(last.run, last.claims)
+    prediction = describe_prediction(past_run.run, past_run.claims)
     if prediction:
         return prediction
-    answer = find_answer(last.claims)
-    return f"measured {answer.value:.4g}" if answer else ""
+    answer = find_answer(past_run.claims)
+    if not answer:
+        return ""
+    return f"measured {answer.value:.4g}"
 
 
-def _describe_origin(last: PastRun) -> str:
-    """Return of which run the marks are."""
-    changes = ["quick"] if last.entry.quick else []
-    changes += [f"{name}={value}" for name, value in last.changes.items()]
-    words = f"The marks are from the run of {began(last.run_dir)} with "
-    words += ", ".join(changes) or "the defaults"
-    if last.state != RunState.SUCCEEDED:
-        words += f", {last.state}"
-    if last.entry.gpus:
-        gpus = " and ".join(last.entry.gpus)
-        words += f" on {gpus}; results may differ on another GPU"
-    return f"{words}."
+def _describe_origin(past_run: PastRun) -> str:
+    """Return a sentence about the run that the marks are from."""
+    values = []
+    if past_run.entry.quick:
+        values.append("quick")
+    values += [f"{name}={value}" for name, value in past_run.changes.items()]
+    settings = ", ".join(values) or "the defaults"
+    sentence = f"The marks are from the run of {began(past_run.run_dir)} with {settings}"
+    if past_run.state != RunState.SUCCEEDED:
+        sentence += f", {past_run.state}"
+    if past_run.entry.gpus:
+        gpus = " and ".join(past_run.entry.gpus)
+        sentence += f" on {gpus}; results may differ on another GPU"
+    return f"{sentence}."
 
 
-def _claim_mark(bullet: str, scenario: Scenario, last: PastRun | None) -> tuple[Content, Content]:
+def _claim_mark(
+    bullet: str, scenario: Scenario, past_run: PastRun | None
+) -> tuple[Content, Content]:
     """Return the mark in the place of a bullet.
 
     The second text follows the claim: what was measured, unless the claim is supported.
     """
-    verdict = verdict_on(_find_claim(bullet, scenario), last) if last else None
+    verdict = None
+    if past_run:
+        verdict = verdict_on(_find_claim(bullet, scenario), past_run)
     if verdict is None:
         return Content.styled("•", "$primary"), Content("")
     if verdict.verdict == Verdict.SUPPORTED:
         return mark(verdict.verdict), Content("")
     words = verdict_words(verdict.verdict)[2:]  # without the mark
-    why = to_content(f": {verdict.why}" if verdict.why else "", 300, "$text-muted")
-    return mark(verdict.verdict), words + why
+    reason = f": {verdict.why}" if verdict.why else ""
+    return mark(verdict.verdict), words + to_content(reason, 300, "$text-muted")
 
 
 def _find_claim(bullet: str, scenario: Scenario) -> StatedClaim | None:

@@ -29,11 +29,14 @@ class PastRuns(PickList):
 
     def fill(self, draft: Draft, runs: Sequence[PastRun]) -> None:
         """Show the runs of a scenario. Those of another scenario are shown from the top."""
-        is_other = draft.scenario is not self._scenario
+        is_other_scenario = draft.scenario is not self._scenario
         self._scenario = draft.scenario
         self._runs = runs
-        self.cursor = 0 if is_other else min(self.cursor, max(len(runs) - 1, 0))
-        self.renew(from_top=is_other)
+        if is_other_scenario:
+            self.cursor = 0
+        else:
+            self.cursor = min(self.cursor, max(len(runs) - 1, 0))
+        self.renew(from_top=is_other_scenario)
 
     @property
     def count(self) -> int:
@@ -42,7 +45,9 @@ class PastRuns(PickList):
     @property
     def run_dir(self) -> Path | None:
         """The run at the cursor; None in an empty list."""
-        return self._runs[self.cursor].run_dir if self.cursor < len(self._runs) else None
+        if self.cursor >= len(self._runs):
+            return None
+        return self._runs[self.cursor].run_dir
 
     def lay_out(self, width: int) -> list[Content]:
         if not self._runs:
@@ -74,5 +79,8 @@ def _line(run: PastRun, width: int) -> Content:
 def _verdict_marks(run: PastRun) -> Content:
     marks = []
     for claim in run.claims:
-        marks.append(mark(claim.verdict.verdict if claim.verdict else "pending"))
+        if claim.verdict:
+            marks.append(mark(claim.verdict.verdict))
+        else:
+            marks.append(mark("pending"))
     return Content("").join(marks)

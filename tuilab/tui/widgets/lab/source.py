@@ -35,7 +35,7 @@ class Source(SearchedLines):
     """Python with a gutter that does not scroll sideways with the code."""
 
     PLACE: ClassVar[str] = "code"
-    called = "the code"
+    search_title = "the code"
     DEFAULT_CSS = "Source { overflow-x: auto; scrollbar-size-horizontal: 0; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "scroll_across(-1)", show=False),
@@ -55,11 +55,14 @@ class Source(SearchedLines):
         if draft.scenario is not self._scenario:
             self._scenario = draft.scenario
             self._path = draft.scenario.path
-            self._code = _read_script(draft.command) if draft.command else _read(self._path)
-        last = representative_past_run(runs)
+            if draft.command:
+                self._code = _read_script(draft.command)
+            else:
+                self._code = _read(self._path)
+        past_run = representative_past_run(runs)
         signs = {}
         for line, claim in self._code.claims.items():
-            signs[line] = _sign(claim, draft.scenario, last)
+            signs[line] = _sign(claim, draft.scenario, past_run)
         self._signs = signs
         self.renew()
         if is_other_file:
@@ -67,11 +70,11 @@ class Source(SearchedLines):
 
     def go_to_next_claim(self) -> None:
         """Scroll to the next line that claims or races; after the last, to the first."""
-        lines = sorted(line - 1 for line in self._code.claims)
-        if not lines:
+        rows = sorted(line - 1 for line in self._code.claims)
+        if not rows:
             return
-        below = [line for line in lines if line > self.scroll_offset.y + 1]
-        target = below[0] if below else lines[0]
+        rows_below = [row for row in rows if row > self.scroll_offset.y + 1]
+        target = rows_below[0] if rows_below else rows[0]
         self.scroll_to(y=max(target - 1, 0), animate=False)
 
     @property
@@ -90,25 +93,31 @@ class Source(SearchedLines):
     def draw(self, line: Content, width: int, number: int) -> Strip:
         digits = self._gutter - _NUMBER_GAPS
         line_number = Content.styled(f"{number + 1:>{digits}} ", "$text-muted")
-        margin = line_number + self._signs.get(number + 1, Content(" ")) + Content(" ")
+        sign = self._signs.get(number + 1, Content(" "))
+        margin = line_number + sign + Content(" ")
         gutter = strip_of(self, margin, self._gutter, self.visual_style)
         left = self.scroll_offset.x
         code = super().draw(line, max(line.cell_length, 1), number)
         code = code.crop(left, left + width - self._gutter)
         code = code.apply_offsets(left, number)  # where a mouse selects text
-        return Strip.join([gutter, code]).adjust_cell_length(width, self.rich_style)
+        strip = Strip.join([gutter, code])
+        return strip.adjust_cell_length(width, self.rich_style)
 
     def action_scroll_across(self, count: int) -> None:
         self.scroll_to(x=self.scroll_offset.x + count * _STEP, animate=False)
 
 
-def _sign(claim: str, scenario: Scenario, last: PastRun | None) -> Content:
-    """Return the mark of a claim's last verdict; without one, a dot. A race has an open dot."""
+def _sign(claim: str, scenario: Scenario, past_run: PastRun | None) -> Content:
+    """Return the mark of a claim's verdict in a run, or a dot without a verdict.
+
+    A race, which is an empty claim, has an open dot.
+    """
     if not claim:
         return Content.styled("○", "$text-accent")
-    verdict = verdict_on(match(claim, scenario.claims), last) if last else None
-    if verdict:
-        return mark(verdict.verdict)
+    if past_run:
+        verdict = verdict_on(match(claim, scenario.claims), past_run)
+        if verdict:
+            return mark(verdict.verdict)
     return Content.styled("●", "$text-accent")
 
 
@@ -150,7 +159,9 @@ def _find_claims(text: str) -> tuple[dict[int, str], int]:
     except (Broken, RecursionError, MemoryError, ValueError):
         return {}, 0
     lab = lab_name(run)
-    claims = {call.lineno: literal_text(call) or "?" for call in lab_calls(tree, lab, *CLAIMING)}
+    claims = {}
+    for call in lab_calls(tree, lab, *CLAIMING):
+        claims[call.lineno] = literal_text(call) or "?"
     for call in lab_calls(tree, lab, "race"):
         claims[call.lineno] = ""
     docstring = tree.body[0]

@@ -47,8 +47,9 @@ class Starter:
 
     def _show_problems(self, draft: Draft) -> None:
         """Focus the first field with a wrong value, and name them all."""
-        names = [draft.fields[key].name for key in draft.problems]
-        self._columns.show_part("form", next(iter(draft.problems)))
+        keys = list(draft.problems)
+        names = [draft.fields[key].name for key in keys]
+        self._columns.show_part("form", keys[0])
         verb = "has a wrong value" if len(names) == 1 else "have wrong values"
         self._navigator.tell(f"not started: {join(names)} {verb}")
 

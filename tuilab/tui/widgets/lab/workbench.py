@@ -222,10 +222,8 @@ class Workbench(Vertical):
 
     def on_searched_lines_found(self, event: SearchedLines.Found) -> None:
         event.stop()
-        words = f"  {event.words}" if event.words else ""
-        self.border_title = Content.assemble(
-            self._shown_name, Content.styled(words, "$text-accent")
-        )
+        match_words = f"  {event.words}" if event.words else ""
+        self.border_title = Content.assemble(self._shown_name, (match_words, "$text-accent"))
 
     def on_parts_picked(self, event: Parts.Picked) -> None:
         event.stop()

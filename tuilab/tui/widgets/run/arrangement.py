@@ -40,7 +40,8 @@ class GridSize:
     @property
     def most_charts(self) -> int:
         """The number of metrics that have a chart at a time."""
-        return 11 if self.columns == 3 and self.height >= _HIGH else 6
+        is_large = self.columns == 3 and self.height >= _HIGH
+        return 11 if is_large else 6
 
     @property
     def lines(self) -> int:
@@ -79,7 +80,8 @@ def arrange(
     lines = min(needed, max(size.lines // 2, _MIN_ROW))
     rest_size = replace(size, height=max(size.height - lines, 1))
     rest = _arrange(summary, names, rest_size, needs, has_notes=has_notes)
-    return Arrangement({"failure": size.columns, **rest.spans}, rest.tall, f"{lines} {rest.rows}")
+    spans = {"failure": size.columns, **rest.spans}
+    return Arrangement(spans, rest.tall, f"{lines} {rest.rows}")
 
 
 def _arrange(
@@ -94,12 +96,13 @@ def _arrange(
     drawn = _drawn_panes(summary, names)
     texts = _text_panes(summary, has_notes=has_notes)
     grid = make_grid(drawn, size.columns)
-    room = size.lines - _TEXT_ROW
+    room = size.lines - _TEXT_ROW  # lines for the drawings
     are_figures_first = "figures" in drawn[:2] and len(drawn) > 2
-    if are_figures_first and needs.get("figures", 0) > room // grid.rows - _FRAME:
+    figure_lines = room // grid.rows - _FRAME  # in a pane of one row
+    if are_figures_first and needs.get("figures", 0) > figure_lines:
         grid = make_grid(drawn, size.columns, ["figures"])
-    is_high = size.columns > 1 and size.height >= _HIGH
-    if is_high and room // grid.rows >= _MIN_ROW:
+    is_large = size.columns > 1 and size.height >= _HIGH
+    if is_large and room // grid.rows >= _MIN_ROW:
         return _with_texts_below(grid, texts, size, needs)
     return _to_be_scrolled(drawn, texts, size, needs)
 
@@ -111,12 +114,10 @@ def _drawn_panes(summary: RunSummary, names: Sequence[str]) -> list[str]:
         charts.append("timings")
     if has_strips(summary):
         charts.append("gpu")
-    drawn = charts[:1]
-    rest = charts[1:]
     if summary.figures or summary.spans:
-        drawn += ["figures", *rest[:1]]
-        rest = rest[1:]
-    drawn += ["memory", *rest]
+        drawn = [*charts[:1], "figures", *charts[1:2], "memory", *charts[2:]]
+    else:
+        drawn = [*charts[:1], "memory", *charts[1:]]
     if summary.images:
         drawn.append("pictures")
     return drawn
@@ -156,7 +157,8 @@ def _with_texts_below(
         spans[texts[0]] = size.columns - len(texts) + 1
         needed = max(needs.get(name, 1) for name in texts) + _FRAME
         heights = [min(needed, most)]
-    rows = ["1fr"] * grid.rows + [str(height) for height in heights]
+    rows = ["1fr"] * grid.rows
+    rows += [str(height) for height in heights]
     return Arrangement(spans, tall, " ".join(rows))
 
 
@@ -165,7 +167,7 @@ def _heights_next_to_first(texts: Sequence[str], needs: Mapping[str, int], most:
 
     The first text, which has the answer, is next to them and as high as both together.
     """
-    first, upper, lower = (needs.get(name, 1) + _FRAME for name in texts)
+    first, upper, lower = [needs.get(name, 1) + _FRAME for name in texts]
     lines = min(max(first, upper + lower), most)
     upper = min(upper, lines - lower)
     return [upper, lines - upper]
@@ -185,13 +187,17 @@ def _to_be_scrolled(
     place = 1 if size.columns == 1 else 3
     order = [*drawn[:place], *texts[:1], *drawn[place:], *texts[1:-1]]
     min_row = _GOOD_ROW if size.height >= _HIGH else _MIN_ROW
-    grid = make_grid(order, size.columns, _tall_panes(order, size, needs, min_row))
+    tall = _tall_panes(order, size, needs, min_row)
+    grid = make_grid(order, size.columns, tall)
+    last_text = texts[-1]
     most = 6 if size.height < 30 else 99
-    last_height = min(needs.get(texts[-1], 1) + _FRAME, most)
+    last_height = min(needs.get(last_text, 1) + _FRAME, most)
     share = (size.lines - last_height) // max(grid.rows, 1)
     height = "1fr" if share >= min_row - 1 else str(min_row)
-    rows = [height] * grid.rows + [str(last_height)]
-    return Arrangement({**grid.spans, texts[-1]: size.columns}, grid.tall, " ".join(rows))
+    rows = [height] * grid.rows
+    rows.append(str(last_height))
+    spans = {**grid.spans, last_text: size.columns}
+    return Arrangement(spans, grid.tall, " ".join(rows))
 
 
 def _tall_panes(
@@ -203,9 +209,11 @@ def _tall_panes(
     candidates = ["claims"]
     if size.height >= _HIGH:
         candidates.append("figures")
-    return frozenset(
-        name for name in candidates if name in order and needs.get(name, 0) > min_row - _FRAME
-    )
+    tall = set()
+    for name in candidates:
+        if name in order and needs.get(name, 0) > min_row - _FRAME:
+            tall.add(name)
+    return frozenset(tall)
 
 
 # ---- the grid
@@ -227,22 +235,39 @@ def make_grid(order: Sequence[str], columns: int, tall: Collection[str] = ()) ->
     pane is tall.
     """
     cells = _place(order, columns, tall)
-    rows = max((row for _, row in cells), default=-1) + 1
+    last_row = max((row for _, row in cells), default=-1)
+    rows = last_row + 1
     is_filled = _fill(cells, columns, rows)
     if tall and (not is_filled or _is_first_row_tall(cells, columns)):
         return make_grid(order, columns)
-    spans = {}
-    tall_panes = set()
-    for name in order:
-        own_cells = [cell for cell, pane in cells.items() if pane == name]
-        spans[name] = len({column for column, _ in own_cells})
-        if len({row for _, row in own_cells}) > 1:
-            tall_panes.add(name)
+    columns_of: dict[str, set[int]] = {name: set() for name in order}
+    rows_of: dict[str, set[int]] = {name: set() for name in order}
+    for (column, row), name in cells.items():
+        columns_of[name].add(column)
+        rows_of[name].add(row)
+    spans = {name: len(columns_of[name]) for name in order}
+    tall_panes = [name for name in order if len(rows_of[name]) > 1]
     return Grid(spans, frozenset(tall_panes), rows)
 
 
+def _columns_of(name: str, cells: Mapping[Cell, str]) -> set[int]:
+    """Return the columns that a pane covers."""
+    return {column for (column, _), pane in cells.items() if pane == name}
+
+
+def _rows_of(name: str, cells: Mapping[Cell, str]) -> set[int]:
+    """Return the rows that a pane covers."""
+    return {row for (_, row), pane in cells.items() if pane == name}
+
+
 def _is_first_row_tall(cells: Mapping[Cell, str], columns: int) -> bool:
-    return all(cells.get((column, 0)) == cells.get((column, 1)) for column in range(columns))
+    """Return whether each pane of the first row covers the second row as well."""
+    for column in range(columns):
+        upper = cells.get((column, 0))
+        lower = cells.get((column, 1))
+        if upper != lower:
+            return False
+    return True
 
 
 def _place(order: Sequence[str], columns: int, tall: Collection[str]) -> dict[Cell, str]:
@@ -269,16 +294,26 @@ def _fill(cells: dict[Cell, str], columns: int, rows: int) -> bool:
 
 
 def _fill_cell(cells: dict[Cell, str], column: int, row: int) -> bool:
-    """Extend the pane on the left of an empty cell, else the one above. Return whether one can."""
+    """Extend the pane on the left of an empty cell, else the pane above it.
+
+    Return False if neither can be extended and stay a rectangle of at most two rows.
+    """
     left = cells.get((column - 1, row))
+    if left:
+        new_cells = [(column, left_row) for left_row in _rows_of(left, cells)]
+        if _take_cells(cells, left, new_cells):
+            return True
     above = cells.get((column, row - 1))
-    wider = [(column, y) for (_, y), name in cells.items() if name == left]
-    if left and not cells.keys() & wider:
-        cells.update(dict.fromkeys(wider, left))
-        return True
-    higher = [(x, row) for (x, _), name in cells.items() if name == above]
-    is_one_row = len({y for (_, y), name in cells.items() if name == above}) == 1
-    if above and is_one_row and not cells.keys() & higher:
-        cells.update(dict.fromkeys(higher, above))
-        return True
+    if above and len(_rows_of(above, cells)) == 1:
+        new_cells = [(above_column, row) for above_column in _columns_of(above, cells)]
+        return _take_cells(cells, above, new_cells)
     return False
+
+
+def _take_cells(cells: dict[Cell, str], name: str, new_cells: Sequence[Cell]) -> bool:
+    """Extend a pane to these cells. Return False if one of them has a pane already."""
+    if any(cell in cells for cell in new_cells):
+        return False
+    for cell in new_cells:
+        cells[cell] = name
+    return True

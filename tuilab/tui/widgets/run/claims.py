@@ -39,14 +39,12 @@ class ClaimsPane(TextPane):
 
     def show(self, run: RunSource, view: View) -> None:
         self._last = run, view
-        claims = run.summary.claims
         states = self._describe_claims(run)
-        judged = sum(bool(verdict) for verdict, _ in states.values())
-        self.note(Content(f"{judged}/{len(claims)}" if claims else ""))
+        self.note(Content(_count_judged(states)))
         lines = self._lay_out(run, states)
         if not lines:
-            nothing = "no claims" if run.is_over else "no claims yet"
-            lines.append(Content.styled(nothing, "$text-muted"))
+            reason = "no claims" if run.is_over else "no claims yet"
+            lines.append(Content.styled(reason, "$text-muted"))
         self.put(lines)
 
     def _describe_claims(self, run: RunSource) -> dict[str, tuple[str, str]]:
@@ -73,14 +71,18 @@ class ClaimsPane(TextPane):
         answer = prediction.describe_prediction(run.summary.run, list(claims.values()))
         if answer:
             lines.append(to_content(answer, 300, "bold"))
-        for name, claim in (contradicted_first(claims) if run.is_over else claims).items():
+        if run.is_over:
+            claims = contradicted_first(claims)
+        for name, claim in claims.items():
             verdict, evidence = states[name]
-            details = [words for words in (evidence, self.earlier.get(name, "")) if words]
+            earlier = self.earlier.get(name, "")
+            details = [detail for detail in (evidence, earlier) if detail]
             lines += _lay_out_claim(claim.text, verdict, details, width)
-        command = deciding_line(run.summary, run.run_dir.parent) if run.is_over else ""
-        if command:
-            words = f"to settle the inconclusive claims: {command}"
-            lines += hang(Content(" "), to_content(words, 1000, "$text-muted"), width)
+        if run.is_over:
+            command = deciding_line(run.summary, run.run_dir.parent)
+            if command:
+                next_step = f"to settle the inconclusive claims: {command}"
+                lines += hang(Content(" "), to_content(next_step, 1000, "$text-muted"), width)
         return lines
 
     def _show_again(self) -> None:
@@ -89,11 +91,20 @@ class ClaimsPane(TextPane):
             self.show(*self._last)
 
 
+def _count_judged(states: Mapping[str, tuple[str, str]]) -> str:
+    """Return how many of the claims have a verdict; nothing without claims."""
+    if not states:
+        return ""
+    verdicts = [verdict for verdict, _ in states.values() if verdict]
+    return f"{len(verdicts)}/{len(states)}"
+
+
 def describe_in_one_line(claim: Claim, summary: RunSummary) -> str:
     """Return a claim in one line, as the printed result has it: verdict, text, numbers."""
     verdict, evidence = _describe_claim(claim, summary, None, is_over=summary.is_over)
-    sign = f"{mark(verdict or 'pending').plain} {verdict}".rstrip()
-    return "  ".join(show(part) for part in (sign, claim.text, evidence) if part)
+    sign = mark(verdict or "pending").plain
+    parts = [f"{sign} {verdict}".rstrip(), claim.text, evidence]
+    return "  ".join(show(part) for part in parts if part)
 
 
 def contradicted_first(claims: Mapping[str, Claim]) -> dict[str, Claim]:
@@ -103,10 +114,10 @@ def contradicted_first(claims: Mapping[str, Claim]) -> dict[str, Claim]:
 
 def _lay_out_claim(text: str, verdict: str, details: Sequence[str], width: int) -> list[Content]:
     """Return a claim and its details in lines of a width."""
-    words = to_content(text, 400)
+    line = to_content(text, 400)
     if verdict not in ("", Verdict.SUPPORTED):
-        words = Content.assemble(words, "  ", to_content(verdict.lower(), 40, "bold"))
-    lines = hang(mark(verdict or "pending"), words, width)
+        line = Content.assemble(line, "  ", to_content(verdict.lower(), 40, "bold"))
+    lines = hang(mark(verdict or "pending"), line, width)
     for detail in details:
         lines += hang(Content(" "), to_content(detail, 600, "$text-muted"), width)
     return lines
@@ -131,6 +142,6 @@ def _describe_claim(
     if is_over:
         return "", f"{NOT_JUDGED}: {why_not_judged(claim, summary)}"
     if claim.declared is not None:
-        bound = f"{claim.declared.op.replace('_', ' ')} {claim.declared.bound:g}"
-        return "", f"claimed {bound}; being measured"
+        operator = claim.declared.op.replace("_", " ")
+        return "", f"claimed {operator} {claim.declared.bound:g}; being measured"
     return "", ""

@@ -81,14 +81,14 @@ def _value_items(summary: RunSummary, cursor_t: int | None) -> Iterator[Item]:
     for series in summary.series.values():
         point = _point_at(series, cursor_t)
         values = list(dict.fromkeys(point.values))
-        parts = [summary.axes_of(series.name).y or series.name, series.arm]
+        name_parts = [summary.axes_of(series.name).y or series.name, series.arm]
         if repeat_counts[series.name, series.arm] > 1:
-            parts.append(_describe_repeat(series, summary))
-        name = " ".join(show(part, 40) for part in parts if part)
+            name_parts.append(_describe_repeat(series, summary))
+        name = " ".join(show(part, 40) for part in name_parts if part)
         unit = unit_of(series.name)
-        value = " to ".join(format_number(value, unit) for value in values)
-        words = f"{name} at {format_number(point.step)}: {value}"
-        yield Item("value", words, " to ".join(map(_all_digits, values)))
+        rounded = " to ".join(format_number(value, unit) for value in values)
+        exact = " to ".join(_all_digits(value) for value in values)
+        yield Item("value", f"{name} at {format_number(point.step)}: {rounded}", exact)
 
 
 def _describe_repeat(series: Series, summary: RunSummary) -> str:
@@ -103,14 +103,15 @@ def _point_at(series: Series, t: int | None) -> _CopiedPoint:
     last = _CopiedPoint(0, series.last_step, [series.last])
     if t is None:
         return last
-    points = [_CopiedPoint(abs(bad.t - t), bad.step, [bad.value]) for bad in series.bad]
-    if series.times:
-        after = bisect_left(series.times, t)
-        neighbours = [i for i in (after - 1, after) if 0 <= i < len(series.times)]
-        nearest = min(neighbours, key=lambda i: abs(series.times[i] - t))
-        distance_ns = abs(series.times[nearest] - t)
-        values = [series.lows[nearest], series.highs[nearest]]
-        points.append(_CopiedPoint(distance_ns, series.steps[nearest], values))
+    points = []
+    for bad in series.bad:
+        points.append(_CopiedPoint(abs(bad.t - t), bad.step, [bad.value]))
+    after = bisect_left(series.times, t)
+    for i in (after - 1, after):
+        if 0 <= i < len(series.times):
+            distance_ns = abs(series.times[i] - t)
+            values = [series.lows[i], series.highs[i]]
+            points.append(_CopiedPoint(distance_ns, series.steps[i], values))
     return min(points, key=lambda point: point.distance_ns, default=last)
 
 

@@ -23,8 +23,8 @@ class FailurePane(TextPane):
         super().__init__("What failed")
 
     def show(self, run: RunSource, view: View) -> None:
-        has_file = file_of(run.summary, run.run_dir)
-        self.note(Content("E opens the file" if has_file else ""))
+        note = "E opens the file" if file_of(run.summary, run.run_dir) else ""
+        self.note(Content(note))
         self.put(list(_lines(run.summary)))
 
 
@@ -35,11 +35,12 @@ def _lines(summary: RunSummary) -> Iterator[Content]:
     frame = own_frame(summary)
     if frame:
         yield from _frame_lines(frame, "bold")
-    first, *rest = show_lines(failure.message).splitlines() or [""]
-    yield to_content(f"{failure.type}: {first}", 1000, "$text-error")
-    for line in rest[:_MESSAGE_LINES]:
+    message_lines = show_lines(failure.message).splitlines() or [""]
+    yield to_content(f"{failure.type}: {message_lines[0]}", 1000, "$text-error")
+    more_lines = message_lines[1:]
+    for line in more_lines[:_MESSAGE_LINES]:
         yield Content.styled(line[:1000], "$text-error")
-    hidden = len(rest) - _MESSAGE_LINES
+    hidden = len(more_lines) - _MESSAGE_LINES
     if hidden > 0:
         yield Content.styled(f"… and {plural(hidden, 'line')} more", "$text-muted")
     if failure.hint:
@@ -49,7 +50,8 @@ def _lines(summary: RunSummary) -> Iterator[Content]:
         yield from _section("All frames, most recent call last", _all_frames(parts))
     crash_lines = []
     for fault in summary.faults:
-        crash_lines += [to_content(line) for line in fault.splitlines()[:_CRASH_LINES]]
+        stack = fault.splitlines()
+        crash_lines += [to_content(line) for line in stack[:_CRASH_LINES]]
     yield from _section("Where a process crashed", crash_lines)
 
 

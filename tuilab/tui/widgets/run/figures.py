@@ -19,8 +19,8 @@ class FiguresPane(Pane):
         super().__init__("Figures")
         self._drawing = Drawing()
         self._figures: tuple[Figure, ...] = ()
-        self._fitted: object = None  # the figures, width and symbols that the drawing has
-        self._counted: object = None  # the figures and the width that `_line_count` is of
+        self._drawing_key: object = None  # the figures, width and symbols that the drawing has
+        self._count_key: object = None  # the figures and the width that `_line_count` is of
         self._line_count = 0
 
     def compose(self) -> ComposeResult:
@@ -29,17 +29,19 @@ class FiguresPane(Pane):
     def show(self, run: RunSource, view: View) -> None:
         self._figures = tuple(figures_of(run.summary))
         count = len(self._figures)
-        self.note(Content(f"{count} figures" if count > 1 else ""))
+        note = f"{count} figures" if count > 1 else ""
+        self.note(Content(note))
         self._fit()
 
     def lines_at(self, width: int) -> int:
         """Return the number of lines of the figures at a width."""
         key = self._figures, width
-        if key != self._counted:
-            self._counted = key
+        if key != self._count_key:
+            self._count_key = key
             self._line_count = 0
             if width > 0:
-                self._line_count = len(draw_figures(self._figures, width).rows)
+                picture = draw_figures(self._figures, width)
+                self._line_count = len(picture.rows)
         return self._line_count
 
     def on_resize(self) -> None:
@@ -49,11 +51,13 @@ class FiguresPane(Pane):
         """Give the drawing the height of the figures, unless nothing changed since last time."""
         figures = self._figures
         width = self.scrollable_content_region.width
-        key = figures, width, self._drawing.symbols
-        if not width or key == self._fitted:
+        symbols = self._drawing.symbols
+        key = figures, width, symbols
+        if not width or key == self._drawing_key:
             return
-        self._fitted = key
-        self._drawing.styles.height = len(draw_figures(figures, width, self._drawing.symbols).rows)
+        self._drawing_key = key
+        picture = draw_figures(figures, width, symbols)
+        self._drawing.styles.height = len(picture.rows)
 
         def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
             return draw_figures(figures, width, symbols)

@@ -65,5 +65,5 @@ class GpuPane(DrawingPane):
         if len(shown) == 1:
             title = f"{show(shown[0].label)} {show(shown[0].name, 60)}"
         self.entitle(Content(title))
-        words = describe_throttling({gpu.uuid: throttled[gpu.uuid] for gpu in own})
-        self.note(Content.styled(words, "$text-warning"))
+        own_throttled = {gpu.uuid: throttled[gpu.uuid] for gpu in own}
+        self.note(Content.styled(describe_throttling(own_throttled), "$text-warning"))

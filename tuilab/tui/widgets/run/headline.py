@@ -45,8 +45,9 @@ def heading_of(
     parts = {"others": others, **_progress(source)}
     needed_width = 0
     for name in _NEEDED:
-        if parts.get(name):
-            needed_width += len(parts[name]) + _GAP
+        words = parts.get(name, "")
+        if words:
+            needed_width += len(words) + _GAP
     name_and_state = _name_and_state(run_dir, source, width - needed_width)
     right = _fit(parts, width - name_and_state.cell_length - _GAP)
     room = width - name_and_state.cell_length - right.cell_length - _GAP
@@ -61,45 +62,51 @@ def _name_and_state(run_dir: Path, source: RunSource, room: int) -> Content:
     If there is no room, the id is left out of the name, then the topic. At last the name is cut.
     """
     run = source.summary.run
-    scenario = show(run.scenario) if run else "?"
-    topic = f"{show(run.topic)}/" if run else ""
+    scenario = "?"
+    topic = ""
+    if run:
+        scenario = show(run.scenario)
+        topic = f"{show(run.topic)}/"
     run_id = Content.styled(f" · {store.short_id(run_dir.name)}", "$text-muted")
     state = _state(source)
     verdicts = tally(claim.outcome for claim in source.summary.claims.values())
-    end = Content("").join([Content.assemble("  ", part) for part in (state, verdicts) if part])
-    names = [
-        Content.assemble((topic + scenario, "bold"), run_id),
-        Content.assemble((scenario, "bold"), run_id),
-        Content.styled(scenario, "bold"),
-    ]
-    for name in names:
+    end_parts = [Content.assemble("  ", part) for part in (state, verdicts) if part]
+    end = Content("").join(end_parts)
+    long_name = Content.assemble((topic + scenario, "bold"), run_id)
+    name_with_id = Content.assemble((scenario, "bold"), run_id)
+    short_name = Content.styled(scenario, "bold")
+    for name in (long_name, name_with_id, short_name):
         if name.cell_length + end.cell_length <= room:
             return name + end
-    return names[-1].truncate(max(room - end.cell_length, 8), ellipsis=True) + end
+    return short_name.truncate(max(room - end.cell_length, 8), ellipsis=True) + end
 
 
 def _state(source: RunSource) -> Content:
     if isinstance(source, Replay):
         return Content.styled("replay", "bold $text-accent")
-    return state_words(source.state) if source.state else Content("")
+    if not source.state:
+        return Content("")
+    return state_words(source.state)
 
 
 def _details(source: RunSource) -> Content:
     """Return what is known beyond name and progress, the most important first: the end is cut."""
     summary = source.summary
-    is_queued = source.state == RunState.QUEUED
-    parts = [
-        *[(error, "$text-error") for error in gpu_errors(summary)[-1:]],
-        *[(notice, "$text-warning") for notice in device_notices(summary)[:1]],
-        (_describe_bad(summary), "$text-error"),
-        ("" if source.is_over else _stage(summary), ""),
-        ("" if is_queued else show(summary.reason, 200), "$text-muted"),
-    ]
+    parts = []  # texts with their styles
+    for error in gpu_errors(summary)[-1:]:
+        parts.append((error, "$text-error"))
+    for notice in device_notices(summary)[:1]:
+        parts.append((notice, "$text-warning"))
+    parts.append((_describe_bad(summary), "$text-error"))
+    if not source.is_over:
+        parts.append((_stage(summary), ""))
+    if source.state != RunState.QUEUED:
+        parts.append((show(summary.reason, 200), "$text-muted"))
     if summary.run and summary.run.command:
         parts.append((show(short(summary.run.command), 200), "$text-secondary"))
     if summary.damage.is_any:
         parts.append(("the recorded data is incomplete", "$text-error"))
-    details = [Content.styled(f"  {words}", style) for words, style in parts if words]
+    details = [Content.styled(f"  {text}", style) for text, style in parts if text]
     return Content("").join(details)
 
 
@@ -118,15 +125,20 @@ def _stage(summary: RunSummary) -> str:
 
 def _describe_bad(summary: RunSummary) -> str:
     """Return which metrics have a NaN or an Inf: a run with them can still succeed."""
-    names = []
-    kinds: set[str] = set()
+    names: list[str] = []
+    kinds = set()
     for series in summary.series.values():
-        if series.bad_count:
-            names.append(show(series.name, 30))
-            kinds.update("NaN" if math.isnan(point.value) else "Inf" for point in series.bad)
+        if not series.bad_count:
+            continue
+        name = show(series.name, 30)
+        if name not in names:
+            names.append(name)
+        for point in series.bad:
+            kinds.add("NaN" if math.isnan(point.value) else "Inf")
     if not names:
         return ""
-    return f"{'/'.join(sorted(kinds, reverse=True))} in {', '.join(dict.fromkeys(names))}"
+    kinds_in_order = sorted(kinds, reverse=True)
+    return f"{'/'.join(kinds_in_order)} in {', '.join(names)}"
 
 
 def _progress(source: RunSource) -> dict[str, str]:
@@ -163,10 +175,13 @@ def _fit(parts: Mapping[str, str], room: int) -> Content:
     """Return the parts that fit; the less important ones are left out first."""
     chosen = {name: words for name, words in parts.items() if words}
     for name in _DROPPED_FIRST:
-        if sum(len(words) + _GAP for words in chosen.values()) - _GAP > room:
+        width = sum(len(words) + _GAP for words in chosen.values()) - _GAP
+        if width > room:
             chosen.pop(name, None)
-    styled = [Content.styled(words, _STYLES.get(name, "")) for name, words in chosen.items()]
-    return Content("  ").join(styled)
+    styled_parts = []
+    for name, words in chosen.items():
+        styled_parts.append(Content.styled(words, _STYLES.get(name, "")))
+    return Content("  ").join(styled_parts)
 
 
 def note_of(source: RunSource, *, is_frozen: bool, is_link_slow: bool) -> Content:
@@ -176,18 +191,20 @@ def note_of(source: RunSource, *, is_frozen: bool, is_link_slow: bool) -> Conten
     if isinstance(source, Replay):
         if source.is_over:
             word = "end"
+        elif source.is_playing:
+            word = "playing"
         else:
-            word = "playing" if source.is_playing else "paused"
+            word = "paused"
         return Content.styled(f"{word}, speed {source.speed:.3g}", "$text-accent")
     if source.is_over:
         return Content("")
-    words = ""
+    note = ""
     # A queued run writes no data, so that its data is no older than it should be.
     if source.age_s > _OLD_S and source.state != RunState.QUEUED:
-        words += f"data {source.age_s:.0f} s old  "
+        note += f"data {source.age_s:.0f} s old  "
     if is_link_slow:
-        words += "slow link, drawing less  "
-    return Content.styled(words, "$text-warning")
+        note += "slow link, drawing less  "
+    return Content.styled(note, "$text-warning")
 
 
 class Cost:
@@ -196,7 +213,7 @@ class Cost:
     def __init__(self) -> None:
         self._since_s = time.monotonic()
         self._cpu_s = time.process_time()
-        self._bytes = 0
+        self._bytes_sent = 0
         self._words: tuple[str, ...] = ()
 
     def words(self, bytes_sent: int) -> tuple[str, ...]:
@@ -205,13 +222,15 @@ class Cost:
         elapsed_s = now_s - self._since_s
         if elapsed_s > _COST_S:
             cpu_s = time.process_time()
-            share = f"{100 * (cpu_s - self._cpu_s) / elapsed_s:.0f} %"
-            rate = f"{(bytes_sent - self._bytes) / elapsed_s / 1000:.1f} kB/s"
+            percent = 100 * (cpu_s - self._cpu_s) / elapsed_s
+            kilobytes_per_s = (bytes_sent - self._bytes_sent) / elapsed_s / 1000
+            share = f"{percent:.0f} %"
+            rate = f"{kilobytes_per_s:.1f} kB/s"
             self._words = (
                 f"tuilab itself: {share} of a core, {rate} sent",
                 f"tuilab {share}, {rate}",
             )
             self._since_s = now_s
             self._cpu_s = cpu_s
-            self._bytes = bytes_sent
+            self._bytes_sent = bytes_sent
         return self._words

@@ -39,17 +39,18 @@ class NotesPane(TextPane):
     def show(self, run: RunSource, view: View) -> None:
         self._last = run, view
         summary = run.summary
-        lines = list(_command_lines(summary))
         errors = gpu_errors(summary)
-        lines += [Content.styled(words, "$text-error") for words in errors]
-        warnings = [*map(alert_words, summary.alerts), *neighbour_notes(summary)]
-        lines += [Content.styled(words, "$text-warning") for words in warnings]
-        latest = {text.title: text.text for text in summary.texts}
-        for title, text in latest.items():
+        warnings = [alert_words(alert) for alert in summary.alerts]
+        warnings += neighbour_notes(summary)
+        latest_texts = {text.title: text.text for text in summary.texts}
+        lines = list(_command_lines(summary))
+        lines += [Content.styled(error, "$text-error") for error in errors]
+        lines += [Content.styled(warning, "$text-warning") for warning in warnings]
+        for title, text in latest_texts.items():
             if title:
                 lines.append(to_content(title, 200, "bold"))
             lines += self._text_lines(text)
-        has_notes = bool(latest or warnings or errors)
+        has_notes = bool(latest_texts or warnings or errors)
         if run.is_over and self.next_steps.text:
             if lines:
                 lines += [Content(""), heading("Try next")]
@@ -62,7 +63,8 @@ class NotesPane(TextPane):
         """Return a line wrapped as its language requires. English is left to the pane."""
         if line.plain.isascii():
             return [line]
-        return wrap_lines(line, max((self.content_size.width or _UNKNOWN_WIDTH) - 1, 8))
+        width = self.content_size.width or _UNKNOWN_WIDTH
+        return wrap_lines(line, max(width - 1, 8))  # 1: the scroll bar
 
     def _text_lines(self, text: str) -> list[Content]:
         """Return the lines of a text. A drawing is cut at the edge of the pane.

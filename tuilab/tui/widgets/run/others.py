@@ -32,7 +32,7 @@ class OtherRuns:
         self._panes = panes
         self._views = views
         self._tell = tell
-        self._must_answer = False  # the user switched overlays on, and is to be told which came
+        self._must_name_overlays = False  # because the user switched them on
 
     def look(self) -> None:
         """Look for running runs and for overlaid runs, which may have changed meanwhile."""
@@ -46,12 +46,15 @@ class OtherRuns:
         """Use the runs that were found, and overlay their curves."""
         self._live_runs.take(message)
         old_labels = self._overlays.labels
-        self._overlays.put(self._live_runs.behind() if self._is_on else [])
+        if self._is_on:
+            self._overlays.put(self._live_runs.runs_to_overlay())
+        else:
+            self._overlays.close()
         labels = self._overlays.labels
         if labels != old_labels:
             self._panes.show_overlays()
-        if self._must_answer and message.has_reference:
-            self._must_answer = False
+        if self._must_name_overlays and message.has_reference:
+            self._must_name_overlays = False
             self._tell(f"shown dimmed: {join(labels)}" if labels else _NOTHING, False)
 
     def read(self) -> bool:
@@ -67,7 +70,7 @@ class OtherRuns:
     def toggle(self) -> None:
         """Overlay the curves of other runs, or remove them."""
         self._views.toggle_others()
-        self._must_answer = self._is_on
+        self._must_name_overlays = self._is_on
         if self._is_on:
             self.look()
         else:

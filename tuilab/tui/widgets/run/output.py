@@ -33,19 +33,22 @@ class OutputPane(TextPane):
         first_t = run.summary.first_t
         lines = []
         for number, stage in enumerate(run.summary.stages):
-            lines.append(_stage_line(stage, first_t, is_at_cursor=number == cursor_stage))
+            is_at_cursor = number == cursor_stage
+            lines.append(_stage_line(stage, first_t, is_at_cursor=is_at_cursor))
         if isinstance(run, Replay) and not run.is_over:
             lines.append(Content.styled(_WITHOUT_TIMES, "$text-muted"))
         else:
             lines += self._printed_lines(run)
-        left_out = max(len(lines) - _MAX_LINES, 0)
-        if left_out:
+        hidden = max(len(lines) - _MAX_LINES, 0)
+        if hidden:
             # The sentence takes the place of one more line.
-            words = f"{plural(left_out + 1, 'line')} above; v shows all kept output"
-            lines[left_out] = Content.styled(words, "$text-muted")
-        self.put(lines[left_out:] or [Content.styled("nothing printed", "$text-muted")])
+            sentence = f"{plural(hidden + 1, 'line')} above; v shows all kept output"
+            lines[hidden] = Content.styled(sentence, "$text-muted")
+        if not lines:
+            lines.append(Content.styled("nothing printed", "$text-muted"))
+        self.put(lines[hidden:])
         if cursor_stage is not None and cursor_stage != self.stage_at_cursor:
-            y = max(cursor_stage - left_out - 1, 0)
+            y = max(cursor_stage - hidden - 1, 0)
             self.call_after_refresh(self.scroll_to, y=y, animate=False)
         self.stage_at_cursor = cursor_stage
 
@@ -54,19 +57,19 @@ class OutputPane(TextPane):
 
         If they are not all, the lines above them say what is left out and where all output is.
         """
-        self.beyond = ""
+        self.no_match_note = ""
         for stream, style in zip(STREAMS, ("", "$text-warning"), strict=True):
             path = run.run_dir / f"{stream}.log"
             seam = seam_of(path, run.summary)
             output = tail(path, seam)
             if not output.is_whole:
-                what = "all of it"
+                rest = "all of it"
                 if seam:
-                    what = "all kept output"
+                    rest = "all kept output"
                     yield to_content(seam.words, 500, "$text-warning")
-                words = f"the end of {size(output.bytes_total)}; v shows {what}: {path}"
-                yield to_content(words, 500, "$text-muted")
-                self.beyond = "; only the end was searched, v shows all kept output"
+                sentence = f"the end of {size(output.bytes_total)}; v shows {rest}: {path}"
+                yield to_content(sentence, 500, "$text-muted")
+                self.no_match_note = "; only the end was searched, v shows all kept output"
             yield from coloured(output.lines, style)
 
 
@@ -80,6 +83,11 @@ def _stage_at(summary: RunSummary, t: int | None) -> int | None:
 
 def _stage_line(stage: StageEntered, first_t: int, *, is_at_cursor: bool) -> Content:
     elapsed_s = (stage.t - first_t) / 1e9
-    sign_style = "$text-accent" if is_at_cursor else ""
-    name = to_content(stage.name, 200, "bold $text-accent" if is_at_cursor else "")
-    return Content.assemble((f"{elapsed_s:7.1f} s ", "$text-muted"), ("▸ ", sign_style), name)
+    sign_style = ""
+    name_style = ""
+    if is_at_cursor:
+        sign_style = "$text-accent"
+        name_style = "bold $text-accent"
+    time = f"{elapsed_s:7.1f} s ", "$text-muted"
+    name = to_content(stage.name, 200, name_style)
+    return Content.assemble(time, ("▸ ", sign_style), name)

@@ -55,7 +55,8 @@ class Panes(Container):
         self._has_next_steps = False
         # The lines that texts and figures need. They never shrink, so that the panes do not jump.
         self._needs: dict[str, int] = {}
-        self._arranged: tuple[Arrangement, list[str], int] | None = None  # as it was applied last
+        # The arrangement that was applied last, its order of panes, and its number of columns.
+        self._applied: tuple[Arrangement, list[str], int] | None = None
         self.overlays = Overlays()
 
     def show(
@@ -102,20 +103,27 @@ class Panes(Container):
     @property
     def names(self) -> list[str]:
         """The metrics that were logged so far, with or without a chart now."""
-        return names_of(self._shown[0].summary) if self._shown else []
+        if self._shown is None:
+            return []
+        run, _ = self._shown
+        return names_of(run.summary)
 
     @property
     def bad_names(self) -> list[str]:
         """The metrics with a NaN or an Inf, with or without a chart now."""
         if self._shown is None:
             return []
-        bad = bad_names(self._shown[0].summary)
+        run, _ = self._shown
+        bad = bad_names(run.summary)
         return [name for name in self.names if name in bad]
 
     @property
     def repeats(self) -> list[int]:
         """The numbers of the repeats that logged anything."""
-        return self._shown[0].summary.repeats_with() if self._shown else []
+        if self._shown is None:
+            return []
+        run, _ = self._shown
+        return run.summary.repeats_with()
 
     def named(self, name: str) -> Pane | None:
         """Return the pane of a name; None if there is none."""
@@ -158,7 +166,7 @@ class Panes(Container):
 
     def _update_needs(self) -> bool:
         """Measure the lines that texts and figures need. Return whether a need has changed."""
-        if self._arranged is None:
+        if self._applied is None:
             return False
         old_needs = dict(self._needs)
         for name, most in TEXTS.items():
@@ -173,9 +181,10 @@ class Panes(Container):
 
     def _width_of(self, name: str) -> int:
         """Return the columns within a pane as it was arranged last."""
-        assert self._arranged is not None
+        assert self._applied is not None
+        arrangement, _, _ = self._applied
         size = self.grid_size
-        return size.width * self._arranged[0].spans[name] // size.columns - _PADDING
+        return size.width * arrangement.spans[name] // size.columns - _PADDING
 
     def _arrange(self) -> None:
         """Put the panes in their places. Panes that stay keep their content."""
@@ -186,10 +195,10 @@ class Panes(Container):
         names = view.charts(names_of(run.summary), size.most_charts)
         arrangement = arrange(run.summary, names, size, self._needs, has_notes=self._has_next_steps)
         # The order is compared as well: dicts with another order are equal.
-        arranged = arrangement, list(arrangement.spans), size.columns
-        if arranged == self._arranged:
+        applied = arrangement, list(arrangement.spans), size.columns
+        if applied == self._applied:
             return
-        self._arranged = arranged
+        self._applied = applied
         for name in self._panes.keys() - arrangement.spans.keys():
             self._panes.pop(name).remove()
         panes = {}
@@ -248,7 +257,8 @@ class ChartsLine(Horizontal):
     def show(self, names: Sequence[str], view: View, most: int) -> None:
         """Show which of the charts of these metrics are shown, `most` at a time."""
         is_open = self.filter.has_class("is-open")
-        self.set_class(len(names) > most or bool(view.words) or is_open, "is-needed")
+        is_needed = len(names) > most or bool(view.words) or is_open
+        self.set_class(is_needed, "is-needed")
         text = charts_words(names, view, most)
         if view.words and view.words == self._recalled_words:
             text += Content.assemble(
@@ -265,14 +275,14 @@ def charts_words(names: Sequence[str], view: View, most: int) -> Content:
     matching = len(view.matching(names))
     if not matching:
         return Content.styled(f"none of {plural(len(names), 'chart')} matches", "$text-warning")
-    words = f"chart {shown.stop} of {matching}"
+    count = f"chart {shown.stop} of {matching}"
     if len(shown) > 1:
-        words = f"charts {shown.start + 1}-{shown.stop} of {matching}"
+        count = f"charts {shown.start + 1}-{shown.stop} of {matching}"
     if matching < len(names):
-        words += f", {len(names)} in all"
+        count += f", {len(names)} in all"
     keys = []
     if matching > most:
         keys += [("  < >", "bold $text-accent"), (" page", "$text-muted")]
     if not view.words:
         keys += [("  /", "bold $text-accent"), (" filter", "$text-muted")]
-    return Content.assemble(words, *keys)
+    return Content.assemble(count, *keys)

@@ -40,9 +40,11 @@ class PicturesPane(Pane):
                 self._drawings[key] = Drawing()
                 self.mount(self._drawings[key])
                 self._share_room()
-            self._drawings[key].show(_painter(image), (image.t, image.cells[:64], image.step))
+            version = (image.t, image.cells[:64], image.step)
+            self._drawings[key].show(_painter(image), version)
         hidden = len(images) - _MAX_PICTURES
-        self.note(Content(f"{hidden} more in the report" if hidden > 0 else ""))
+        note = f"{hidden} more in the report" if hidden > 0 else ""
+        self.note(Content(note))
 
     def on_resize(self) -> None:
         self._share_room()
@@ -55,8 +57,10 @@ class PicturesPane(Pane):
             return
         columns = min(count, max(size.width // _MIN_WIDTH, 1))
         rows = math.ceil(count / columns)
+        min_height = min(_MIN_HEIGHT, size.height)
+        row_height = max(size.height // rows, min_height)
         self.styles.grid_size_columns = columns
-        self.styles.grid_rows = str(max(size.height // rows, min(_MIN_HEIGHT, size.height)))
+        self.styles.grid_rows = str(row_height)
 
 
 def _painter(image: ImageShown) -> Paint:

@@ -47,32 +47,35 @@ class SeriesPane(ChartPane):
         super().__init__(f"series {name}")
         self.series_name = name
         self.overlays = Overlays()
-        self._end: float | None = None  # the last step that is expected
+        self._planned_end: float | None = None  # the last step that is expected
 
     def show(self, run: RunSource, view: View) -> None:
         summary = run.summary
         repeats = summary.repeats_with(self.series_name)
-        repeat = view.repeat if view.repeat in repeats else 0
+        repeat = 0  # all repeats
+        if view.repeat in repeats:
+            repeat = view.repeat
         in_front, behind = self._split_by_repeat(summary, repeat)
         if view.has_others:
             behind += self.overlays.curves(self.series_name)
-        self._end = planned_end(summary, in_front, self._end)
+        self._planned_end = planned_end(summary, in_front, self._planned_end)
         axes = summary.axes_of(self.series_name)
         unit = unit_of(self.series_name)
-        has_arms = any(series.arm for series in in_front)
+        arms = [series.arm for series in in_front]
+        writers = [series.writer for series in in_front]
         curves = Curves(
             tuple(in_front),
-            tuple(series.arm for series in in_front),
-            owners=tuple(summary.owners_of([series.writer for series in in_front])),
-            order=tuple(run.arms) if has_arms else (),
+            tuple(arms),
+            owners=tuple(summary.owners_of(writers)),
+            order=tuple(run.arms) if any(arms) else (),
             title=show(axes.y or self.series_name, 200),
             unit=unit if in_front else "",
             axes=axes,
             starts=(summary.first_t,) * len(in_front),
-            x_end=self._end,
+            x_end=self._planned_end,
             is_over=run.is_over,
             guides=() if unit else _GUIDES,
-            others=tuple(behind),
+            overlays=tuple(behind),
         )
         self.chart.show_curves(curves, view)
         self._show_note(in_front, repeat, repeats)
@@ -97,13 +100,13 @@ class SeriesPane(ChartPane):
 
     def _show_note(self, in_front: Sequence[Series], repeat: int, repeats: Sequence[int]) -> None:
         """Show the number of NaN and Inf, and which repeat is in front."""
-        words = []
-        bad = sum(series.bad_count for series in in_front)
-        if bad:
-            words.append(Content.styled(f"{bad} NaN or Inf", "$text-error"))
+        notes = []
+        bad_count = sum(series.bad_count for series in in_front)
+        if bad_count:
+            notes.append(Content.styled(f"{bad_count} NaN or Inf", "$text-error"))
         if repeat:
-            words.append(Content(f"repeat {repeat} of {repeats[-1]}"))
-        self.note(Content("  ").join(words))
+            notes.append(Content(f"repeat {repeat} of {repeats[-1]}"))
+        self.note(Content("  ").join(notes))
 
 
 class MemoryPane(ChartPane):
@@ -116,27 +119,30 @@ class MemoryPane(ChartPane):
         summary = run.summary
         has_others = view.has_other_gpus
         lines = memory_lines(summary, has_others=has_others)
+        names = [name for name, _ in lines]
+        series = [line_series for _, line_series in lines]
+        writers = [line_series.writer for line_series in series]
         title = memory_title(summary, has_others=has_others)
         has_gpus = len(lines) > 1
         # With several lines, the legend takes the room of the title within the chart.
         self.entitle(Content(title) if has_gpus else None)
         no_sample = "no sample was taken" if run.is_over else "no sample yet"
         curves = Curves(
-            tuple(series for _, series in lines),
-            tuple(name for name, _ in lines),
-            owners=tuple(summary.owners_of([series.writer for _, series in lines])),
+            tuple(series),
+            tuple(names),
+            owners=tuple(summary.owners_of(writers)),
             title="" if has_gpus else title,
             unit="bytes",
             starts=(summary.first_t,) * len(lines),
             has_steps=False,
             is_over=run.is_over,
             empty=summary.unavailable.get("sampler", no_sample),
-            untold=IDLE,
+            gap_reason=IDLE,
         )
         linear_view = replace(view, is_log=False, is_smooth=False, is_smoother=False)
         self.chart.show_curves(curves, linear_view)
         note = memory_note(summary, has_others=has_others)
-        if run.is_over and lines and lines[0][1].highs:
+        if run.is_over and series and series[0].highs:
             note = _with_peak(lines, note)
         self.note(Content.styled(show(note, 200), "$text-muted"))
 
@@ -148,10 +154,12 @@ def _with_peak(lines: Sequence[tuple[str, Series]], note: str) -> str:
     GPU is shown is left out, because it was shown while the run was running and is in the result.
     """
     name, series = lines[0]
-    owner = "" if len(lines) == 1 else f" of {name}"
-    peak = f"peak{owner} {size(max(series.highs))}"
+    peak_size = size(max(series.highs))
+    peak = f"peak {peak_size}" if len(lines) == 1 else f"peak of {name} {peak_size}"
     short_note = note.partition(" (")[0]
-    return f"{peak}  {short_note}" if short_note else peak
+    if not short_note:
+        return peak
+    return f"{peak}  {short_note}"
 
 
 def memory_note(summary: RunSummary, *, has_others: bool) -> str:
@@ -176,9 +184,10 @@ def names_of(summary: RunSummary) -> list[str]:
     """
     is_command = bool(summary.run and summary.run.command)
 
-    def place(name: str) -> tuple[bool, bool]:
+    def sort_key(name: str) -> tuple[bool, bool]:
         is_loss = name.startswith(_LEARNED) or "loss" in name.lower()
         is_step_time = is_command and name.endswith("_ms")
         return not is_loss, is_step_time
 
-    return sorted(dict.fromkeys(name for name, _, _ in summary.series), key=place)
+    names = dict.fromkeys(name for name, _, _ in summary.series)
+    return sorted(names, key=sort_key)

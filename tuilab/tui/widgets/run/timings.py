@@ -33,23 +33,28 @@ class TimingsPane(DrawingPane):
         noise = noise_floor(run.summary)
         measure = measure_of(run.summary)
         is_named = any(arm.is_named for arm in times.values())
-        if is_named:
+        if is_named or measure.unit != "s":
             title = clock_title(times.values(), measure)
-            self.entitle(Content(f"{title[:1].upper()}{title[1:]}"))
-        elif measure.unit != "s":
-            self.entitle(Content(shorten(clock_title(times.values(), measure), 40)))
-        rows = chart_rows({arm: times[arm] for arm in run.arms if arm in times})
+            if is_named:
+                title = f"{title[:1].upper()}{title[1:]}"
+            else:
+                title = shorten(title, 40)
+            self.entitle(Content(title))
+        times_in_order = {arm: times[arm] for arm in run.arms if arm in times}
+        rows = chart_rows(times_in_order)
 
         def paint(width: int, height: int, symbols: Symbols, has_colour: bool) -> Picture:
             spreads = [_spread(row, run.arms.index(row.arm)) for row in rows]
             return draw_spreads(spreads, width, height, symbols, unit=measure.unit, noise=noise)
 
-        counts = tuple((row.arm, row.clock, row.aside, len(row.times)) for row in rows)
+        shown_rows = []
+        for row in rows:
+            shown_rows.append((row.arm, row.clock, row.aside, len(row.times)))
         self._row_count = len(rows)
         self._foot_rows = 1 if noise is None else 2
         self._has_asides = any(row.aside for row in rows)
         self._need_rows()
-        self.drawing.show(paint, (counts, noise))
+        self.drawing.show(paint, (tuple(shown_rows), noise))
         self.note(Content.styled(_describe_disturbed(run.summary), "$text-warning"))
 
     def on_resize(self) -> None:
@@ -65,25 +70,30 @@ class TimingsPane(DrawingPane):
 
 def _describe_disturbed(summary: RunSummary) -> str:
     """Return how many blocks are disturbed, without warm-up blocks and blocks of a rerun."""
-    blocks = []
-    for arm_blocks in summary.blocks.values():
-        blocks += [block for block in arm_blocks if not (block.is_warmup or block.is_rerun)]
-    disturbed = sum(block.is_disturbed for block in blocks)
-    if not disturbed:
+    block_count = 0
+    disturbed_count = 0
+    for blocks in summary.blocks.values():
+        for block in blocks:
+            if block.is_warmup or block.is_rerun:
+                continue
+            block_count += 1
+            if block.is_disturbed:
+                disturbed_count += 1
+    if not disturbed_count:
         return ""
-    return f"{disturbed} of {plural(len(blocks), 'block')} disturbed"
+    return f"{disturbed_count} of {plural(block_count, 'block')} disturbed"
 
 
 def _spread(row: ChartRow, style: int) -> MeasuredSpread:
     """Return the spread of an arm; `style` is the number of its line style."""
     times = sorted(row.times)
+    low = times[0]
+    high = times[-1]
     if len(times) > 1:
-        low, _, high = quantiles(times, n=4)
-    else:
-        low = high = times[0]
-    # `quantiles` extrapolates: of a few times, its quartiles may lie outside of the range.
-    low = max(low, times[0])
-    high = min(high, times[-1])
+        # `quantiles` extrapolates: of a few times, its quartiles may lie outside of the range.
+        lower_quartile, _, upper_quartile = quantiles(times, n=4)
+        low = max(lower_quartile, low)
+        high = min(upper_quartile, high)
     label = show(row.arm)
     if row.clock:
         label += f", {row.clock}"
