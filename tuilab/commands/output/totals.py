@@ -192,8 +192,10 @@ class Totals:
         """Return whether other totals, which never began again, keep rising without this one."""
         if track.done < track.total and self._rises - track.rises_after <= _OVER_AFTER:
             return False
-        unfinished = [other for other in whole if other is not track and other.done < other.total]
-        return any(other.rises_after > track.rises_after for other in unfinished)
+        for other in whole:
+            if other.done < other.total and other.rises_after > track.rises_after:
+                return True
+        return False
 
     def _is_alive(self, track: _Track) -> bool:
         """Return whether a total was seen since others began again.
