@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine import until
 from tuilab.commands.marks import MarksFolder
-from tuilab.commands.process_tree import Ran
+from tuilab.commands.process_tree import ProcessTree
 from tuilab.commands.start_command import start
 from tuilab.commands.why_no_steps import why_unseen
 
@@ -48,11 +48,11 @@ def test_command_with_an_old_torch_runs_unwatched_with_its_own_exit_code(
     command = start(
         [sys.executable, "train.py"], tmp_path / "marks", "all", folder=str(tmp_path), stdin=reading
     )
-    ran = Ran(command.pid)
+    process_tree = ProcessTree(command.pid)
 
     def is_seen() -> bool:
-        ran.look()
-        return any("torch" in program.holds for program in ran.programs.values())
+        process_tree.look()
+        return any("torch" in program.holds for program in process_tree.programs.values())
 
     until(is_seen)
     os.close(reading)
@@ -60,5 +60,5 @@ def test_command_with_an_old_torch_runs_unwatched_with_its_own_exit_code(
 
     assert command.communicate(timeout=100) == (b"training\n", b"")
     assert command.returncode == 7
-    why = why_unseen(MarksFolder(tmp_path / "marks"), ran, [])
+    why = why_unseen(MarksFolder(tmp_path / "marks"), process_tree, [])
     assert why == "torch 2.4.1+cu121 was loaded, but the watcher needs torch 2.5 or newer"

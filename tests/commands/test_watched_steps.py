@@ -6,7 +6,7 @@ import pytest
 
 from tests.commands.watched_script import KINDS, Watch, run_unwatched
 from tuilab.commands.marks import MarksFolder
-from tuilab.commands.process_tree import Ran
+from tuilab.commands.process_tree import ProcessTree
 from tuilab.commands.steps import BACKWARDS, Steps
 from tuilab.commands.why_no_steps import why_unseen
 
@@ -371,7 +371,7 @@ def test_first_step_that_does_not_end_is_told_as_that(watch: Watch, tmp_path: Pa
     marks.processes = {process.pid: process for process in seen.processes}
 
     assert steps.take(seen.marks) + steps.finish() == []
-    why = why_unseen(marks, Ran(0), [steps])
+    why = why_unseen(marks, ProcessTree(0), [steps])
     assert (
         why
         == "the first step of an optimizer started, but did not end; seen: 6 backwards, 0 batches from DataLoaders"

@@ -14,22 +14,28 @@ from tuilab.commands.steps import Step
 from tuilab.text.display import join
 from tuilab.text.words import seconds, size
 
+# A stall
 _USUAL_OF = 5  # steps, before the usual time of a step is known
 _USUAL_KEPT = 1000  # times of steps, from which the usual time is computed
-_STALL_TIMES, _STALL_S = 10, 5.0
+_STALL_TIMES = 10  # a pause is a stall from so many times the usual time of a step on
+_STALL_S = 5.0  # a shorter pause is no stall
 _BUSY_S = 60.0  # without a step, if the processes work: an evaluation may be long
 _LONGER = 3  # times the longest pause so far
+# Growing memory
 _SPREAD = 240  # readings of memory that are kept, spread over the whole time
 _WARM = 4  # the first quarter of the readings is the warm-up
-_BINS = 6
+_BINS = 6  # stretches of the time after the warm-up, whose medians are compared
 # There is one reading a second: an epoch that keeps its data in memory is often over by then.
-_LEAST_READINGS, _LEAST_STEPS = 180, 50
-_LEAST_BYTES, _LEAST_SHARE = 64 << 20, 0.05
+_LEAST_READINGS = 180
+_LEAST_STEPS = 50
+_LEAST_BYTES = 64 << 20
+_LEAST_SHARE = 0.05  # of the memory after the warm-up
 _LEVELS_OFF = 0.5  # of the earlier growth: memory that grows more slowly is levelling off
-_RANK_STEPS = 50
+# A slow rank
+_RANK_STEPS = 50  # of each rank, for a comparison
 _SLOWER = 1.3  # times as much work as the other ranks
-_SHARE_OF_STEP = 0.1
-_IN_A_ROW = 3
+_SHARE_OF_STEP = 0.1  # by which the work of the ranks must differ at least
+_IN_A_ROW = 3  # comparisons with the same result
 
 
 class Stall:

@@ -21,7 +21,7 @@ _RANK_STEPS = 50
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-class Trained:
+class TrainingProcess:
     """A process that makes steps, with the rules for its alerts."""
 
     def __init__(self, pid: int, arm: str) -> None:
@@ -57,7 +57,7 @@ class Alarms:
         self._pid = pid
         self._journal = journal
         self._clock = clock
-        self._trained: dict[int, Trained] = {}
+        self._processes: dict[int, TrainingProcess] = {}
         self._slow_rank = SlowRank()
         self._read_at = clock()
         self._contention = contention
@@ -68,37 +68,37 @@ class Alarms:
 
         `root` returns the name of the value that goes backward before a given optimizer steps.
         """
-        trained = self._trained.setdefault(pid, Trained(pid, arm))
+        process = self._processes.setdefault(pid, TrainingProcess(pid, arm))
         if not steps:
             return
-        self._alert("stall", [arm], trained.stall.step(self._clock(), steps))
-        for number, step in enumerate(steps, trained.count):
+        self._alert("stall", [arm], process.stall.step(self._clock(), steps))
+        for number, step in enumerate(steps, process.count):
             for owner, value in step.roots.items():
-                text = trained.not_finite.look(root(owner), number, value)
+                text = process.not_finite.look(root(owner), number, value)
                 self._alert("not finite", [arm], text)
-        trained.count += len(steps)
-        trained.fresh += len(steps)
-        trained.last.extend(steps)
+        process.count += len(steps)
+        process.fresh += len(steps)
+        process.last.extend(steps)
 
     def leave(self, pid: int, arm: str, at_ns: int) -> None:
         """Note when the script of a process ended."""
-        trained = self._trained.setdefault(pid, Trained(pid, arm))
-        trained.stall.leave(at_ns)
+        process = self._processes.setdefault(pid, TrainingProcess(pid, arm))
+        process.stall.leave(at_ns)
 
     def hear(self, pid: int | None = None) -> None:
         """Note that a process marked something else.
 
         Without a `pid`, note that something was printed, by any process of the command.
         """
-        for trained in self._trained.values():
-            if pid in (None, trained.pid):
-                trained.stall.hear(self._clock())
+        for process in self._processes.values():
+            if pid in (None, process.pid):
+                process.stall.hear(self._clock())
 
     def hold(self, pid: int, held_bytes: float) -> None:
         """Take the number of bytes that torch holds on a GPU in a process."""
-        trained = self._trained.get(pid)
-        if trained is not None:
-            self._alert("memory", [trained.arm], trained.held.read(trained.count, held_bytes))
+        process = self._processes.get(pid)
+        if process is not None:
+            self._alert("memory", [process.arm], process.held.read(process.count, held_bytes))
 
     def turn(self) -> None:
         """Check what no mark shows: that marks stop coming, and what the processes use."""
@@ -108,18 +108,18 @@ class Alarms:
         self._read_at = now_s
         if self._contention.look():
             self._look_for_stall(now_s)
-        for trained in self._trained.values():
-            resident = resident_bytes(trained.pid)
+        for process in self._processes.values():
+            resident = resident_bytes(process.pid)
             if resident is not None:
-                text = trained.resident.read(trained.count, resident)
-                self._alert("memory", [trained.arm], text)
+                text = process.resident.read(process.count, resident)
+                self._alert("memory", [process.arm], text)
         self._look_for_slow_rank()
 
     def _look_for_stall(self, now_s: float) -> None:
         suspects = []
-        for trained in self._trained.values():
-            if trained.stall.is_near(now_s) and _is_alive(trained.pid):
-                suspects.append(trained)
+        for process in self._processes.values():
+            if process.stall.is_near(now_s) and _is_alive(process.pid):
+                suspects.append(process)
         if not suspects:
             self._activity = None
             return
@@ -140,27 +140,27 @@ class Alarms:
                 lacks_core = has_high_pressure()
             is_busy = works or lacks_core
         texts: dict[str, str] = {}
-        for trained in suspects:
-            text = trained.stall.look(now_s, is_busy=is_busy, lacks_core=lacks_core)
+        for process in suspects:
+            text = process.stall.look(now_s, is_busy=is_busy, lacks_core=lacks_core)
             if text:
-                texts[trained.arm] = text
+                texts[process.arm] = text
         if texts:
             first_text = next(iter(texts.values()))
             self._alert("stall", [*texts], first_text)
 
     def _look_for_slow_rank(self) -> None:
-        ranks: dict[str, Trained] = {}
-        for trained in self._trained.values():
-            if "rank" in trained.arm:
-                ranks[trained.arm] = trained
+        ranks: dict[str, TrainingProcess] = {}
+        for process in self._processes.values():
+            if "rank" in process.arm:
+                ranks[process.arm] = process
         if len(ranks) < 2:
             return
-        if any(trained.fresh < _RANK_STEPS for trained in ranks.values()):
+        if any(process.fresh < _RANK_STEPS for process in ranks.values()):
             return
-        last_steps = {name: trained.last for name, trained in ranks.items()}
+        last_steps = {name: process.last for name, process in ranks.items()}
         self._alert("slow rank", [""], self._slow_rank.look(last_steps))
-        for trained in ranks.values():
-            trained.fresh = 0
+        for process in ranks.values():
+            process.fresh = 0
 
     def _alert(self, subject: str, arms: list[str], text: str) -> None:
         """Record an alert; an empty text is none."""

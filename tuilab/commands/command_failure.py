@@ -64,7 +64,8 @@ def failure_of(printed: str, words: Sequence[str], folder: str) -> ScenarioFaile
     last traceback.
     """
     home = home_of(words, folder)
-    lines = [_PREFIX.sub("", line) for line in _COLOUR.sub("", printed).splitlines()]
+    text = _COLOUR.sub("", printed)
+    lines = [_PREFIX.sub("", line) for line in text.splitlines()]
     last_failure: ScenarioFailed | None = None
     last_own_failure: ScenarioFailed | None = None
     for begin, line in enumerate(lines):

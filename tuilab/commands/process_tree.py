@@ -71,7 +71,7 @@ class Program:
         return flags
 
 
-class Ran:
+class ProcessTree:
     """The programs of a command, each as it was when last seen."""
 
     def __init__(self, pid: int, clock: Callable[[], float] = time.monotonic) -> None:

@@ -119,8 +119,11 @@ def run_watched(
 
 def _find_left_processes(child: "Popen[bytes]") -> list[LeftProcess]:
     """Return the processes that still hold a pipe open into which the command printed."""
-    pipes = [pipe for pipe in (child.stdout, child.stderr) if pipe and not pipe.closed]
-    pids = printing_into([pipe.fileno() for pipe in pipes])
+    descriptors = []
+    for pipe in (child.stdout, child.stderr):
+        if pipe and not pipe.closed:
+            descriptors.append(pipe.fileno())
+    pids = printing_into(descriptors)
     return [LeftProcess(pid, name_of(pid)) for pid in pids]
 
 

@@ -75,7 +75,10 @@ def _times(
 
 def _core_time(timed: Collection[Step], helper_cores: float) -> str:
     """Return a sentence about the CPU time of a step; empty if it is close to the whole time."""
-    times = [step.core_time for step in timed if step.core_time and not step.is_on_gpu]
+    times = []
+    for step in timed:
+        if step.core_time and not step.is_on_gpu:
+            times.append(step.core_time)
     sums = total(times)
     if sums is None or sums.steps < _LEAST_READ * len(timed):
         return ""

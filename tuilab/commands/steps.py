@@ -370,8 +370,9 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
                 step.skipped += 1
     if step.gpu_ns is not None:  # a wait of the host costs nothing while the GPU works
         worked_ns = step.forward_ns + step.backward_ns + step.optimizer_ns
-        step.waited_ns = min(step.waited_ns, max(step.gpu_ns - worked_ns, 0))
-        step.logging_ns = min(step.logging_ns, max(step.gpu_ns - worked_ns - step.waited_ns, 0))
+        idle_ns = step.gpu_ns - worked_ns
+        step.waited_ns = min(step.waited_ns, max(idle_ns, 0))
+        step.logging_ns = min(step.logging_ns, max(idle_ns - step.waited_ns, 0))
     step.roots = _roots(marks)
     return step
 

@@ -16,7 +16,7 @@ from tuilab.commands.cpu.helpers import Helpers
 from tuilab.commands.marks import Mark, MarkedProcess, MarksFolder
 from tuilab.commands.next_step import Loading, loading_of
 from tuilab.commands.output.scan_numbers import NumberScanner
-from tuilab.commands.process_tree import Ran
+from tuilab.commands.process_tree import ProcessTree
 from tuilab.commands.step_parts import curves_of, lacking, shares_of
 from tuilab.commands.step_sentences import optimizer_name, story_of
 from tuilab.commands.steps import BACKWARDS, Step, Steps
@@ -80,7 +80,7 @@ class Watched:
         recorded: Mapping[str, Recorded] = {},
     ) -> None:
         self._command = command
-        self._ran = Ran(pid)
+        self._process_tree = ProcessTree(pid)
         self._contention = Contention(pid)
         self._alarms = Alarms(pid, self._contention, journal)
         self._marks = MarksFolder(marks) if marks else None
@@ -140,7 +140,7 @@ class Watched:
         if self._marks is None:
             return self.why_blind or "nothing was watched"
         steps_of = [lane.steps for lane in self.lanes.values()]
-        return why_unseen(self._marks, self._ran, steps_of)
+        return why_unseen(self._marks, self._process_tree, steps_of)
 
     def _finish_steps(self) -> None:
         self.turn(is_last=True)
@@ -161,7 +161,7 @@ class Watched:
         if self._marks:
             processes = self._marks.processes.values()
             if not any(process.has_torch for process in processes):
-                self._ran.look()
+                self._process_tree.look()
         for lane in self.lanes.values():
             lane.helpers.look()
         if not self._arm:  # nobody watches a race for alerts

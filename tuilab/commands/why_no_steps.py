@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 
 from tuilab.commands.marks import MarkedProcess, MarksFolder
-from tuilab.commands.process_tree import Program, Ran, version_of_torch
+from tuilab.commands.process_tree import ProcessTree, Program, version_of_torch
 from tuilab.commands.start_command import INSIDE
 from tuilab.commands.steps import Steps
 from tuilab.text.display import join, plural, show
@@ -15,7 +15,7 @@ _OTHER_LIBRARIES = {"jax", "tensorflow", "mlx"}
 _MOST_NAMES = 6  # of programs in a sentence
 
 
-def why_unseen(marks: MarksFolder, ran: Ran, steps_of: Collection[Steps]) -> str:
+def why_unseen(marks: MarksFolder, process_tree: ProcessTree, steps_of: Collection[Steps]) -> str:
     """Return why no step was seen: what was seen instead, or what kept the watcher out."""
     processes = marks.processes.values()
     for process in processes:
@@ -24,7 +24,7 @@ def why_unseen(marks: MarksFolder, ran: Ran, steps_of: Collection[Steps]) -> str
     torch_processes = [process for process in processes if process.has_torch]
     if torch_processes:
         return _why_torch_made_no_step(torch_processes, steps_of)
-    programs = list(ran.programs.values())
+    programs = list(process_tree.programs.values())
     if not programs:
         return "the command ended too early"
     pythons = [program for program in programs if program.is_python]

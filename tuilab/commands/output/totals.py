@@ -20,8 +20,8 @@ _WORD = re.compile(rb"\w+")
 _SCORES = re.compile(
     rb"acc|correct|score|top|right|passed|failed|hit|match|precision|recall", re.IGNORECASE
 )
-_SEEN = {"epochs": 2, "steps": 3}  # how many rising numbers a total needs to count, by unit
-_GONE_ON = 5  # a total that is not printed any more is over after this many rises of others
+_LEAST_RISES = {"epochs": 2, "steps": 3}  # how many rising numbers a total needs to count, by unit
+_OVER_AFTER = 5  # a total that is not printed any more is over after this many rises of others
 # A share of the total. If the number falls to this share or below, the total begins again. If it
 # falls to a larger number, the total does not count progress.
 _AGAIN = 0.2
@@ -190,10 +190,12 @@ class Totals:
 
     def _is_over(self, track: _Track, whole: list[_Track]) -> bool:
         """Return whether other totals, which never began again, keep rising without this one."""
-        if track.done < track.total and self._rises - track.rises_after <= _GONE_ON:
+        if track.done < track.total and self._rises - track.rises_after <= _OVER_AFTER:
             return False
-        unfinished = [other for other in whole if other is not track and other.done < other.total]
-        return any(other.rises_after > track.rises_after for other in unfinished)
+        for other in whole:
+            if other.done < other.total and other.rises_after > track.rises_after:
+                return True
+        return False
 
     def _is_alive(self, track: _Track) -> bool:
         """Return whether a total was seen since others began again.
@@ -205,7 +207,7 @@ class Totals:
 
 def _counts_progress(track: _Track) -> bool:
     """Return whether a total rises as progress does, and has risen often enough to count."""
-    return track.is_count and track.rises >= min(_SEEN[track.unit], track.total)
+    return track.is_count and track.rises >= min(_LEAST_RISES[track.unit], track.total)
 
 
 def _is_begun(track: _Track) -> bool:
