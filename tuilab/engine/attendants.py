@@ -40,6 +40,10 @@ def has_races(run_dir: Path) -> bool:
 
 
 def _has_records(run_dir: Path, *marks: bytes) -> bool:
+    """Say whether the stream of a worker contains one of these byte strings.
+
+    True also if the journal cannot be read, so that nothing is left unjudged by mistake.
+    """
     try:
         streams = [name for name in os.listdir(run_dir / "journal") if name.startswith("worker")]
         return any(_contains_any(run_dir / "journal" / name, marks) for name in streams)
@@ -48,6 +52,7 @@ def _has_records(run_dir: Path, *marks: bytes) -> bool:
 
 
 def _contains_any(stream: Path, marks: tuple[bytes, ...]) -> bool:
+    """Say whether a file contains one of the byte strings; raise OSError if it cannot be read."""
     longest = max(len(mark) for mark in marks)
     with open(open_regular(stream), "rb") as file:
         previous_end = b""
@@ -78,6 +83,10 @@ class Attendants:
         return {child.pid for child in (self._sampler, self._judge) if child}
 
     def start_sampler(self) -> None:
+        """Start a sampler, whose readings go into a journal stream of its own.
+
+        If it cannot be started, that is recorded, and the run continues without a sampler.
+        """
         stream = "sampler"
         if self._samplers_started:
             stream = f"sampler-{self._samplers_started}"
@@ -93,7 +102,8 @@ class Attendants:
     def note_death(self, child: Child, *, is_stopping: bool) -> bool:
         """Handle the death of a child, and return whether it was a helper.
 
-        A sampler is restarted unless the run is ending.
+        The death of a sampler is recorded unless `end_sampler` killed it. The sampler is then
+        restarted, unless the run is ending or SAMPLER_STARTS samplers were started already.
         """
         if child is self._judge:
             self._judge = None  # another one is started when it is needed
@@ -117,7 +127,11 @@ class Attendants:
             sampler.kill("stopped answering")
 
     def await_sampler(self, is_called_off: Callable[[], bool]) -> None:
-        """Wait until the sampler has described the machine: a short run may end earlier."""
+        """Wait until the sampler has described the machine: a short run may end earlier.
+
+        The wait ends after SAMPLER_END_S, when the sampler dies, or when `is_called_off` returns
+        True.
+        """
         deadline = time.monotonic() + SAMPLER_END_S
         while self._sampler and time.monotonic() < deadline:
             if self._sampler.is_ready or is_called_off():
@@ -125,7 +139,11 @@ class Attendants:
             self._children.turn(0.1)
 
     def end_sampler(self) -> None:
-        """End the sampler; one that cannot die, as in a hanging driver, is recorded and left."""
+        """Kill the sampler, and wait at most SAMPLER_END_S until it has died.
+
+        A sampler may be unable to die, for example in a driver that hangs. That is recorded, and
+        the sampler is left behind.
+        """
         if not self._sampler:
             return
         self._sampler.kill(_DISMISSED)
@@ -142,7 +160,10 @@ class Attendants:
             )
 
     def prepare_judge(self) -> None:
-        """Start the judge in advance, because loading it takes a core for a moment."""
+        """Start the judge in advance, because loading it takes a core for a moment.
+
+        If that fails, nothing is recorded: `judge` starts another one.
+        """
         with contextlib.suppress(OSError):
             self._judge = spawn_judge(self._run_dir)
             self._children.add(self._judge)
@@ -152,7 +173,7 @@ class Attendants:
         judge = self._judge
         self._judge = None
         if judge:
-            judge.tell("")
+            judge.tell("")  # an empty request: the process ends without judging
 
     def judge(
         self,
@@ -164,9 +185,10 @@ class Attendants:
     ) -> bool:
         """Compute the verdicts in a process of its own, and return whether it succeeded.
 
-        The process is killed when `is_called_off` returns True; `tell` gets a sentence when it is
-        slow. With `is_look` nothing is written, and True means that all claims are decided. With
-        `is_done` the lesson of the run counts as done.
+        The process is killed when `is_called_off` returns True; `tell` gets a sentence when the
+        process is slow. With `is_look` nothing is written, and True means that all claims are
+        decided. With `is_done` the lesson of the run counts as done. Except with `is_look`, a
+        failure is recorded.
         """
         request = "judge"
         if is_look:
@@ -188,7 +210,12 @@ class Attendants:
         return has_succeeded
 
     def read_rest(self) -> None:
-        """Record the marks of a command that its worker, which was killed, did not read."""
+        """Record the marks of a command that its worker, which was killed, did not read.
+
+        A mark is an event of a training, such as a step, that the watcher in the command writes to
+        a file. Another process reads them, for at most REST_PATIENCE_S. If that fails, the reason
+        is recorded.
+        """
         if not has_rest(self._run_dir):
             return
         try:
@@ -217,6 +244,11 @@ class Attendants:
     def _wait_for_judge(
         self, judge: Child, tell: Callable[[str], None], is_called_off: Callable[[], bool]
     ) -> None:
+        """Wait until the judge has ended, or cannot be killed; its deadline is JUDGE_PATIENCE_S.
+
+        The judge is killed when `is_called_off` returns True. If it is slow, `tell` gets a sentence
+        once, and an empty string at the end.
+        """
         judge.started = time.monotonic()  # its deadline begins with the request
         judge.deadline = judge.started + JUDGE_PATIENCE_S
         has_told = False

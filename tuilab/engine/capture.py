@@ -15,7 +15,7 @@ class Capture:
     """The file of one output stream of a run, which stays small however much is printed.
 
     It holds the first HEAD bytes, then the last TAIL bytes. The record that `report` returns says
-    where the cut is; on a full disk it comes earlier.
+    where the cut is; on a full disk the cut comes earlier. The file must not exist before.
     """
 
     def __init__(self, path: Path, clean: Clean | None = None) -> None:
@@ -34,7 +34,8 @@ class Capture:
     def take(self, data: bytes) -> None:
         """Keep `data`, or as much of it as there is room for.
 
-        Empty data is the end of the stream.
+        Empty data means that the stream has ended: an unfinished line is then not held back any
+        more.
         """
         if self._clean:
             data = self._whole_lines(data, self._clean)
@@ -53,15 +54,15 @@ class Capture:
             self._is_dirty = True
 
     def flush(self) -> None:
-        """Write the last bytes behind the first ones."""
+        """Write the last bytes behind the first ones; the next call repeats a write that failed."""
         if self._is_dirty:
             last = self._tail[-TAIL:]
             self._tail_kept = self._put(last, self._head)
             self._is_dirty = self._tail_kept < len(last)
 
     def report(self) -> OutputCaptured:
-        """Return the record that describes the file."""
-        self.take(b"")
+        """End the stream, write all of it, and return the record that describes the file."""
+        self.take(b"")  # the end of the stream: an unfinished last line is not held back any more
         self.flush()
         return OutputCaptured(
             stream=self.stream,
@@ -80,7 +81,7 @@ class Capture:
         return clean_bytes(text[:end], clean)
 
     def _put(self, data: bytes | bytearray, offset: int) -> int:
-        """Write at an offset, and return the number of bytes written."""
+        """Write at an offset, and return the number of bytes written; 0 if the disk is full."""
         try:
             return os.pwrite(self._fd, data, offset)
         except OSError:

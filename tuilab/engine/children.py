@@ -17,7 +17,10 @@ _READ = 256 * 1024
 
 
 class Output(Protocol):
-    """Takes the output of children for one stream; `flush` is called every second."""
+    """Takes the output of children for one stream; `flush` is called every second.
+
+    `take` gets empty data when a pipe ends.
+    """
 
     def take(self, data: bytes) -> None: ...
 
@@ -44,7 +47,7 @@ class Children:
         self._listen_to_signals()
 
     def add(self, child: Child) -> None:
-        """Watch a child from now on."""
+        """Watch a child from now on: its pipes, its messages, its deadline and its death."""
         self.children[child.pid] = child
         for pipe in child.pipes:
             read = self._read_heartbeat if child.line is None else self._read
@@ -53,7 +56,11 @@ class Children:
             self._selector.register(child.line, selectors.EVENT_READ, (self._receive, child))
 
     def turn(self, patience_s: float) -> None:
-        """Wait at most `patience_s` for an event, and handle all events."""
+        """Wait at most `patience_s` for an event, and handle all events.
+
+        Events are signals, messages, output and heartbeats. Then dead children are reaped, late
+        ones are killed, and the outputs are flushed once a second.
+        """
         for key, _ in self._selector.select(patience_s):
             handle, *arguments = key.data
             handle(*arguments)
@@ -62,6 +69,7 @@ class Children:
         self._flush_outputs()
 
     def _listen_to_signals(self) -> None:
+        """Make SIGTERM, SIGINT and SIGCHLD events of `turn`; ignore the signals of a terminal."""
         reader, self._signal_writer = socket.socketpair()
         for end in (reader, self._signal_writer):
             end.setblocking(False)
@@ -78,7 +86,11 @@ class Children:
             self._on_signal(number)
 
     def _receive(self, child: Child) -> None:
-        """Handle every message that a worker has sent."""
+        """Handle every message that a worker has sent; close its socket if the worker closed it.
+
+        The socket is also closed after an error. If a message is invalid, that is the result of the
+        worker.
+        """
         while child.line is not None:
             try:
                 message = messages.receive(child.line)
@@ -117,6 +129,7 @@ class Children:
         return bool(data)
 
     def _read_heartbeat(self, child: Child, pipe: IO[bytes]) -> None:
+        """Note that a sampler lives, and at BOX_TOLD that it has described the machine."""
         child.last_heard = time.monotonic()
         data = pipe.read(_READ)
         if data == b"":
@@ -130,6 +143,11 @@ class Children:
         del child.pipes[pipe]
 
     def _reap(self) -> None:
+        """Reap all processes that have ended, and handle the death of each child.
+
+        Other processes are orphans of the run, which became children of this subreaper: they are
+        only reaped.
+        """
         with contextlib.suppress(ChildProcessError):
             while True:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -141,9 +159,10 @@ class Children:
                     self._finish(child)
 
     def _finish(self, child: Child) -> None:
-        """Read the remaining messages and output of a dead child: a pipe holds only a few reads."""
+        """Read the last messages and output of a dead child, close its pipes, report its death."""
         if child.line is not None:
             for pipe in list(child.pipes):
+                # A pipe holds only a few reads; a process that the child left behind may print on.
                 for _ in range(16):
                     if not self._read(child, pipe):
                         break
@@ -154,6 +173,7 @@ class Children:
         self._on_death(child)
 
     def _check_deadlines(self) -> None:
+        """Kill each child whose deadline has passed; the timeout is then the reason of its end."""
         now = time.monotonic()
         for child in list(self.children.values()):
             if child.deadline and now > child.deadline:

@@ -47,8 +47,10 @@ class OpenRun:
 def open_run(order: RunOrder) -> OpenRun:
     """Create the folder of a run with the source as it will run, and write the first record.
 
-    `order.imports` becomes the modules that this source imports first. Raises BoxLacks where /proc
-    does not show processes, because a run could not be stopped there.
+    `order.imports` becomes the modules that this source imports first. Raises UsageError if the
+    source cannot be read. Raises CannotRecord if the disk takes no record; the folder is then
+    removed. Raises BoxLacks where /proc does not show processes, because a run could not be stopped
+    there.
     """
     why = presence.why_not_shown()
     if why:
@@ -93,6 +95,7 @@ def cannot_record(run_dir: Path, why: str) -> CannotRecord:
 
 
 def _run_started(order: RunOrder, run: str, source: bytes) -> events.RunStarted:
+    """Return the first record of a run: what was ordered, without the values of secrets."""
     me = presence.identify(os.getpid())
     assert me is not None  # this process exists
     process_sd = None
@@ -154,9 +157,10 @@ def _sweep(order: RunOrder) -> events.Sweep | None:
 
 
 def _process_sd() -> float | None:
-    """Return the calibrated standard deviation between processes; verdicts of one process need it.
+    """Return the calibrated standard deviation between processes; None without a calibration.
 
-    The record of the run contains it, so that its verdict can be computed again elsewhere.
+    Verdicts of one process need it. The record of the run contains it, so that its verdict can be
+    computed again elsewhere.
     """
     from tuilab.judging import calibration_file  # slow to import, and most runs do not need it
 
@@ -164,7 +168,11 @@ def _process_sd() -> float | None:
 
 
 def answer_front(receipt: Receipt) -> bool:
-    """Send the receipt to the client, and return whether it was received."""
+    """Send the receipt to the client, and return whether it was received.
+
+    A client that gets a run answers with GO, and this waits for that. After an error, there is
+    nothing to wait for. False means that the client is gone.
+    """
     try:
         os.write(1, messages.RECEIPT + messages.pack(receipt))
         return bool(receipt.error) or sys.stdin.buffer.read(1) == messages.GO
@@ -173,7 +181,10 @@ def answer_front(receipt: Receipt) -> bool:
 
 
 def let_go(run_dir: Path) -> None:
-    """Redirect the standard streams, so that an ssh session can end while the run continues."""
+    """Redirect the standard streams, so that an ssh session can end while the run continues.
+
+    stderr goes to supervisor.log in the folder of the run, or nowhere if that cannot be opened.
+    """
     null = os.open(os.devnull, os.O_RDWR)
     log = null
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
@@ -185,7 +196,10 @@ def let_go(run_dir: Path) -> None:
 
 
 def first_records(started: RunStarted) -> list[Event]:
-    """Return the first record of a run, and more records for what does not fit into it."""
+    """Return the first record of a run, and more records for what does not fit into it.
+
+    `started` becomes that first record: its texts are clipped, and long lists are cut.
+    """
     started.title = clip(started.title, _TITLE_LIMIT)
     started.argv = [clip(word, _WORD_LIMIT) for word in started.argv]
     started.command = [clip(word, _WORD_LIMIT) for word in started.command]

@@ -24,7 +24,10 @@ from tuilab.runs import lesson_score
 
 
 def main() -> None:
-    """Judge the run in the folder that is the first argument, unless stdin is closed."""
+    """Judge the run in the folder that is the first argument, unless stdin is closed or empty.
+
+    Exits with 1 if a verdict could not be written.
+    """
     run_dir = Path(sys.argv[1])
     request = sys.stdin.readline().strip()
     if not request:
@@ -48,6 +51,7 @@ def main() -> None:
 
 
 def _write(run_dir: Path, records: Sequence[Event]) -> None:
+    """Write the records into the stream of the judge; exit with 1 if one of them was lost."""
     journal = Writer(run_dir / "journal" / "judge.jsonl")
     for record in records:
         journal.append(record)

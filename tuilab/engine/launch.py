@@ -52,7 +52,8 @@ def order(
     """Return the order for one run of a scenario; parameters not in `given` have their defaults.
 
     Without `repeats`, a budget or `is_quick`, a scenario with claims about time gets REPEATS
-    processes, which are enough for a confidence interval.
+    processes, which are enough for a confidence interval. Raises UsageError if the scenario has an
+    error, or if a value is invalid or too large.
     """
     if scenario.error:
         raise UsageError(
@@ -100,6 +101,7 @@ def order(
 
 
 def _usual_repeats(scenario: Scenario, budget_s: float | None, *, is_quick: bool) -> int:
+    """Return how many repeats a run has if the user asked for no number."""
     if budget_s:
         return PLANNED_ANALYSES[-1]
     if scenario.is_timed and not is_quick:
@@ -139,6 +141,9 @@ def start(
     """Start a supervisor, which outlives this process; return the run folder and its process.
 
     `spare` is a supervisor from `prepare`. It gets the order, or is dismissed if it cannot take it.
+    Descriptors that the command inherits are closed here. Raises ScenarioError if the supervisor
+    does not answer, and a TuilabError with the reason and exit code of the supervisor if it
+    refuses.
     """
     descriptors = run_order.command.descriptors if run_order.command else []
     if spare and (descriptors or not spare.is_fit()):
@@ -182,9 +187,10 @@ def _await_exit(supervisor: "subprocess.Popen[bytes]") -> None:
 
 
 def _hand_over(supervisor: "subprocess.Popen[bytes]", run_order: RunOrder) -> Receipt:
-    """Send an order to a supervisor and return the receipt.
+    """Send an order to a supervisor, tell it to begin, and return the receipt.
 
-    Raise ScenarioError if there is none.
+    Its streams are closed afterwards. Raises ScenarioError if there is no receipt, with the last
+    line that the supervisor printed.
     """
     assert supervisor.stdin and supervisor.stdout and supervisor.stderr
     with supervisor.stdin, supervisor.stdout, supervisor.stderr:
@@ -229,7 +235,10 @@ class _AnswerReader:
             self._read_once(None)
 
     def last_complaint(self) -> str:
-        """Return the last line on stderr of a supervisor that has ended."""
+        """Wait for the end of stderr, and return its last line.
+
+        The supervisor has ended, or is about to end.
+        """
         while self._buffers and self._read_once(_PATIENCE_S * 1000):
             pass
         lines = self._complaints.decode(errors="replace").strip().splitlines()
@@ -250,7 +259,11 @@ class _AnswerReader:
 
 
 def stop(run_dir: Path, *, at_once: bool = False) -> str:
-    """Ask the supervisor of a run to stop it, or end what a dead one left; return what was done."""
+    """Ask the supervisor of a run to stop it, or end what a dead one left; return what was done.
+
+    A run that has already ended is no error. Raises UsageError if the run cannot be stopped from
+    here, ScenarioError if a process that was left cannot be ended.
+    """
     done = _ask_or_clean_up(run_dir, at_once=at_once)
     if not done:  # the run ended while its record was read, so the record now says how
         done = _ask_or_clean_up(run_dir, at_once=at_once)
@@ -264,7 +277,10 @@ def stop(run_dir: Path, *, at_once: bool = False) -> str:
 
 
 def _ask_or_clean_up(run_dir: Path, *, at_once: bool) -> str:
-    """Do what `stop` does. Return an empty string if the supervisor ended before it was asked."""
+    """Do what `stop` does. Return an empty string if the supervisor ended before it was asked.
+
+    Raises UsageError and ScenarioError as `stop` does.
+    """
     watch = Watch(run_dir)
     watch.catch_up()
     state = watch.state()
@@ -335,6 +351,7 @@ def interrupt(front: Identity, run_dir: Path) -> bool:
 
 
 def _send(process: Identity, number: int) -> bool:
+    """Signal a process and let it continue if it is suspended; return False if it is gone."""
     is_sent = processes.send(process.pid, process.start, number)
     # A suspended process would not react.
     processes.send(process.pid, process.start, signal.SIGCONT)
@@ -345,7 +362,8 @@ def _end_orphans(run_dir: Path) -> str:
     """End the processes that a dead supervisor left behind, and return a sentence about them.
 
     They are found by the name of the run. The owner of the folder is checked, so that nobody can
-    end our run with a folder of the same name.
+    end our run with a folder of the same name: UsageError if it belongs to another user.
+    ScenarioError if a process cannot be ended.
     """
     run = run_dir.name
     name = store.short_id(run)

@@ -4,6 +4,9 @@ An order is one line of JSON on the stdin of the supervisor, and its answer is a
 begins when the client has read the receipt, so that an interrupted client leaves nothing behind.
 Supervisor and worker send messages over a socket pair that keeps message boundaries. All of them
 are JSON as Python writes it, because that has NaN, Inf, and file names that are not UTF-8.
+
+An arm is one variant of a comparison, and a race times arms in turn. A writer is the name of the
+journal stream that a worker writes.
 """
 
 import errno

@@ -1,15 +1,17 @@
 """End the processes of a run without hurting others, and mark them so that they can be found.
 
-A signal is sent through a pidfd that was opened before the start time was compared, if the system
-has pidfds. Functions raise OSError if the system does not answer (no descriptor left, a sandbox).
+The mark is an environment variable with the name of the run. A signal is sent through a pidfd that
+was opened before the start time was compared, if the system has pidfds. Functions raise OSError if
+the system does not answer (no descriptor left, a sandbox).
 
 A supervisor can do more. It is a subreaper, so every orphan of the run becomes its child, and only
 it can reap its children. Until then their pids are not reused, and a plain kill hits no other
 process. So it can end a run without /proc: the children of a killed process become its own
 children, until none is left.
 
-Some processes fork and end, on and on, and are gone before a list of them has been read. Therefore
-processes are suspended as soon as they are seen, until no new ones appear, and then killed.
+Some processes fork and end all the time (a storm), and are gone before a list of them has been
+read. Therefore processes are suspended as soon as they are seen, until no new ones appear, and then
+killed.
 """
 
 import contextlib
@@ -97,7 +99,10 @@ def living(spare: Iterable[int] = ()) -> list[int]:
 
 
 def reap() -> bool:
-    """Reap the dead children of this process; False means that there is no hurry."""
+    """Reap the dead children of this process; return False, because there is no hurry.
+
+    The result makes it a `tend` of `end_descendants`.
+    """
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -152,7 +157,8 @@ def interrupt_descendants(
     """Interrupt the descendants of this process as Ctrl-C does, and wait: a training may save then.
 
     Processes in `watching`, and those that ignore SIGINT, get SIGTERM. Processes that begin later,
-    for example to save, are left alone. `tend` is that of `end_descendants`, to be called next.
+    for example to save, are left alone. The wait ends after `patience_s`, or when `tend` returns
+    True. Call `end_descendants` with the same `tend` next: it ends what is left.
     """
     spared = set(spare)
     for pid in living(spared):
@@ -176,10 +182,10 @@ def ignores(pid: int, number: int) -> bool:
 
 
 def _kill_descendants(spared: set[int], tend: Callable[[], bool]) -> None:
-    """Kill until nothing is left, or until what is left has not gone for PATIENCE_S.
+    """Kill until no descendant is left, or until the rest has not gone for PATIENCE_S.
 
-    Processes that were not there before are a storm. On a busy machine, we seldom run while they
-    do: so the patience begins anew with each of them, for at most _STORM_S.
+    Each new process restarts that time, for at most _STORM_S: on a busy machine, this process
+    seldom runs while they fork.
     """
     storm_deadline = time.monotonic() + _STORM_S
     deadline = time.monotonic() + PATIENCE_S
@@ -220,7 +226,10 @@ def _is_any_left(spared: set[int]) -> bool:
 
 
 def _suspend_descendants(spared: set[int], deadline: float) -> list[int]:
-    """Suspend all descendants except `spared`, until no new ones appear; return them."""
+    """Suspend all descendants except `spared`, until no new ones appear; return all of them.
+
+    After `deadline`, return those that were found so far.
+    """
     held: dict[int, None] = {}
     while time.monotonic() < deadline:
         count = len(held)
@@ -242,7 +251,11 @@ def _in_sight(spared: set[int]) -> Iterator[int]:
 
 
 def names_of(find: Callable[[], list[int]]) -> list[str]:
-    """Return the names of the processes that `find` returns and that still live."""
+    """Return the names of the processes that `find` returns and that still live.
+
+    `find` is called up to five times, as long as all that it found has ended. If it never finds a
+    living process, the only name is a sentence about processes that come and go.
+    """
     for _ in range(5):
         pids = find()
         if not pids:
@@ -299,7 +312,12 @@ def open_mark() -> Callable[[str], None]:
 
 
 def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
-    """End the processes that a dead supervisor left behind; return the names of those that stay."""
+    """End the processes that a dead supervisor left behind; return the names of those that stay.
+
+    The processes with the mark of the run get SIGTERM, `grace_s` seconds, then SIGKILL. The
+    resource tracker of Python is killed last. Processes of another user are not signalled, but
+    named.
+    """
     for pid, start in _left_of(run):
         _send_if_allowed(pid, start, signal.SIGTERM, signal.SIGCONT)
     deadline = time.monotonic() + grace_s
@@ -316,12 +334,17 @@ def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
 
 
 def _kill_marked(run: str, deadline: float, is_spared: Callable[[int], bool]) -> None:
+    """Kill the processes with the mark of a run, except spared ones, until none is left.
+
+    Give up at `deadline`, or when the same processes have stayed for PATIENCE_S.
+    """
     previous: list[tuple[int, int]] = []
     while time.monotonic() < deadline:
         remaining = [(pid, start) for pid, start in _left_of(run) if not is_spared(pid)]
         if not remaining:
             break
-        if remaining != previous:  # new ones: on a busy machine, we seldom run while they do
+        # New processes restart the patience: on a busy machine, we seldom run while they fork.
+        if remaining != previous:
             previous = remaining
             unchanged_since = time.monotonic()
         elif time.monotonic() > unchanged_since + PATIENCE_S:
@@ -340,7 +363,8 @@ def names_left(run: str) -> list[str]:
 def _left_of(run: str) -> list[tuple[int, int]]:
     """Return pid and start time of the processes with the mark of a run.
 
-    If they come and go too fast to be seen, it is one entry that stands for them.
+    If they come and go too fast to be seen, one entry stands for them: pid 0, which nothing can
+    signal, and a start time that differs in each call, so that callers see a change.
     """
     try:
         return marked(run)
@@ -351,7 +375,10 @@ def _left_of(run: str) -> list[tuple[int, int]]:
 def _suspend_marked(
     run: str, deadline: float, is_spared: Callable[[int], bool]
 ) -> list[tuple[int, int]]:
-    """Suspend the processes with the mark of a run, except spared ones, until none is new."""
+    """Suspend the processes with the mark of a run, except spared ones; return those.
+
+    This ends when LOOKS searches in a row found nothing new, or at `deadline`.
+    """
     held: list[tuple[int, int]] = []
     passed: set[int] = set()
     looks = 0
@@ -380,7 +407,10 @@ def _send_if_allowed(pid: int, start: int, *numbers: int) -> None:
 
 
 def printing_into(pipes: Iterable[int]) -> list[int]:
-    """Return the processes below the parent of this one that print into one of these pipes."""
+    """Return the processes below the parent of this one that print into one of these pipes.
+
+    This process and its descendants are left out. The list is empty if /proc cannot be read.
+    """
     pids = []
     with contextlib.suppress(OSError):
         inodes = {os.readlink(f"/proc/self/fd/{pipe}") for pipe in pipes}
@@ -438,7 +468,10 @@ def become_subreaper() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Tell the kernel to kill this process when the thread that started it ends."""
+    """Tell the kernel to kill this process when the thread that started it ends.
+
+    If that thread has ended already, this process kills itself now.
+    """
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -24,7 +24,7 @@ _MOST_NAMED = 3  # runs in a sentence
 
 
 def devices_of(scenario: Scenario, params: Mapping[str, Scalar]) -> list[str]:
-    """Return the devices that a run must have alone, or nothing if it times nothing."""
+    """Return the devices that a run must have alone; an empty list if it times nothing."""
     if not scenario.is_timed:
         return []
     device = "cpu"
@@ -38,7 +38,12 @@ def devices_of(scenario: Scenario, params: Mapping[str, Scalar]) -> list[str]:
 
 
 def take_ticket(order: RunOrder, run_dir: Path) -> None:
-    """Append a run to the queue; later runs also wait for one that begins at once."""
+    """Append a run to the queue, unless it needs no device alone.
+
+    Later runs also wait for a run that begins at once. The ticket has the order, so that a lost run
+    can be queued again, unless the order has a secret. Raises CannotRecord if the disk takes no
+    ticket.
+    """
     if not order.devices:
         return
     me = presence.identify(os.getpid())
@@ -75,7 +80,7 @@ def may_begin(run_dir: Path) -> bool:
 
 
 def why_not(run_dir: Path) -> str:
-    """Return a sentence about what a run waits for, or nothing."""
+    """Return a sentence about what a run waits for; empty if nothing is ahead of it."""
     root = run_dir.parent
     if queue.is_paused(root):
         return "the queue is paused"
@@ -91,7 +96,7 @@ def why_not(run_dir: Path) -> str:
 
 
 def where_it_waits(run_dir: Path) -> str:
-    """Return a sentence about the place of a run in the queue, or nothing if it has none."""
+    """Return a sentence about the place of a run in the queue; empty if the run does not wait."""
     standing = queue.read_queue(run_dir.parent)
     for place, ticket in enumerate(standing.waiting, 1):
         if ticket.run == run_dir.name:
@@ -100,6 +105,7 @@ def where_it_waits(run_dir: Path) -> str:
 
 
 def _describe_place(place: int, own: queue.Ticket, standing: queue.QueueState) -> str:
+    """Return a sentence about a place in the queue; it names at most _MOST_NAMED runs ahead."""
     sentence = f"place {place} of {len(standing.waiting)}"
     ahead = queue.tickets_ahead(own, [*standing.running, *standing.waiting])
     if ahead:

@@ -15,7 +15,11 @@ from tuilab.text.display import show
 
 
 def queue_again(root: Path, chosen: Collection[str] = ()) -> Iterator[tuple[str, Path]]:
-    """Queue lost runs again, all or the chosen ones; yield each with the folder of its new run."""
+    """Queue lost runs again, all or the chosen ones; yield each with the folder of its new run.
+
+    Raises UsageError before the first run if a chosen one is not lost. Raises it later if a run
+    cannot be queued again; the runs that were yielded before that stay queued.
+    """
     lost = [ticket for ticket in queue.lost(root) if not chosen or ticket.run in chosen]
     unknown = set(chosen) - {ticket.run for ticket in lost}
     if unknown:
@@ -38,7 +42,10 @@ def queue_again(root: Path, chosen: Collection[str] = ()) -> Iterator[tuple[str,
 
 
 def _order_of(run: str, fields: dict[str, Any]) -> RunOrder:
-    """Return the order in a ticket; a newer tuilab may have written fields that this one lacks."""
+    """Return the order in a ticket; raise UsageError if this tuilab cannot read it.
+
+    A newer tuilab may have written fields that this one lacks.
+    """
     try:
         unknown = fields.keys() - set(RunOrder.__struct_fields__)
         if unknown:

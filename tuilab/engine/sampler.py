@@ -64,7 +64,11 @@ def _set_signals() -> None:
 
 
 def _hold_lifeline(run_dir: Path) -> None:
-    """Wait for the end of the supervisor, also while the main thread hangs in a system call."""
+    """Wait for the end of the supervisor, then end the processes of the run and this process.
+
+    Unread marks of a command are recorded before. A thread does this, because the main thread may
+    hang in a system call.
+    """
     try:
         with contextlib.suppress(OSError):
             while os.read(0, 64):
@@ -77,7 +81,11 @@ def _hold_lifeline(run_dir: Path) -> None:
 
 
 def _refusal(run_dir: Path) -> str:
-    """Return why NVML is not used, or nothing: it may have killed earlier samplers."""
+    """Return why NVML is not used: it may have killed earlier samplers.
+
+    An empty string: it is used.
+    """
+    # Each sampler has a stream of its own, and this one has opened its stream already.
     deaths = len(list((run_dir / "journal").glob("sampler*.jsonl"))) - 1
     if deaths < DEATHS_ALLOWED:
         return ""
@@ -85,6 +93,7 @@ def _refusal(run_dir: Path) -> str:
 
 
 def _record_box(journal: Writer) -> None:
+    """Record facts about the machine, then say so in the heartbeat, also if that failed."""
     from tuilab.probes.cpu import cpu_facts
     from tuilab.probes.env import environment_facts
     from tuilab.probes.numa import numa_facts

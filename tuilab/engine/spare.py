@@ -27,7 +27,7 @@ class Spare:
         return self.supervisor.poll() is None and self._surroundings == _surroundings()
 
     def dismiss(self) -> None:
-        """End it; it may have ended already."""
+        """End the supervisor and its worker, and close its pipes; it may have ended already."""
         self.supervisor.kill()  # the kernel then kills its worker
         self.supervisor.wait()
         for pipe in (self.supervisor.stdin, self.supervisor.stdout, self.supervisor.stderr):
@@ -57,6 +57,10 @@ def _surroundings() -> tuple[dict[str, str], str]:
 def spawn_supervisor(
     module: str = "tuilab.engine.supervisor", *flags: str, descriptors: Sequence[int] = ()
 ) -> "subprocess.Popen[bytes]":
+    """Start a supervisor in its own session, with pipes; raise CannotRecord if that fails.
+
+    It inherits `descriptors` under the same numbers.
+    """
     try:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", module, *flags],

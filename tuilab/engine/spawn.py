@@ -79,7 +79,10 @@ class Child:
         return time.monotonic() - self._killed_at > processes.PATIENCE_S
 
     def is_slow_to_go(self) -> bool:
-        """Say whether it has been exiting for some seconds, by itself or killed."""
+        """Say whether it has been exiting for some seconds, by itself or killed.
+
+        The time begins with the first call that finds it exiting, so call this again and again.
+        """
         if self._doomed_since is None and is_doomed(self.pid):
             self._doomed_since = time.monotonic()
         if self._doomed_since is None:
@@ -122,7 +125,7 @@ class Child:
         return RunState.SUCCEEDED, ""
 
     def tell(self, words: str) -> bool:
-        """Write the last line to its stdin, and return whether that worked."""
+        """Write the last line to its stdin, which this closes; return False if nobody reads it."""
         assert self._process.stdin is not None
         try:
             with self._process.stdin as stdin:
@@ -132,7 +135,10 @@ class Child:
         return True
 
     def kill(self, reason: str) -> None:
-        """Kill the process; its pid cannot be reused, because it has not been reaped."""
+        """Kill the process, whose end then has this reason; its deadline is dropped.
+
+        Its pid cannot be reused, because it has not been reaped.
+        """
         self.reason = reason
         self.deadline = None
         self._killed_at = time.monotonic()
@@ -145,6 +151,8 @@ def spawn_worker(
     """Start a new interpreter in its own session, which waits for its order on a socket.
 
     It runs a scenario, an arm of one, or a command of the user in the environment of the client.
+    The descriptors that only a command keeps are closed here and removed from `command`, so a later
+    worker does not get them. Raises OSError if the process cannot be started.
     """
     ours, theirs = socket_pair()
     module = "tuilab.commands.worker" if command else "tuilab.lab.worker"
@@ -202,7 +210,10 @@ def spawn_spare() -> Child | None:
 def warm_up(
     spare: Child | None, modules: list[str], *, is_first: bool = False, is_timed: bool = True
 ) -> Child | None:
-    """Tell a worker to load modules before its order, and return it; None if that fails."""
+    """Tell a worker to load modules before its order, and return it; None if that fails.
+
+    None also if there is no worker, or if it has closed its socket.
+    """
     from tuilab.engine import messages
 
     if spare is None or spare.line is None:
@@ -215,7 +226,10 @@ def warm_up(
 
 
 def spawn_sampler(run_dir: Path, stream: str) -> Child:
-    """Start the sampler; it ends when its stdin closes, and its stdout is a heartbeat."""
+    """Start the sampler; raise OSError if that fails.
+
+    It ends when its stdin closes, and its stdout is a heartbeat.
+    """
     arguments = [str(run_dir), str(os.getpid()), stream]
     command = [sys.executable, "-P", "-m", "tuilab.engine.sampler", *arguments]
     process = subprocess.Popen(
@@ -230,7 +244,7 @@ def spawn_sampler(run_dir: Path, stream: str) -> Child:
 
 
 def spawn_judge(run_dir: Path) -> Child:
-    """Start the process that computes verdicts on request."""
+    """Start the process that computes verdicts when it is told to; raise OSError if that fails."""
     command = [sys.executable, "-P", "-m", "tuilab.engine.judge", str(run_dir)]
     environment = {**os.environ, presence.MARK: run_dir.name}
     process = subprocess.Popen(
@@ -240,7 +254,10 @@ def spawn_judge(run_dir: Path) -> Child:
 
 
 def spawn_rest(run_dir: Path) -> Child:
-    """Start the process that reads the marks which a killed worker of a command left unread."""
+    """Start the process that reads the marks which a killed worker of a command left unread.
+
+    Raises OSError if that fails.
+    """
     process = subprocess.Popen(
         words_for_rest(run_dir),
         stdin=subprocess.DEVNULL,

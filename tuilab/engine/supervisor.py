@@ -42,7 +42,11 @@ _USUAL_IMPORTS = ["torch"]
 
 
 class Supervisor:
-    """Runs one order to its end."""
+    """Runs one order to its end.
+
+    An arm is one variant of a comparison, which runs in a worker of its own. A spare is a worker
+    that was started in advance of its order.
+    """
 
     def __init__(self, order: RunOrder, run: OpenRun, spare: Child | None) -> None:
         self.order = order
@@ -68,7 +72,10 @@ class Supervisor:
         self._given_up: set[int] = set()  # processes that cannot be ended, so we do not wait again
 
     def run(self) -> None:
-        """Wait for the turn of the run, run it, and record how it ended."""
+        """Wait for the turn of the run, run it, and record how it ended.
+
+        A run that was stopped in the queue only gets its final state.
+        """
         stopped = self._wait_for_turn()
         if stopped:
             self._enter(*stopped)
@@ -112,7 +119,8 @@ class Supervisor:
     def _judge(self, *, is_done: bool) -> bool:
         """Compute the verdicts, and return whether that succeeded.
 
-        A stop interrupts it after a grace.
+        If the run is stopped meanwhile, the judge is killed after GRACE_S. If it was stopped
+        before, the judge may finish. A stop at once always kills the judge.
         """
         was_stopping = self._stop is not None
 
@@ -123,7 +131,11 @@ class Supervisor:
         return self._attendants.judge(self._tell, is_done=is_done, is_called_off=is_called_off)
 
     def _wait_for_turn(self) -> tuple[RunState, str] | None:
-        """Wait in the queue; return the final state and reason if the run was stopped there."""
+        """Wait in the queue; return the final state and reason if the run was stopped, else None.
+
+        While the run waits, its spares are killed, because they hold memory. The budget and the
+        timeout of the run begin when this returns.
+        """
         is_queued = bool(self.order.devices) and self.order.waits
         while is_queued and not self._stop and not may_begin(self.run_dir):
             if self._state != RunState.QUEUED:
@@ -139,6 +151,11 @@ class Supervisor:
     # ---- workers and arms
 
     def _run_repeats(self) -> tuple[RunState, str]:
+        """Run the repeats one after another, and return the final state of the run and its reason.
+
+        A repeat that does not succeed is the last. Later repeats are skipped if they are not
+        needed.
+        """
         longest_s = 0.0
         reason = ""
         for repeat in range(self.order.repeats):
@@ -154,6 +171,11 @@ class Supervisor:
         return RunState.SUCCEEDED, reason
 
     def _run_repeat(self, repeat: int) -> tuple[RunState, str]:
+        """Run one repeat in a worker, end what the worker left behind, and return state and reason.
+
+        The first repeat also starts the sampler, if that has waited for the worker, and records
+        that the run is running.
+        """
         if self._stop:
             return self._stop
         try:
@@ -185,7 +207,8 @@ class Supervisor:
     def _get_ready(self, repeat: int) -> None:
         """Start the workers of the next repeats, and let them load their modules at the same time.
 
-        Loading torch may take longer than the measurement, and would disturb it later.
+        Loading torch may take longer than the measurement, and would disturb it later. Nothing is
+        started if spares are left, if the scenario imports nothing, or for a single repeat.
         """
         usable_cores = len(os.sched_getaffinity(0))
         count = min(self._repeats_until_analysis(repeat), usable_cores, _SIDE_BY_SIDE)
@@ -210,9 +233,11 @@ class Supervisor:
         return min(planned, default=self.order.repeats) - repeat
 
     def _why_enough(self, repeats: int, longest_s: float) -> str:
-        """Return why no further repeat is needed, or nothing.
+        """Return why no further repeat is needed; an empty string if one is needed.
 
-        All claims are decided, the budget is spent, or the first repeat timed nothing.
+        The reasons are that all claims are decided, that the budget is spent, or that the first
+        repeat timed nothing. The last two are recorded. At a planned interim look, the judge
+        decides.
         """
         if repeats >= self.order.repeats:
             return ""
@@ -236,6 +261,12 @@ class Supervisor:
     def _start_worker(
         self, repeat: int, arm: ArmOrder | None = None, asker: Child | None = None
     ) -> Child:
+        """Start a worker, or take a spare one, send it its order, and record its start.
+
+        With `arm`, the worker runs only that arm, and `asker` is the worker that waits for the
+        result. Raises OSError if no process can be started, ValueError if the order is too large
+        for a message.
+        """
         writer = f"worker-{self._workers_started}"
         order = messages.pack_message(self._worker_order(writer, repeat, arm))
         spare = None if arm else self._take_spare()
@@ -259,7 +290,10 @@ class Supervisor:
         return child
 
     def _take_spare(self) -> Child | None:
-        """Return a worker that was started in advance and is alive, or None."""
+        """Return a worker that was started in advance and is alive, or None.
+
+        The worker is no spare from then on. Spares that have closed their sockets are killed.
+        """
         self._children.turn(0)  # forget those that have died
         for spare in list(self._spares):
             if spare.line is not None:
@@ -269,6 +303,7 @@ class Supervisor:
         return None
 
     def _worker_order(self, writer: str, repeat: int, arm: ArmOrder | None) -> WorkerOrder:
+        """Return what a worker must know to run one repeat, or with `arm` only that arm of it."""
         return WorkerOrder(
             run_dir=str(self.run_dir),
             writer=writer,
@@ -284,6 +319,7 @@ class Supervisor:
         )
 
     def _start_arm(self, arm: ArmOrder, asker: Child) -> None:
+        """Start the arm that a worker ordered; if that fails, send the error to the worker."""
         try:
             self._start_worker(asker.repeat, arm, asker)
         except (OSError, ValueError) as problem:
@@ -293,6 +329,10 @@ class Supervisor:
             self._answer(asker, ArmReply(writer="", elapsed_s=0.0, error=error))
 
     def _note_death(self, child: Child) -> None:
+        """Handle the death of a child: a spare, a helper, a worker, or an arm of a worker.
+
+        The end of a worker or an arm is recorded, and the result of an arm is sent to its worker.
+        """
         if child in self._spares:  # it had no order yet: another worker is started instead
             self._spares.remove(child)
             return
@@ -303,7 +343,7 @@ class Supervisor:
             self._finish_arm(child, child.asker)
 
     def _finish_arm(self, arm: Child, asker: Child) -> None:
-        """End the processes that an arm left behind, and send its result to its worker."""
+        """End the processes that an arm left behind, and send its result or error to its worker."""
         self._end_others(set(self._children.children))
         reply = ArmReply(writer=arm.writer, elapsed_s=time.monotonic() - arm.started)
         state, reason = arm.outcome()
@@ -332,6 +372,11 @@ class Supervisor:
     # ---- time and stopping
 
     def _turn(self, patience_s: float) -> None:
+        """Handle the events of at most `patience_s`, and what no event shows.
+
+        The run is stopped if it has timed out or its folder was replaced. A silent sampler is
+        killed, and an arm that cannot be killed is given up.
+        """
         self._children.turn(patience_s)
         if self._deadline and time.monotonic() > self._deadline:
             self._stop_run(RunState.FAILED, f"timed out after {self.order.timeout_s:g} s")
@@ -350,6 +395,10 @@ class Supervisor:
             self._stop_run(RunState.STOPPED, "stop at once requested")
 
     def _stop_run(self, state: RunState, reason: str) -> None:
+        """Note and record that the run must stop; only the first state and reason count.
+
+        This ends no process: `_run_repeat` sees the note and does that.
+        """
         if self._stop is None:
             self._stop = (state, reason)
             self._stopped_at = time.monotonic()
@@ -357,10 +406,11 @@ class Supervisor:
             self._enter(RunState.STOPPING, reason)
 
     def _end_others(self, spare: set[int], printed: Sequence[LeftProcess] = ()) -> list[str]:
-        """Record and end the processes that a worker left behind, except `spare`.
+        """End the processes that a worker left behind, except `spare`; return names of the rest.
 
-        Some of `printed` may have ended already, because nobody reads their output any more.
-        Returns the names of processes that could not be ended.
+        The rest are processes that could not be ended. What is ended is recorded, unless the run is
+        being stopped. `printed` are processes that still printed when the worker ended. They may
+        have ended already, because nobody reads their output any more.
         """
         remaining = processes.living({*spare, *self._children.children, *self._given_up})
         ended = [process.name for process in printed if process.pid not in remaining]
@@ -372,6 +422,12 @@ class Supervisor:
         return self._end(spare)
 
     def _end(self, spare: set[int]) -> list[str]:
+        """End all descendants except `spare`; return the names of those that could not be ended.
+
+        If a single command is stopped, it first gets SIGINT and time to save. A process that cannot
+        be ended is not waited for again.
+        """
+
         def tend() -> bool:
             self._children.turn(0)
             return self._must_hurry
@@ -397,7 +453,10 @@ class Supervisor:
         self._enter(self._state, words)
 
     def _enter(self, state: RunState, reason: str = "") -> None:
-        """Record a state; retry while the disk is full, because a run must have an end."""
+        """Record a state; retry for 5 s while the disk is full, because a run must have an end.
+
+        If the record is not safely on the disk, that is recorded as well.
+        """
         self._state = state
         for _ in range(20):
             if self.journal.append(events.StateChanged(state=state, reason=reason)):
@@ -411,10 +470,16 @@ class Supervisor:
 
 
 def _unkillable(names: list[str]) -> tuple[RunState, str]:
+    """Return the final state and reason of a run with processes that could not be ended."""
     return RunState.UNKILLABLE, "could not be ended: " + ", ".join(names)
 
 
 def _begin(order: RunOrder, spare: Child | None) -> Supervisor:
+    """Create the run of an order, its supervisor, and its ticket in the queue.
+
+    If the run cannot be recorded, its folder is removed, and CannotRecord is raised. Other
+    TuilabErrors mean that the run is not possible here. `spare` is killed if it is of no use.
+    """
     run = open_run(order)
     if spare and not order.imports:
         spare.kill("the scenario does something before it imports torch, or instead")
@@ -439,7 +504,8 @@ def main() -> None:
 def serve(started: Child | None = None, *, is_timed: bool = True) -> None:
     """Read an order from stdin, answer with a receipt on stdout, close both, and run the order.
 
-    `started` is a worker that was started in advance; the order may then come much later.
+    `started` is a worker that was started in advance; the order may then come much later. If there
+    is no order, or the run cannot begin, this returns. Otherwise it runs to the end of the process.
     """
     spare = warm_up(started, _USUAL_IMPORTS, is_first=True, is_timed=is_timed)
     line = sys.stdin.buffer.readline()

@@ -40,7 +40,11 @@ def _start_time(pid: int) -> int:
 
 
 def exited(child: Child, run_dir: Path) -> events.WorkerExited:
-    """Return the record of a worker that has ended."""
+    """Return the record of a worker that has ended.
+
+    This also removes the files in which the worker counted unwritten records, and empty logs of
+    faults.
+    """
     lost = held_back_records.take_count(run_dir, child.writer)
     if child.result:
         lost += max(child.result.lost, 0)

@@ -1,7 +1,8 @@
-"""Find out on which GPU a run races now, from the records of its workers.
+"""Find out on which GPU a run compares arms now, from the records of its workers.
 
-A loop may log millions of records, and watching it must cost nothing. So the streams are searched
-for a few words, at most some megabytes each half second, and only matching lines are decoded.
+A race is a comparison whose arms are timed in turn. A loop may log millions of records, and
+watching it must cost nothing. So the streams are searched for a few words, at most some megabytes
+each half second, and only matching lines are decoded.
 """
 
 import os
@@ -40,7 +41,10 @@ class RacedGpu:
         self._facts: dict[str, dict[str, Any]] = {}  # by stream: the CUDA facts of its torch
 
     def read(self) -> Raced:
-        """Read what is new, and return the current race."""
+        """Read what is new in the streams, and return the current race.
+
+        A race ends when its worker records that, or when the next worker begins.
+        """
         with suppress(OSError):
             for name in sorted(filter(_is_worker, os.listdir(self._folder)), key=_number):
                 if name not in self._offsets:  # a race may have ended with its worker
@@ -50,7 +54,11 @@ class RacedGpu:
         return self._raced
 
     def _lines(self, name: str) -> Iterator[bytes]:
-        """Yield the new complete lines of a stream that contain one of the marks."""
+        """Yield the new complete lines of a stream that contain one of the _MARKS.
+
+        At most _CHUNK bytes are read; the next call continues there. Raises OSError if reading
+        fails.
+        """
         offset = self._offsets.setdefault(name, 0)
         path = self._folder / name
         if path.stat().st_size <= offset:
@@ -67,6 +75,7 @@ class RacedGpu:
                 yield line
 
     def _take(self, stream: str, line: bytes) -> None:
+        """Update the race by one line of a stream; a line that is no such record is ignored."""
         try:
             record = _decode(line[9:])  # after the checksum
         except (msgspec.MsgspecError, ValueError):
@@ -77,6 +86,7 @@ class RacedGpu:
                 if self._is_apart or record.facts.get("chosen"):
                     self._note(torch_uuid("", record.facts), is_going_on=False)
             case events.RaceStarted():
+                # "process" instead of a device: each arm is timed in a process of its own
                 self._is_apart = record.device == "process"
                 if record.uuid or record.device.startswith("cuda"):
                     self._note(

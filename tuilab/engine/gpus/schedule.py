@@ -24,6 +24,7 @@ PERIOD_S = 0.5
 SELDOM_S = 10.0
 GPU_SHARE = 0.005  # of a core at most, for all questions that are not about the GPU of the race
 CLOCKS = ("sm_mhz", "throttle_mask")
+# The fourth question to the GPU of the race: each half second the next one.
 _TURNS = ("memory_used_bytes", "power_w", PROCESSES, "memory_used_bytes", "busy_percent", PROCESSES)
 _SELDOM = tuple(name for name in METERS if name not in {*CLOCKS, *_TURNS})
 _MOST_TENANTS = 20  # in one record
@@ -34,7 +35,7 @@ Readings = dict[str, dict[str, float]]
 
 
 class GpuContext(NamedTuple):
-    """What the sampler knows before it asks the GPUs."""
+    """What the sampler knows before it asks the GPUs; `raced` is the GPU that arms are timed on."""
 
     ours: Collection[int] = ()  # pids of the run
     raced: Raced = Raced()
@@ -79,7 +80,10 @@ class GpuSchedule:
         return bool(self._waiting)
 
     def answer(self, question: GpuContext) -> GpuAnswers:
-        """Ask the GPU of the race, and return all answers since the last call."""
+        """Ask the GPU of the race now, and return all answers since the last call.
+
+        If questions for the other GPUs are due, they are listed for `ask_next`.
+        """
         self._question = question
         gpus = {gpu.uuid: gpu for gpu in self._gpus.available}
         raced = ""
@@ -98,7 +102,10 @@ class GpuSchedule:
         return answers
 
     def ask_next(self) -> None:
-        """Ask one GPU the next questions of the list."""
+        """Ask one GPU the next questions of the list, which must not be empty: see `is_more`.
+
+        The next call of `answer` returns the answers.
+        """
         gpu, names = self._waiting.popleft()
         began_s = self._cost_s()
         self._record_errors(gpu)
@@ -107,6 +114,7 @@ class GpuSchedule:
             self._cost_of_round_s += self._cost_s() - began_s
 
     def _ask_raced(self, gpu: Gpu) -> None:
+        """Ask the GPU of the race its four questions, and list those that it is asked seldom."""
         self._record_errors(gpu)  # each time, because an error may end the run within seconds
         if self._now_s() >= self._raced_due_s:
             self._raced_due_s = self._now_s() + SELDOM_S
@@ -149,6 +157,11 @@ class GpuSchedule:
             self._seldom_due_s = now_s + SELDOM_S
 
     def _ask(self, gpu: Gpu, names: Collection[str]) -> None:
+        """Ask a GPU for these readings, and keep them with the time of the question.
+
+        The reason for a missing reading, other users of a GPU of the run, and the loss of a GPU are
+        recorded.
+        """
         if gpu not in self._gpus.available:  # lost since it was listed
             return
         asked_ns = self._clock_ns()

@@ -39,7 +39,11 @@ class GpuWatch:
         Thread(target=self._serve, daemon=True).start()
 
     def read(self, pids: Collection[int]) -> GpuAnswers:
-        """Return the new readings of the GPUs, which may be none."""
+        """Return the new readings of the GPUs; none if they do not answer within PATIENCE_S.
+
+        `pids` are the processes of the run now. A question that is not answered yet is not asked
+        again, and after SILENCE_S that is recorded once.
+        """
         if self._is_off:
             return _NOTHING
         self._ours.update(pids)
@@ -55,6 +59,7 @@ class GpuWatch:
         return answer
 
     def _note_silence(self, silence_s: float) -> None:
+        """Record, once for all, that NVML has not answered for too long."""
         if silence_s > SILENCE_S and not self._is_silent:
             self._is_silent = True
             self._journal.append(
@@ -62,6 +67,10 @@ class GpuWatch:
             )
 
     def _serve(self) -> None:
+        """Record the GPUs, and answer the sampler until no GPU is available; this is the thread.
+
+        If NVML is refused or cannot be opened, the reason is recorded, and `read` returns nothing.
+        """
         gpus = self._refusal or open_gpus()
         if isinstance(gpus, str):
             self._journal.append(Unavailable(what="gpu", reason=gpus))
@@ -85,6 +94,7 @@ class GpuWatch:
             self._answers.put(schedule.answer(question))
 
     def _record_gpus(self, gpus: Gpus) -> None:
+        """Record each GPU with its limits, each unusable GPU with the reason, and common facts."""
         for gpu in gpus.available:
             settings = gpus.settings(gpu, _LIMITS)
             limits = [settings.get(name) for name in _LIMITS]
