@@ -54,7 +54,10 @@ class Stall:
         self._is_told = False
 
     def step(self, now_s: float, steps: Collection[Step]) -> str:
-        """Take the new steps; after a reported stall, return a sentence that steps continue."""
+        """Take the new steps; after a reported stall, return a sentence that steps continue.
+
+        Otherwise the result is an empty string.
+        """
         if self._left_ns is not None and any(step.ended > self._left_ns for step in steps):
             self._left_ns = None  # the main thread has ended, but other threads still train
         durations_s = []
@@ -122,6 +125,10 @@ class NotFinite:
         self._is_told = False
 
     def look(self, name: str, number: int, value: float) -> str:
+        """Return a sentence about the first value that is not finite; else an empty string.
+
+        `number` is the number of its step.
+        """
         if self._is_told or math.isfinite(value):
             return ""
         self._is_told = True
@@ -154,6 +161,10 @@ class Creep:
         return "" if self._is_told else self._check()
 
     def _check(self) -> str:
+        """Return a sentence if the memory keeps growing; empty if not, or if it is too early.
+
+        After that sentence, no other one follows.
+        """
         later = self._readings[len(self._readings) // _WARM :]
         steps = later[-1][0] - later[0][0]
         if self._count < _LEAST_READINGS or len(later) < 2 * _BINS or steps < _LEAST_STEPS:
@@ -188,7 +199,8 @@ class SlowRank:
     def look(self, ranks: Mapping[str, Collection[Step]]) -> str:
         """Take the last steps of each rank; return a sentence about a slow rank, once for each.
 
-        The caller passes only steps that are new since the last call.
+        A rank is slow if it was the slowest in several comparisons in a row. The caller passes only
+        steps that are new since the last call. The result is empty if a rank has too few of them.
         """
         own_s: dict[str, float] = {}
         for name, steps in ranks.items():
@@ -232,7 +244,8 @@ def _own_s(steps: Collection[Step]) -> float:
 def in_one(names: Collection[str], text: str) -> tuple[str, str]:
     """Return the arm of an alert, and its text.
 
-    If several arms have the same alert, they share one: its arm is empty, and its text names them.
+    `names` are the arms that have the alert: the labels of their curves. If several arms have it,
+    they share one alert: its arm is empty, and its text names them.
     """
     if len(names) == 1:
         return next(iter(names)), text

@@ -1,4 +1,8 @@
-"""Watch for events that are worth an alert while a command trains, and record each at once."""
+"""Watch for events that are worth an alert while a command trains, and record each at once.
+
+A mark is an event, such as a step, that the watcher in a process writes to a file. An arm is here
+the label of the curves of one process: empty, `process 2` or `rank 0`.
+"""
 
 import os
 import time
@@ -64,9 +68,10 @@ class Alarms:
         self._activity: Activity | None = None  # at the last check for a stall
 
     def step(self, pid: int, arm: str, steps: Sequence[Step], root: Callable[[int], str]) -> None:
-        """Take the new steps of a process.
+        """Take the new steps of a process, and record alerts about them.
 
-        `root` returns the name of the value that goes backward before a given optimizer steps.
+        The alerts are that steps continue after a stall, and that a root is not finite. `root`
+        returns the name of the value that goes backward before a given optimizer steps.
         """
         process = self._processes.setdefault(pid, TrainingProcess(pid, arm))
         if not steps:
@@ -81,7 +86,7 @@ class Alarms:
         process.last.extend(steps)
 
     def leave(self, pid: int, arm: str, at_ns: int) -> None:
-        """Note when the script of a process ended."""
+        """Note when the script of a process ended; after that, a missing step is no stall."""
         process = self._processes.setdefault(pid, TrainingProcess(pid, arm))
         process.stall.leave(at_ns)
 
@@ -95,13 +100,16 @@ class Alarms:
                 process.stall.hear(self._clock())
 
     def hold(self, pid: int, held_bytes: float) -> None:
-        """Take the number of bytes that torch holds on a GPU in a process."""
+        """Take how many bytes torch holds on a GPU; ignored for a process without steps."""
         process = self._processes.get(pid)
         if process is not None:
             self._alert("memory", [process.arm], process.held.read(process.count, held_bytes))
 
     def turn(self) -> None:
-        """Check what no mark shows: that marks stop coming, and what the processes use."""
+        """Check, at most once a second, what no mark shows: that marks stop coming, and memory.
+
+        Ranks are compared as well. What is found is recorded as an alert.
+        """
         now_s = self._clock()
         if now_s - self._read_at < _READ_S:
             return
@@ -116,6 +124,10 @@ class Alarms:
         self._look_for_slow_rank()
 
     def _look_for_stall(self, now_s: float) -> None:
+        """Record an alert if a living process has stopped making steps.
+
+        Whether the processes of the command worked meanwhile is known from the second check on.
+        """
         suspects = []
         for process in self._processes.values():
             if process.stall.is_near(now_s) and _is_alive(process.pid):
@@ -149,6 +161,7 @@ class Alarms:
             self._alert("stall", [*texts], first_text)
 
     def _look_for_slow_rank(self) -> None:
+        """Compare the ranks if each has made _RANK_STEPS new steps; record a slow one."""
         ranks: dict[str, TrainingProcess] = {}
         for process in self._processes.values():
             if "rank" in process.arm:
@@ -163,7 +176,7 @@ class Alarms:
             process.fresh = 0
 
     def _alert(self, subject: str, arms: list[str], text: str) -> None:
-        """Record an alert; an empty text is none."""
+        """Record an alert of these arms; an empty text means that there is none."""
         if not text:
             return
         arm, alert = in_one(arms, text)
@@ -180,6 +193,7 @@ def resident_bytes(pid: int) -> int | None:
 
 
 def _is_alive(pid: int) -> bool:
+    """Say whether a process lives; True if that is unknown."""
     try:
         return presence.start_time(pid) is not None
     except OSError:

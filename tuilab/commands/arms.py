@@ -24,9 +24,11 @@ _MOST_BOUND = 1e6
 
 
 def parse(texts: Sequence[str]) -> list[CommandArm]:
-    """Return the arms.
+    """Return the arms, which are variants of a command that are timed against each other.
 
     If the user names only one arm, and it changes the command, the unchanged command comes first.
+    Raises UsageError if an arm cannot be read, if two are alike, or if there are too few or too
+    many.
     """
     arms = [_parse_arm(text) for text in texts]
     if len(arms) == 1 and not is_plain(arms[0]):
@@ -44,7 +46,7 @@ def parse(texts: Sequence[str]) -> list[CommandArm]:
 
 
 def _check_differs(arm: CommandArm, earlier: CommandArm) -> None:
-    """Refuse an arm that has the name or the command of an earlier one."""
+    """Raise UsageError if an arm has the name or the command of an earlier one."""
     if arm.name == earlier.name:
         raise UsageError(f"two arms are named {show(arm.name)}; give each arm its own name")
     if (arm.env, arm.prefix, arm.words) == (earlier.env, earlier.prefix, earlier.words):
@@ -58,6 +60,10 @@ def is_plain(arm: CommandArm) -> bool:
 
 
 def _parse_arm(text: str) -> CommandArm:
+    """Return the arm that `NAME: [VARIABLE=VALUE...] [PREFIX...] [-- WORDS...]` means.
+
+    Raises UsageError if the name is invalid, a quotation is open, or the prefix is an option.
+    """
     name, _, definition = text.partition(":")
     name = name.strip()
     if not _NAME.fullmatch(name):
@@ -99,7 +105,7 @@ def command_of(arm: CommandArm, words: Sequence[str]) -> list[str]:
 def parse_claims(
     texts: Sequence[str], arms: Sequence[CommandArm], measure: str = ""
 ) -> list[ArmClaim]:
-    """Return the claims.
+    """Return the claims about the arms; raise UsageError if one is invalid or given twice.
 
     Without any texts, claim that each arm is faster than the first. If there is a `measure`, claim
     that each arm has less of it than the first.
@@ -115,6 +121,10 @@ def parse_claims(
 
 
 def _parse_claim(text: str, names: Sequence[str], measure: str) -> ArmClaim:
+    """Return the claim that `ARM 1.3x OTHER` means.
+
+    Raises UsageError if the text has another form, or names no arm or the same arm twice.
+    """
     match = _CLAIM.fullmatch(text.strip())
     bound = 0.0
     if match:
@@ -138,6 +148,7 @@ def _parse_claim(text: str, names: Sequence[str], measure: str) -> ArmClaim:
 
 
 def _make_claim(arm: str, base: str, bound: float, measure: str) -> ArmClaim:
+    """Return the claim that `arm` beats `base` by the factor `bound`, in time or in `measure`."""
     return ArmClaim(
         text=f"{arm} {_describe_bound(bound, measure)} {base}",
         key=f"{arm}-{bound:g}x-{base}",

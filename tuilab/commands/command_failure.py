@@ -50,6 +50,7 @@ class StderrTail:
             return self._data.decode(errors="replace")
 
     def last_line(self) -> str:
+        """Return the last line that is not blank, without colours; empty if there is none."""
         for line in reversed(self.text().splitlines()):
             shown_line = show(_COLOUR.sub("", line), _LINE_LIMIT)
             if shown_line.strip():
@@ -58,10 +59,10 @@ class StderrTail:
 
 
 def failure_of(printed: str, words: Sequence[str], folder: str) -> ScenarioFailed | None:
-    """Return the failure that a command printed, or None.
+    """Return the failure that a command printed; None if it printed no traceback.
 
     This is the last traceback with a line of the user's own code. If there is none, this is the
-    last traceback.
+    last traceback. A KeyboardInterrupt is no failure.
     """
     home = home_of(words, folder)
     text = _COLOUR.sub("", printed)
@@ -83,7 +84,8 @@ def failure_of(printed: str, words: Sequence[str], folder: str) -> ScenarioFaile
 def lost_rank_of(printed: str) -> str:
     """Return a sentence about the rank that a signal ended, as torchrun reports it.
 
-    The sentence is empty if the signal was not the cause of the failure.
+    The sentence is empty if torchrun reports none, or if the signal was not the cause of the
+    failure.
     """
     report = _COLOUR.sub("", printed).rpartition("ChildFailedError: ")[2]
     matches = sorted(_RANK_FAILED.finditer(report), key=lambda match: int(match["seen"]))
@@ -118,7 +120,10 @@ def _is_chained(lines: Sequence[str], index: int) -> bool:
 
 
 def _read_failure(lines: Sequence[str], home: str) -> ScenarioFailed | None:
-    """Return the failure whose traceback begins with the first line, or None."""
+    """Return the failure whose traceback begins with the first line.
+
+    None if the output ends before the exception, or if that is a KeyboardInterrupt.
+    """
     end = _find_exception(lines)
     if end is None:
         return None

@@ -1,4 +1,9 @@
-"""Hold back the marks of a process until their GPU times arrive, so that all stay in order."""
+"""Hold back the marks of a process until their GPU times arrive, so that all stay in order.
+
+A mark is an event, such as a step, that the watcher in a process writes to a file. A mark with the
+flag LATE lacks a value that is still on a GPU: a LANDED mark brings it later. A mark with the flag
+TIMED lacks its time on the GPU, which a WORKED mark brings.
+"""
 
 from collections import deque
 from collections.abc import Iterator
@@ -26,7 +31,10 @@ class DeferredMarks:
         self._late: dict[int, Mark] = {}  # incomplete marks, by the time of their end
 
     def take(self, marks: list[Mark]) -> list[Mark]:
-        """Take new marks, and return those that are complete."""
+        """Take new marks, and return those that are complete, oldest first.
+
+        Marks behind an incomplete one wait for it. LANDED and WORKED marks are never returned.
+        """
         for mark in marks:
             if mark.kind in (LANDED, WORKED):
                 self._complete(mark)
@@ -37,10 +45,14 @@ class DeferredMarks:
         return list(self._ready())
 
     def finish(self) -> list[Mark]:
-        """Return the marks that are still held; their missing values stay unknown."""
+        """Return the marks that are still held, and forget them; missing values stay unknown."""
         return list(self._ready(most=0))
 
     def _complete(self, news: Mark) -> None:
+        """Put the value or time of a LANDED or WORKED mark into the mark that it belongs to.
+
+        If that mark is not held any more, nothing happens.
+        """
         mark = self._late.get(news.began)
         if mark is None:
             return
@@ -59,6 +71,10 @@ class DeferredMarks:
         self._late[news.began] = mark
 
     def _ready(self, most: int = _MOST_HELD) -> Iterator[Mark]:
+        """Yield and forget the oldest marks, up to the first one that is incomplete.
+
+        If more than `most` marks are held, an incomplete one is yielded as it is.
+        """
         while self._held:
             mark = self._held[0]
             if mark.flags & (LATE | TIMED):

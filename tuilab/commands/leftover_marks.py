@@ -2,8 +2,9 @@
 
     python -P -m tuilab.commands.leftover_marks RUN_DIR
 
-The supervisor starts this program. If the supervisor was killed as well, the sampler starts it.
-No other process writes into these streams any more.
+A mark is an event, such as a step, that the watcher in a process writes to a file. The supervisor
+starts this program. If the supervisor was killed as well, the sampler starts it. No other process
+writes into these streams any more.
 """
 
 import shutil
@@ -22,7 +23,7 @@ from tuilab.text.display import plural
 
 
 def main() -> None:
-    """Record the leftover marks of each worker of a run."""
+    """Record the leftover marks of each worker of a run, and remove their folders."""
     run_dir = Path(sys.argv[1])
     for marks in sorted(run_dir.glob("marks-*")):
         stream = run_dir / "journal" / f"{marks.name.removeprefix('marks-')}.jsonl"
@@ -33,13 +34,17 @@ def main() -> None:
 
 
 def record_rest(marks: Path, stream: Path) -> None:
-    """Record the rest of the marks in a stream, and how many new steps this adds."""
+    """Record the rest of the marks in a stream, and how many new steps this adds.
+
+    Raises OSError if the stream cannot be read or written.
+    """
     recorded = read_recorded(stream)
     journal = Writer(stream, Hiding(), goes_on=True)
+    # Without words and metrics, because nothing is started, and no output is left to be searched.
     watched = Watched(CommandOrder(words=[]), marks, NumberScanner([]), journal, recorded=recorded)
     watched.take_rest()
     count = 0
-    for lane in watched.lanes.values():
+    for lane in watched.lanes.values():  # a lane has the steps of one process
         count += lane.count
         if lane.arm in recorded:
             count -= recorded[lane.arm].steps
@@ -51,7 +56,10 @@ def record_rest(marks: Path, stream: Path) -> None:
 
 
 def read_recorded(stream: Path) -> dict[str, Recorded]:
-    """Return the number of recorded steps of each arm, and the time of its latest record."""
+    """Return the number of recorded steps of each arm, and the time of its latest record.
+
+    An arm is here the label of the curves of one process.
+    """
     recorded: dict[str, Recorded] = {}
     with closing(Reader(stream)) as reader:
         while True:

@@ -40,7 +40,8 @@ def order(
 ) -> RunOrder:
     """Return the order for one run of a command.
 
-    A command with arms has repeats, and may have a budget.
+    A command with arms, variants that are compared, has repeats, and may have a budget. Sets the
+    folder and the umask of `command`. Raises UsageError or CannotStart as `check` does.
     """
     check(command)
     command.folder = command.folder or here()
@@ -85,7 +86,10 @@ def _planned_repeats(command: CommandOrder, repeats: int | None, *, has_budget: 
 
 
 def check(command: CommandOrder) -> None:
-    """Refuse a command that cannot be run, before a run of it exists."""
+    """Raise UsageError or CannotStart for a command that cannot be run, before a run of it exists.
+
+    The program of each arm must exist and be executable.
+    """
     names = [split(metric)[0] for metric in command.metrics]
     for name in names:
         if names.count(name) > 1:
@@ -106,7 +110,7 @@ def check(command: CommandOrder) -> None:
 
 
 def check_named(words: Sequence[str]) -> None:
-    """Refuse an empty command."""
+    """Raise UsageError for an empty command."""
     if not words or not words[0].strip():
         raise UsageError("the command is empty; write for example tuilab exec -- python train.py")
 

@@ -1,4 +1,7 @@
-"""Read the marks that the processes of a command write, in order, and each file once."""
+"""Read the marks that the processes of a command write, in order, and each file once.
+
+A mark is an event, such as a step, that the watcher in a process writes into a slot of a file.
+"""
 
 import json
 import os
@@ -80,10 +83,10 @@ class MarksFolder:
         self.is_gone = False  # the folder was removed
 
     def read(self, *, is_last: bool = False) -> Iterator[tuple[MarkedProcess, list[Mark]]]:
-        """Yield the new marks of each process.
+        """Yield the new marks of each process, and remove the files that were read to their end.
 
-        The newest marks may be incomplete. They are left for the next read, unless this is the
-        last read.
+        The newest marks may be incomplete. They are left for the next read, unless this is the last
+        read. Facts about a process, the names of ids and its losses are kept in `processes`.
         """
         for pid, numbers in self._files(is_last=is_last).items():
             process = self.processes.setdefault(pid, MarkedProcess(pid))
@@ -102,7 +105,10 @@ class MarksFolder:
                     self._remove(process)
 
     def _files(self, *, is_last: bool) -> dict[int, list[int]]:
-        """Return the files of each process by number; note why a process could not write any."""
+        """Return the numbers of the files of each process.
+
+        This also notes why a process could not write any: it writes the reason into PID.trouble.
+        """
         files: dict[int, list[int]] = {}
         for name in self._names():
             pid, _, number = name.partition(".")
@@ -136,7 +142,10 @@ class MarksFolder:
             return []
 
     def _read_file(self, process: MarkedProcess, *, is_last: bool) -> list[Mark]:
-        """Return the new marks of the current file of a process."""
+        """Return the new marks of the current file of a process; none if it cannot be read.
+
+        The number of lost marks, which the head of the file has, is noted.
+        """
         try:
             with open(open_regular(self._path(process)), "rb") as file:
                 file.seek(process.slot * layout.SLOT)
@@ -150,6 +159,10 @@ class MarksFolder:
         return self._take(process, data, is_last=is_last)
 
     def _take(self, process: MarkedProcess, data: bytes, *, is_last: bool) -> list[Mark]:
+        """Return the complete marks in `data`, which begins at the next slot of the process.
+
+        A slot counts as complete if it was written at the previous read already. Texts are noted.
+        """
         first = process.slot
         slots = []
         for begin in range(0, len(data) - layout.SLOT + 1, layout.SLOT):
@@ -178,6 +191,10 @@ class MarksFolder:
         return marks
 
     def _take_text(self, process: MarkedProcess, mark: Mark, data: bytes) -> None:
+        """Note the text of a mark: the name of an id, or facts about the process.
+
+        Facts that are no JSON object are ignored.
+        """
         text = layout.text_of(data, mark.number).decode(errors="replace")
         if mark.kind == layout.NAME:
             process.names[mark.name] = text

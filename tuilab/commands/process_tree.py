@@ -83,7 +83,7 @@ class ProcessTree:
         self.programs: dict[tuple[int, str], Program] = {}
 
     def look(self) -> None:
-        """Look at the processes, if the pause since the last look is over."""
+        """Look at the processes if the pause since the last look is over; double the pause."""
         if self._clock() < self._next_at:
             return
         self._pause_s = min(2 * self._pause_s, _LAST_S)
@@ -94,6 +94,7 @@ class ProcessTree:
                 self._look_at(pid)
 
     def _look_at(self, pid: int) -> None:
+        """Note what a process is now; nothing if it has ended, or if _MOST programs are noted."""
         with suppress(OSError):
             name = Path(os.readlink(f"/proc/{pid}/exe")).name
             words = _read_words(f"/proc/{pid}/cmdline")
@@ -120,7 +121,10 @@ def _read_environment(pid: int) -> dict[str, str] | None:
 
 
 def _find_libraries(pid: int) -> dict[str, str]:
-    """Return a file of each library that a process has loaded, by the name of the library."""
+    """Return a file of each library that a process has loaded, by the name of the library.
+
+    Empty if the kernel does not show its files. Only the libraries in _LIBRARIES count.
+    """
     libraries: dict[str, str] = {}
     with suppress(OSError):
         maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")

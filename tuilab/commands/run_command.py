@@ -48,7 +48,7 @@ class CommandEnd(NamedTuple):
 
 
 def stay_when_stopped() -> None:
-    """Let this process outlive a stop.
+    """Let this process outlive a stop: SIGTERM is only noted from now on.
 
     The stop reaches the command as well. This process stays, to keep what the command marks and
     prints until its end.
@@ -67,7 +67,12 @@ def run_watched(
     arm: CommandArm = _AS_IT_IS,
     label: str = "",
 ) -> CommandEnd:
-    """Run a command, or an arm of it, to its end; raise CannotStart if it cannot be started."""
+    """Run a command, or an arm of it, to its end; raise CannotStart if it cannot be started.
+
+    What the processes mark, and the failure that they print, are recorded; `label` is the arm that
+    the records belong to. The folder `marks` is made and removed. Descriptors that only the command
+    needs are closed here.
+    """
     is_watched = command.watch != "nothing"
     why_blind = _make_folder(marks) if is_watched else ""
     if why_blind:  # the command matters more than its marks, so it runs without being watched
@@ -164,7 +169,10 @@ def _pass_on(
 
 
 def _make_reader(printed: NumberScanner, stderr_tail: StderrTail | None) -> Callable[[bytes], None]:
-    """Return the function that takes the output of a stream, for its numbers and for its end."""
+    """Return the function that takes the output of a stream, for its numbers and for its end.
+
+    Without `stderr_tail`, the end is not kept.
+    """
     scan = printed.add_stream()
     if stderr_tail is None:
         return scan
@@ -177,6 +185,7 @@ def _make_reader(printed: NumberScanner, stderr_tail: StderrTail | None) -> Call
 
 
 def _finish(streams: dict[str, Passing], journal: Writer) -> None:
+    """Wait until all output of the command is passed on; record where that stopped, and why."""
     for name, stream in streams.items():
         stream.finish(lambda: bool(_stopped))
         if stream.trouble:
@@ -196,6 +205,7 @@ class Turns:
         self._has_failed = False
 
     def take(self) -> None:
+        """Do the action once, unless it has failed before; record the first failure."""
         if self._has_failed:
             return
         try:
@@ -208,9 +218,10 @@ class Turns:
 
 
 def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
-    """Take what is new until the command ends.
+    """Take what is new until the command ends, and reap it.
 
-    Return its exit code, its CPU time in seconds, and its peak memory in bytes.
+    Return its exit code (negative: a signal), its CPU time in seconds, and its peak memory in
+    bytes.
     """
     end = select.poll()
     handle = -1
@@ -235,7 +246,7 @@ def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
 
 
 def how_it_ended(ended: CommandEnd, *, is_seen: bool) -> str:
-    """Return how a command failed, or an empty string.
+    """Return how a command failed; an empty string if it did not fail.
 
     If nobody has seen its output, the sentence includes the last line that it printed.
     """

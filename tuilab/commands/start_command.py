@@ -45,14 +45,15 @@ def start(
     *,
     stdin: int | None = None,
     is_joined: bool = False,
-    umask: int = -1,
+    umask: int = -1,  # that of this process
     others: Sequence[int] = (),
 ) -> "subprocess.Popen[bytes]":
     """Start a command in its own session; the command ends when this process ends.
 
-    Without `marks`, the command is not watched. The command reads from `stdin`, or nothing. It has
-    the descriptors `others` under the same numbers. If `is_joined`, its stdout and stderr go into
-    one pipe.
+    Without `marks`, the command is not watched; `how` says what is watched, and `extra` are
+    variables. The command reads from `stdin`, or nothing. It has the descriptors `others` under the
+    same numbers. If `is_joined`, its stdout and stderr go into one pipe. Raises CannotStart with
+    the reason.
     """
     if folder and not os.path.isdir(folder):
         raise CannotStart(f"its folder {folder} does not exist", NOT_FOUND)

@@ -48,7 +48,10 @@ def parts_of(step: Step) -> dict[str, int]:
 
 
 def lacking(steps: Steps) -> dict[str, str]:
-    """Return the parts that were not measured, each with the reason; their time is in the rest."""
+    """Return the parts that were not measured, each with the reason; their time is in the rest.
+
+    If no part can be told from the others, all of them are returned.
+    """
     if steps.is_parallel:
         return dict.fromkeys(PARTS, SEVERAL_THREADS)
     if not (steps.waits or steps.backwards):
@@ -70,6 +73,7 @@ def lacking(steps: Steps) -> dict[str, str]:
 
 
 def _why_no_waits(steps: Steps) -> str:
+    """Return why waiting for data is no part of a step."""
     if steps.waits_elsewhere:
         return "a thread that makes no steps reads the DataLoader"
     if steps.waits or steps.waits_of_evaluations:
@@ -78,7 +82,10 @@ def _why_no_waits(steps: Steps) -> str:
 
 
 def curves_of(step: Step, lacks: Collection[str] = ()) -> dict[str, float]:
-    """Return the points of the curves for a step, without the parts that were not measured."""
+    """Return the points of the curves for a step, without the parts that were not measured.
+
+    Empty if the length of the step is unknown.
+    """
     if step.took_ns is None:
         return {}
     curves = {STEP: step.took_ns / 1e6}
@@ -108,7 +115,10 @@ def first_usual(times: Sequence[float]) -> int:
 
 
 def shares_of(steps: Collection[Step], lacks: Collection[str] = ()) -> dict[str, float]:
-    """Return the share of each measured part in percent of the time."""
+    """Return the share of each measured part in percent of the time; empty without timed steps.
+
+    If the forward was not measured, the rest includes it and is named WITH_FORWARD.
+    """
     timed = steady(steps)
     total_ns = sum(step.took_ns or 0 for step in timed)
     if not total_ns:

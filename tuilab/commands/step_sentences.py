@@ -46,6 +46,10 @@ def _times(
     loading: Loading | None,
     helper_cores: float,
 ) -> Iterator[str]:
+    """Yield sentences about the mean length of a step, its CPU time, its parts, and advice.
+
+    A part that was not measured is n/a, with the reason.
+    """
     took_ns = [step.took_ns or 0 for step in timed]
     mean_ns = fmean(took_ns)
     median_ns = median(took_ns)

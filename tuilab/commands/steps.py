@@ -1,6 +1,7 @@
 """Find the training steps in the marks of one process: a step is one period of its optimizer steps.
 
-The optimizer that steps least often ends a step. If several optimizers step equally seldom, the one
+A mark is an event, such as an optimizer step, that the watcher in a process writes to a file. The
+optimizer that steps least often ends a step. If several optimizers step equally seldom, the one
 that steps last ends it. A backward ends a step if no optimizer step is seen, as in a step that is
 compiled whole, or if all optimizers step during a backward.
 
@@ -132,7 +133,11 @@ class Steps:
         self._is_chosen = True
 
     def take(self, marks: list[Mark]) -> list[Step]:
-        """Take new marks, and return the steps that they complete."""
+        """Take new marks, and return the steps that they complete.
+
+        None are returned until it is known which optimizer ends a step; then those of the held
+        marks follow.
+        """
         return self._take(self._deferred.take(marks))
 
     @property
@@ -153,13 +158,20 @@ class Steps:
         return bool(self._begun) and not self.counts
 
     def finish(self) -> list[Step]:
-        """Return the steps that are only found at the end of the process."""
+        """Take the end of the process; return the steps that are only found then.
+
+        Marks after the end of the last step make no step.
+        """
         steps = self._take(self._deferred.finish())
         if self.ends_with is None:
             self.ends_with = self._find_end()
         return steps + self._cut()
 
     def _take(self, marks: list[Mark]) -> list[Step]:
+        """Count and hold marks, and return the steps that they complete.
+
+        The GPU values of these marks have arrived.
+        """
         for mark in marks:
             if mark.kind in _OPTIMIZED:
                 self.counts[mark.name] += 1
@@ -203,7 +215,10 @@ class Steps:
         return counts
 
     def _hold(self, mark: Mark) -> None:
-        """Keep a mark of a step; a CPU reading belongs to the next step of its optimizer."""
+        """Keep a mark of a step; a CPU reading belongs to the next step of its optimizer.
+
+        Other marks are dropped.
+        """
         if mark.kind == USED:
             is_delay = 0 <= mark.value < _LONGEST_NS  # this also excludes NaN
             delay_ns = mark.value if is_delay else None
@@ -230,7 +245,10 @@ class Steps:
         return bool(self.counts or self.backwards > _LEAST)
 
     def _find_end(self) -> int | None:
-        """Return the optimizer (or BACKWARDS) that ends a step in the held marks, or None."""
+        """Return the optimizer (or BACKWARDS) that ends a step in the held marks.
+
+        None if no optimizer has stepped or begun a step, and nothing has gone backward.
+        """
         in_first_step = self._begun - self.counts.keys()
         counts: Counter[int] = Counter(dict.fromkeys(in_first_step, 0))
         last = dict.fromkeys(in_first_step, -1)
@@ -264,6 +282,7 @@ class Steps:
         return steps
 
     def _cut_held(self) -> list[Step]:
+        """Return the steps that the held marks complete; keep the marks of the unfinished one."""
         steps = []
         for mark in self._held:
             self._step.append(mark)
@@ -441,6 +460,7 @@ def _waits_within_ns(marks: list[Mark], index: int) -> int:
 
 
 def _took_ns(mark: Mark, is_on_gpu: bool) -> int:
+    """Return the time of a mark on the GPU or on the host; 0 if the GPU did not measure it."""
     if is_on_gpu:
         return mark.gpu_ns or 0
     return mark.ended - mark.began

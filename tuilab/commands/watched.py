@@ -1,4 +1,9 @@
-"""Record what the processes of a command mark and print: curves, and where a step's time goes."""
+"""Record what the processes of a command mark and print: curves, and where a step's time goes.
+
+A mark is an event, such as a step, that the watcher in a process writes to a file. A lane has the
+steps and curves of one process. An arm is a variant of a command in a comparison; the curves of a
+lane have a label that is also called arm.
+"""
 
 import time
 from array import array
@@ -67,7 +72,12 @@ class Lane:
 
 
 class Watched:
-    """Record one command while it runs; if there is an `arm`, all records belong to that arm."""
+    """Record one command while it runs; if there is an `arm`, all records belong to that arm.
+
+    Call `turn` while the command runs, then `finish`. `take_rest` is for a command whose worker was
+    killed; `recorded` then says what the stream has already. Without `marks`, only output is
+    recorded.
+    """
 
     def __init__(
         self,
@@ -97,7 +107,10 @@ class Watched:
         self.why_blind = ""  # why there is no folder for marks
 
     def turn(self, *, is_last: bool = False) -> None:
-        """Record what is new."""
+        """Record what is new: steps, values, output and alerts.
+
+        Every 2 s, also record where the time of a step goes, and the number of steps.
+        """
         if self._marks:
             for process, marks in self._marks.read(is_last=is_last):
                 self._take(process, marks)
@@ -110,7 +123,10 @@ class Watched:
             self._record_count()
 
     def finish(self) -> None:
-        """Record what is left, and the account of the whole command."""
+        """Record what is left, and the account of the whole command.
+
+        Call it once, after the last `turn`.
+        """
         self._finish_steps()
         self._record_parts()
         self._record_count()
@@ -136,13 +152,14 @@ class Watched:
         return str(lane.process.hello.get("dtype", "float32"))[:20]
 
     def why_unseen(self) -> str:
-        """Return why no step was seen."""
+        """Return why no step was seen; only to be called if there was none."""
         if self._marks is None:
             return self.why_blind or "nothing was watched"
         steps_of = [lane.steps for lane in self.lanes.values()]
         return why_unseen(self._marks, self._process_tree, steps_of)
 
     def _finish_steps(self) -> None:
+        """Read all marks that are left, and record the steps that are only found at the end."""
         self.turn(is_last=True)
         for lane in self.lanes.values():
             self._record_steps(lane, lane.steps.finish())
@@ -170,6 +187,10 @@ class Watched:
     # ---- what the processes mark
 
     def _take(self, process: MarkedProcess, marks: list[Mark]) -> None:
+        """Record the new marks of a process: logged values, memory on a GPU, and steps.
+
+        A process that has only logged, held memory or ended gets no lane.
+        """
         self._alarms.hear(process.pid)
         logged_marks = [mark for mark in marks if mark.kind == layout.LOGGED]
         held_marks = [mark for mark in marks if mark.kind == layout.HELD]
@@ -195,6 +216,7 @@ class Watched:
                 self._alarms.leave(process.pid, lane.arm, mark.began)
 
     def _lane(self, process: MarkedProcess) -> Lane:
+        """Return the lane of a process; at the first call, make one and record its torch."""
         lane = self.lanes.get(process.pid)
         if lane is None:
             arm = self._name_of(process)
@@ -228,6 +250,7 @@ class Watched:
         return name
 
     def _record_process(self, process: MarkedProcess) -> None:
+        """Record the versions of torch and Python in a process, and its number of threads."""
         hello = process.hello
         facts = {
             "version": str(hello.get("torch", "n/a"))[:100],
@@ -247,6 +270,10 @@ class Watched:
                 lane.is_chosen = True
 
     def _record_steps(self, lane: Lane, steps: list[Step]) -> None:
+        """Record the curves of new steps, raise their alerts, and keep them for the account.
+
+        Steps that the stream has already, from a worker that was killed, are skipped.
+        """
         steps = [step for step in steps if step.ended > lane.until_ns]
         if not self._arm:
             self._alarms.step(
@@ -272,11 +299,21 @@ class Watched:
         lane.last.extend(steps)
 
     def _root_name(self, lane: Lane, owner: int) -> str:
+        """Return the name of the curve of a root: the value that goes backward.
+
+        If several optimizers step, the name includes `owner`, the optimizer that steps after the
+        backward.
+        """
         if len(lane.steps.counts) < 2 or owner == BACKWARDS:
             return ROOT
         return f"{ROOT} of {optimizer_name(lane.process, owner)}"
 
     def _record_logged(self, process: MarkedProcess, marks: list[Mark]) -> None:
+        """Record the values that a script or its logger logged.
+
+        A value without a name, which was lost, is only counted. What is recorded already is
+        skipped.
+        """
         arm = self._arm_of(process)
         until_ns = self._recorded.get(arm, _NOTHING).until_ns
         for mark in marks:
@@ -288,6 +325,7 @@ class Watched:
                 continue
             values = {f"{name} ({source})": mark.value}
             # A record has a whole step, and `x` if the script logged at another place.
+            # If the number is 1, the step is not whole, and the end has the bits of a float.
             step = layout.float_of(mark.ended) if mark.number else mark.ended
             whole_step = 0
             if abs(step) < _LARGEST:
@@ -298,6 +336,7 @@ class Watched:
             self._log(events.Logged(s=whole_step, v=values, a=arm, at=mark.began, x=x))
 
     def _arm_of(self, process: MarkedProcess) -> str:
+        """Return the label of the curves of a process; without a lane, the arm of the command."""
         lane = self.lanes.get(process.pid)
         return lane.arm if lane else self._arm
 
@@ -325,6 +364,10 @@ class Watched:
     # ---- what is printed
 
     def _take_printed(self, *, is_last: bool) -> None:
+        """Record the values and the progress in what was printed since the last call.
+
+        In a comparison, the progress is left out: the worker records that of the comparison.
+        """
         if self._printed.is_heard():
             self._alarms.hear()
         for name, value in self._printed.values(is_last=is_last):
@@ -389,6 +432,10 @@ class Watched:
             )
 
     def _record_story(self) -> None:
+        """Record the account of the whole command: its steps, its cores, and what is missing.
+
+        An arm of a comparison gets no sentences about its steps.
+        """
         if self._marks is None:
             return
         has_steps = self._has_steps()

@@ -28,7 +28,10 @@ _SWITCH_S = 0.0005
 
 
 def main() -> None:
-    """Take the order, run the command, send the result, and end as the command ended."""
+    """Take the order, run the command, send the result, and end as the command ended.
+
+    Without a journal, the command is not started, and the exit code is OURS.
+    """
     line = socket.socket(fileno=int(sys.argv[1]))
     order = messages.receive(line)
     if not isinstance(order, WorkerOrder) or order.command is None:
@@ -57,7 +60,10 @@ def main() -> None:
 def run(
     command: CommandOrder, run_dir: Path, writer: str, journal: Writer
 ) -> tuple[WorkerResult, int]:
-    """Run a command to its end; return the result and the exit code (negative: a signal)."""
+    """Run a command to its end; return the result and the exit code (negative: a signal).
+
+    A command that cannot be started is an error in the result, with the exit code of a shell.
+    """
     try:
         ended = run_watched(command, run_dir / f"marks-{writer}", journal)
     except CannotStart as problem:

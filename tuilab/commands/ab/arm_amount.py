@@ -1,4 +1,4 @@
-"""Return the amount by which the arms of a command are compared.
+"""Return the amount by which the arms of a command, its variants, are compared.
 
 The amount is the time of a step, the peak memory, or the last value of a curve.
 """
@@ -18,8 +18,8 @@ _MOST = 9e9  # a larger value, in billionths, does not fit into 64 bits
 class ArmAmount(NamedTuple):
     """The measured amount of one process; `lacks` is the reason if there is none.
 
-    A block records it as a whole number: nanoseconds of a step, bytes of memory, or billionths of
-    the value of a curve.
+    A block, the record of one process in a comparison, has it as a whole number: nanoseconds of a
+    step, bytes of memory, or billionths of the value of a curve.
     """
 
     amount: int = 1
@@ -69,7 +69,7 @@ def _step_time(ended: CommandEnd) -> ArmAmount:
 
 
 def _last_value(curve: str, ended: CommandEnd) -> ArmAmount:
-    """Return the last value of a curve.
+    """Return the last value of a curve, or why there is none or why it cannot be used.
 
     `curve` is its name, with or without the source in brackets that follows it.
     """

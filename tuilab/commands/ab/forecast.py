@@ -103,6 +103,7 @@ def smallest_seen(analysis: InterimAnalysis, process_sd: float, claims: int = 1)
 
 
 def _describe_duration(order: RunOrder, processes: int, process_s: float | None) -> str:
+    """Return how long a run takes: its budget, or its processes times the time of one last time."""
     if order.budget_s:
         return f"runs until the claims are decided, or for {clock(order.budget_s)}"
     count = order.repeats * processes
@@ -141,7 +142,10 @@ def process_sd_of(summary: RunSummary, measure: str = "") -> float | None:
 
 
 def process_s_of(summary: RunSummary) -> float:
-    """Return the mean seconds that one process of a run took."""
+    """Return the mean seconds that one process of a run took.
+
+    A run without blocks, the records of processes in a comparison, has one process.
+    """
     processes = 0
     for blocks in summary.blocks.values():
         processes += len(blocks)
@@ -151,7 +155,10 @@ def process_s_of(summary: RunSummary) -> float:
 
 
 def _read_earlier_runs(order: RunOrder) -> Iterator[RunSummary]:
-    """Yield the newest runs of the same command that succeeded, newest first."""
+    """Yield the newest runs of the same command that succeeded, newest first.
+
+    Only the _NEWEST runs are looked at. One that is too large or cannot be read is skipped.
+    """
     assert order.command is not None
     words = words_for_record(order.command.words)
     run_dirs: list[Path] = []

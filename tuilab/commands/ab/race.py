@@ -1,8 +1,9 @@
 """Run one repeat of a comparison between the arms of a command.
 
-Each arm runs in a fresh process. The order of the arms is drawn by lot for each pair of repeats:
-the second repeat of a pair uses the order of the first in reverse. The first arm runs once more as
-its own A/A control. If steps are timed, the time of an arm is the mean of its steady steps.
+An arm is a variant of the command, and runs in a fresh process. The order of the arms is drawn by
+lot for each pair of repeats: the second repeat of a pair uses the order of the first in reverse.
+The first arm runs once more as its own A/A control. If steps are timed, the time of an arm is the
+mean of its steady steps.
 """
 
 import os
@@ -45,7 +46,11 @@ _PARTS = {
 def race(
     command: CommandOrder, repeat: int, run_dir: Path, writer: str, journal: Writer
 ) -> tuple[WorkerResult, int]:
-    """Run every arm once, and the first once more; return the worker's result and the exit code."""
+    """Run every arm once, and the first once more; return the worker's result and the exit code.
+
+    Each arm is recorded as one block when it has ended. If an arm fails or cannot be measured, the
+    rest does not run, and the result has the reason.
+    """
     names = [arm.name for arm in command.arms]
     processes = len(names) + 1
     _declare(command, names, journal)
@@ -97,6 +102,7 @@ def seed_of(run: str) -> int:
 
 
 def _declare(command: CommandOrder, names: list[str], journal: Writer) -> None:
+    """Record the claims about the arms, and that their comparison begins."""
     for claim in command.claims:
         journal.append(
             events.ClaimDeclared(
@@ -110,8 +116,8 @@ def _declare(command: CommandOrder, names: list[str], journal: Writer) -> None:
         )
     started = events.RaceStarted(
         arms=names,
-        threads=0,
-        device="process",
+        threads=0,  # each arm decides that itself
+        device="process",  # each arm runs in a process of its own, on any device
         loops=dict.fromkeys(names, 1),
         base=names[0],
         has_instances=True,
@@ -145,6 +151,7 @@ def _make_block(arm: str, slot: int, amount: ArmAmount, ended: CommandEnd) -> ev
 
 
 def _add_sensor_counts(block: events.BlockTimed, counts: SensorCounts, took_ns: int) -> None:
+    """Add what disturbed the process to its record: pressure, stolen time, throttling."""
     cores = os.cpu_count() or 1
     block.pressure_us = counts.pressure_us
     block.steal_ticks = counts.steal_ticks
@@ -168,6 +175,10 @@ def account_of(ended: CommandEnd) -> dict[str, float]:
 
 
 def _account_of_steps(lane: Lane) -> dict[str, float]:
+    """Return the account of the steady steps of a process, which must have some.
+
+    The rest includes the forward and logging. A part that was not seen is left out.
+    """
     steady_steps = steady_of(lane)
     assert steady_steps is not None
     timed_steps = [step for step in lane.last if step.took_ns]

@@ -1,4 +1,7 @@
-"""Compute what the steady steps of a process took: wall time, and CPU time if that was read."""
+"""Compute what the steady steps of a process took: wall time, and CPU time if that was read.
+
+A step is steady if it comes after the warm-up. A lane has the steps of one process.
+"""
 
 from collections.abc import Sequence
 from statistics import fmean, median
@@ -71,7 +74,7 @@ class StepCpu(NamedTuple):
 
 
 def steady_of(lane: Lane) -> Steady | None:
-    """Return the steady steps of a process.
+    """Return the steady steps of a process; None if it made too few steps.
 
     If the steps are the work of one thread, its CPU time decides when they have settled: on a busy
     machine, their wall time never settles.

@@ -45,7 +45,7 @@ class Contention:
     def look(self) -> bool:
         """Read who uses the cores; return whether that was done.
 
-        It is not done again at once if the last reading was slow.
+        It is not done, and False is returned, if the last reading was slow and was just now.
         """
         if not self.cores.read():
             return False
@@ -127,7 +127,7 @@ class Contention:
         return use.all >= _FULL_SHARE * len(self.usable)
 
     def _read(self) -> Work | None:
-        """Return the work so far.
+        """Return the work so far; None if it cannot be read.
 
         The command and the process that watches it do not count as other processes.
         """

@@ -52,7 +52,8 @@ class CoreTimeReadings:
     def take(self, ended: int, reading: CoreTimeReading | None) -> CoreTime | None:
         """Take the end of a step; return what was used since the previous reading.
 
-        None if this step has no reading, or if there is no earlier reading.
+        None if this step has no reading, if there is no earlier reading, or if the reading is
+        impossible.
         """
         self._steps += 1
         if reading is None:
@@ -64,6 +65,10 @@ class CoreTimeReadings:
         return used
 
     def _since(self, ended: int, reading: CoreTimeReading) -> CoreTime | None:
+        """Return what was used since the last reading; None if that is unknown or impossible.
+
+        Time off a core is a delay if the thread never gave its core away by itself since then.
+        """
         last = self._last
         if last is None:
             self._delay_ns = reading.delay_ns
@@ -130,7 +135,10 @@ class CoreTimes:
         return thread_seconds if len(thread_seconds) == count else None
 
     def since(self, first: int) -> list[CoreTime]:
-        """Return what the steps from number `first` on used; steps count from 0."""
+        """Return what the steps from number `first` on used; steps count from 0.
+
+        A reading that also covers earlier steps is left out.
+        """
         times = []
         for end, *values in zip(self._ends, *self._columns.values(), strict=True):
             used = CoreTime(*values)

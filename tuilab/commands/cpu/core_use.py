@@ -53,9 +53,9 @@ class CoreUse:
         self.threads = Threads()
 
     def read(self) -> bool:
-        """Read the times of all threads; return whether that was done.
+        """Read the times of all threads, add what is new to `threads`, and return True.
 
-        It is not done if the last reading took long and was just now.
+        Return False if the last reading took long and was just now, or if /proc cannot be read.
         """
         began = self._clock()
         if began < self._next_at:
@@ -73,12 +73,17 @@ class CoreUse:
         return True
 
     def _read_process(self, pid: int, previous: Mapping[ThreadKey, Times]) -> None:
+        """Read the threads of a process; nothing if it has ended."""
         with suppress(OSError):
             for thread in os.listdir(self._proc / str(pid) / "task"):
                 if thread.isdecimal() and len(self._times) < _MOST_THREADS:
                     self._read_thread((pid, int(thread)), previous)
 
     def _read_thread(self, key: ThreadKey, previous: Mapping[ThreadKey, Times]) -> None:
+        """Add the time of a thread since the previous reading to the sum of all threads.
+
+        Nothing if the thread has ended, or if the kernel does not count its times.
+        """
         with suppress(OSError, ValueError, IndexError):
             pid, thread = key
             fields = (self._proc / f"{pid}/task/{thread}/schedstat").read_text().split()

@@ -33,7 +33,7 @@ class Helpers:
         self._last: dict[tuple[int, str], int] = {}
 
     def look(self) -> None:
-        """Read the processes, if it is time again."""
+        """Read the CPU time of the descendants, if the last reading was _EVERY_S ago."""
         now_s = self._clock()
         if now_s < self._next_at:
             return
@@ -47,14 +47,15 @@ class Helpers:
                 self._look_at(pid, is_first=is_first)
 
     def _look_at(self, pid: int, *, is_first: bool) -> None:
+        """Note how many ticks of CPU time a process has used; nothing if it has ended."""
         with suppress(OSError):
             fields = presence.stat_fields(pid)
             if fields is None:
                 return
-            key = (pid, fields[19])
+            key = (pid, fields[19])  # the start time
             if key not in self._last and len(self._last) >= _MOST:
                 return
-            used_ticks = int(fields[11]) + int(fields[12])
+            used_ticks = int(fields[11]) + int(fields[12])  # user time and system time
             # A process that began after the first reading had used nothing at the first reading.
             self._first.setdefault(key, used_ticks if is_first else 0)
             self._last[key] = used_ticks

@@ -48,9 +48,10 @@ class Passing:
     def finish(self, is_stopped: Callable[[], bool]) -> None:
         """Wait until all that the command printed is passed on, however slowly it is read.
 
-        If the run is stopped, wait at most a second longer. A process that the command left behind
-        may hold the pipe open, as `tee` in `> >(tee log)` does, or print for ever. For such a
-        process, the wait ends after one second or after one more portion.
+        Call this when the command has ended. If the run is stopped, wait at most a second longer. A
+        process that the command left behind may hold the pipe open, as `tee` in `> >(tee log)`
+        does, or print for ever. For such a process, the wait ends after one second or after one
+        more portion.
         """
         own_count = self._count_own()
         ended_at = time.monotonic()
@@ -81,6 +82,11 @@ class Passing:
             return self._taken + waiting[0]
 
     def _pass_on(self) -> None:
+        """Pass on what is printed until the pipe is closed or `finish` is done; this is the thread.
+
+        If the target takes no more, that is noted in `trouble`. If its reader is gone, the pipe is
+        closed.
+        """
         while True:
             data = self._read()
             if not data or self._is_over:

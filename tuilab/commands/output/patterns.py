@@ -37,7 +37,7 @@ class Pattern:
         return cls(name, re.compile(pattern.encode()), sure_text(pattern.encode()))
 
     def lines(self, data: bytes) -> Iterator[bytes]:
-        """Yield the lines that may match the pattern."""
+        """Yield the lines that may match the pattern, without their ends."""
         data = data.replace(b"\r", b"\n")
         if not self.text:
             yield from data.split(b"\n")
@@ -53,7 +53,10 @@ class Pattern:
             begin = data.find(self.text, max(line_end, begin + 1))
 
     def numbers(self, line: bytes) -> list[float]:
-        """Return the numbers that the pattern finds in a line."""
+        """Return the numbers that the pattern finds in a line.
+
+        May take for ever with a bad pattern: call it within an Alarm.
+        """
         numbers = []
         for match in self.regex.finditer(line):
             value = number(match[1] or b"")

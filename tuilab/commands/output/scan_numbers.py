@@ -59,6 +59,10 @@ class NumberScanner:
         return lambda data: self._take(stream, data)
 
     def _take(self, stream: int, data: bytes) -> None:
+        """Store new output of a stream; a thread calls this.
+
+        Too much waiting output is only counted.
+        """
         with self._lock:
             self._is_heard = True
             self._ends[stream].take(data)
@@ -78,7 +82,11 @@ class NumberScanner:
         return is_heard
 
     def values(self, *, is_last: bool = False) -> Iterator[PrintedNumber]:
-        """Yield the numbers in the new output, until the time for one turn is used up."""
+        """Yield the numbers in the new output, until the time for one turn is used up.
+
+        Call it in the main thread. The last call also searches the lines without an end, and counts
+        what there was no time for.
+        """
         until = self._clock() + (_LAST_S if is_last else _TURN_S)
         while True:
             portion = self._next()
@@ -89,11 +97,12 @@ class NumberScanner:
             if self._clock() > until:
                 break
         if is_last:
-            for stream, rest in enumerate(self._rests):
+            for stream, rest in enumerate(self._rests):  # a line end completes the last line
                 yield from self._search(stream, b"\n" if rest else b"")
             self.skipped_bytes += self._size
 
     def _next(self) -> tuple[int, bytes] | None:
+        """Remove the oldest portion of waiting output, and return it with its stream; else None."""
         with self._lock:
             if not self._waiting:
                 return None
@@ -102,7 +111,7 @@ class NumberScanner:
             return stream, data
 
     def _search(self, stream: int, data: bytes) -> Iterator[PrintedNumber]:
-        """Search the lines that are complete now, and yield their numbers."""
+        """Search the lines that are complete now, and yield their numbers; keep the rest."""
         end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         if end:
             lines = self._rests[stream] + data[:end]
@@ -116,6 +125,10 @@ class NumberScanner:
                 yield from self._values(pattern, line[:_LONGEST])
 
     def _values(self, pattern: Pattern, line: bytes) -> Iterator[PrintedNumber]:
+        """Yield the numbers that a pattern finds in a line; none if that takes too long.
+
+        A pattern that takes too long _STRIKES times is given up.
+        """
         try:
             with Alarm():
                 numbers = pattern.numbers(line)
@@ -161,9 +174,10 @@ class _StreamEnd:
         del self._data[:-_TOTALS_OF]
 
     def lines(self, *, is_last: bool) -> list[bytes]:
-        """Return the complete lines since the last call.
+        """Return the complete lines since the last call, and keep the incomplete one.
 
-        A line may end only when the next one begins, as the lines of progress bars do.
+        A line may end only when the next one begins, as the lines of progress bars do. The last
+        call also returns the incomplete line.
         """
         lines = bytes(self._data).replace(b"\r", b"\n").split(b"\n")
         unfinished = b"" if is_last else lines.pop()

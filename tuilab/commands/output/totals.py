@@ -146,6 +146,11 @@ class Totals:
         return None
 
     def _note(self, unit: str, done: int, total: int, epoch: int | None) -> None:
+        """Note that a total was printed: it rises, begins again, or turns out to be no progress.
+
+        `epoch` is the epoch that its line names, or None. The total that was not seen for longest
+        is forgotten if there are too many.
+        """
         key = (unit, total)
         if key not in self._tracks and len(self._tracks) >= _MOST:
             oldest = min(self._tracks, key=lambda name: self._tracks[name].seen_after)
@@ -174,8 +179,8 @@ class Totals:
     def _choose(self) -> None:
         """Keep the chosen total until it begins again or is over; then choose another one.
 
-        Totals that never began again come first. Of these, unfinished ones come first. Of the
-        rest, the total that rose most often is chosen.
+        Totals that never began again come first. Of these, unfinished ones come first. Of the rest,
+        the total that rose most often is chosen. If no total counts, the chosen one stays.
         """
         counting = [track for track in self._tracks.values() if _counts_progress(track)]
         alive = [track for track in counting if self._is_alive(track)]
