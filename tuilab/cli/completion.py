@@ -72,7 +72,10 @@ def add_own_part(template: str, shell: str) -> str:
 
 
 def guard_shells() -> None:
-    """Make click offer every shell only words that neither a terminal nor the shell would obey."""
+    """Replace click's completion of every shell by a guarded one.
+
+    It offers only words that neither a terminal nor the shell would obey.
+    """
     from click import shell_completion
 
     for shell_class in (
@@ -84,6 +87,7 @@ def guard_shells() -> None:
 
 
 def _make_guarded(shell_class: type[Any]) -> type[Any]:
+    """Return click's completion of a shell, without unsafe words and with our own part."""
     from tuilab.text.display import show
 
     class GuardedCompletion(shell_class):  # type: ignore[misc]
@@ -103,8 +107,8 @@ def _make_guarded(shell_class: type[Any]) -> type[Any]:
 def _is_safe(item: Any, shell: str) -> bool:
     """Return whether a shell can show a word and put it on the command line.
 
-    The names of files and folders come from the shell itself. bash puts a word on the line without
-    quotes, so that blanks and `$(...)` would be executed.
+    bash puts a word on the line without quotes, so that blanks and `$(...)` would be executed. An
+    item that is not plain is safe: the shell itself offers the names of files and folders then.
     """
     if item.type != "plain":
         return True
@@ -175,7 +179,10 @@ def claims(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 
 
 def _read_recorded_claims(ctx: click.Context, name: str | None) -> dict[str, str]:
-    """Return the claims by key of a scenario of the user's own, as it was in its newest run."""
+    """Return the claims by key of a scenario of the user's own, as it was in its newest run.
+
+    Empty if none of the newest runs is of this scenario.
+    """
     from tuilab.catalogue.source import read_recorded
     from tuilab.runs.run_name import RunName
 
@@ -223,7 +230,8 @@ def _offer_runs(
 ) -> list[Any]:
     """Offer `words`, and the newest runs that the command line does not name yet.
 
-    With `is_running`, the record of each run is read. Without it, names are enough.
+    With `is_running`, only runs that are unfinished (True) or finished (False) are offered, and the
+    record of each run is read. Without it, names are enough.
     """
     from click.shell_completion import CompletionItem
 
@@ -248,6 +256,7 @@ def _offer_runs(
 
 
 def _newest_runs(ctx: click.Context) -> "Sequence[Path]":
+    """Return the newest runs in the folders that the command line names, or in the usual one."""
     from tuilab.cli import options
     from tuilab.runs import store
 

@@ -1,4 +1,7 @@
-"""Check the gates of `compare --fail-on`, which a change has to pass, for example in CI."""
+"""Check the gates of `compare --fail-on`, which a change has to pass, for example in CI.
+
+A function that refuses a comparison raises UsageError.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -71,7 +74,10 @@ class GateType(ParamType):
 
 
 def find_failures(gate: Gate, runs: Sequence[ReportedRun], comparison: Comparison) -> list[str]:
-    """Return a sentence for each reason why compared runs do not pass a gate."""
+    """Return a sentence for each reason why compared runs do not pass a gate; none if they do.
+
+    The gate `slower` raises UsageError if the times of the runs cannot be compared.
+    """
     sentences = _find_worse_ends(gate, runs)
     if gate.kind == "slower" and is_watched(runs[0]):
         sentences += _find_slower_steps(gate, runs)
@@ -102,6 +108,7 @@ def _find_worse_ends(gate: Gate, runs: Sequence[ReportedRun]) -> list[str]:
 
 
 def _find_differences(comparison: Comparison) -> list[str]:
+    """Return a sentence for each claim with another verdict, or that a run does not have."""
     sentences = []
     for pair in comparison.claims:
         change = verdict_words(pair)
@@ -118,7 +125,8 @@ def _find_differences(comparison: Comparison) -> list[str]:
 def find_undecided(gate: Gate, runs: Sequence[ReportedRun]) -> list[str]:
     """Return a sentence for each process of a watched command that may fail a gate, but not surely.
 
-    Only the gate `slower` leaves something undecided.
+    Only the gate `slower` leaves something undecided. Call `find_failures` first: it refuses runs
+    whose steps cannot be compared.
     """
     if gate.kind != "slower" or not is_watched(runs[0]):
         return []

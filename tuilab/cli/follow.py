@@ -65,7 +65,10 @@ class ResultPrinter:
         options.refuse_both_json(as_json=self.as_json, as_jsonl=self.as_jsonl)
 
     def add(self, watch: Watch, state: str) -> None:
-        """Keep the result of a finished run, and print it if each result is printed."""
+        """Keep the result and the exit code of a finished run; print the result if asked for.
+
+        With JSON, or if the printer is silent, the caller or `finish` prints it.
+        """
         code = exit_code_of_run(watch.summary, state, is_strict=self.is_strict)
         self.codes.append(ExitCode.INTERRUPTED if watch.was_interrupted else code)
         self.finished.append((watch, state))
@@ -87,7 +90,7 @@ class ResultPrinter:
         print_result(style.fit(text), self.stream)
 
     def finish(self) -> ExitCode:
-        """Print the parts that come once, at the end; return the exit code."""
+        """Print the parts that come once, at the end, write the report, return the exit code."""
         code = exit_code_of_runs(self.codes)
         runs = [FinishedRun(watch.summary, state, watch.run_dir) for watch, state in self.finished]
         if self.as_json:
@@ -118,7 +121,8 @@ def run_all(orders: list[RunOrder], printer: ResultPrinter, first: Spare | None 
     """Run orders one after another, print the results and return the exit code.
 
     `first` is a process that has loaded torch for the first order. Of several runs only a summary
-    is printed, unless `printer.is_verbose`. Ctrl-C skips the orders that have not started.
+    is printed, unless `printer.is_verbose`; this changes `printer`. Ctrl-C skips the orders that
+    have not started.
     """
     has_summary_only = len(orders) > 1 and not printer.is_verbose
     if has_summary_only:
@@ -151,7 +155,9 @@ def run_each(
 ) -> Iterator[RunOrder]:
     """Run orders one after another and keep their results; yield each order when its run is over.
 
-    `announce` is called before each run. Ctrl-C skips the orders that have not started.
+    `announce` is called before each run. Ctrl-C skips the orders that have not started, and adds
+    the code INTERRUPTED. `first`, and other processes that load torch in advance, are ended if they
+    are not used.
     """
     spares = {0: first}
     for number, order in enumerate(orders):
@@ -213,7 +219,11 @@ def _warn_of_other_runs(order: RunOrder) -> None:
 def follow_one(
     run_dir: Path, printer: ResultPrinter, *, is_ours: bool, pause: headless.Pause = time.sleep
 ) -> None:
-    """Follow a run to its end and keep its result; Ctrl-C leaves a run alone that is not ours."""
+    """Follow a run to its end, and keep its result and exit code in `printer`.
+
+    If the run is ours, Ctrl-C stops it. Otherwise Ctrl-C ends only the following, and prints how to
+    come back to the run. `pause` waits between two polls.
+    """
     watch = Watch(run_dir, may_be_folded=not printer.as_jsonl)
 
     def print_items(items: Portion) -> None:
@@ -242,6 +252,7 @@ def follow_one(
 
 
 def _choose_progress(printer: ResultPrinter) -> headless.Progress:
+    """Return how progress is printed: as a live line, as lines, as alerts, or not at all."""
     style = style_of(sys.stderr)
     if not printer.is_quiet:
         if _has_live_line():

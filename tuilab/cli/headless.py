@@ -51,7 +51,7 @@ _SHOW_CURSOR = "\x1b[?25h"  # the live line hides the cursor
 
 
 class Progress(Protocol):
-    """Prints the progress of a run that is followed."""
+    """Prints the progress of a run: `update` is called at each poll, `close` once at the end."""
 
     def update(self, watch: Watch, warning: str = "") -> None: ...
 
@@ -98,6 +98,10 @@ def _follow_to_end(
     on_summary: OnSummary | None,
     pause: Pause,
 ) -> str:
+    """Do what `follow` does; a Ctrl-C while another one is handled waits for `be_ready`.
+
+    If Ctrl-C ends only the following, the result is the latest state that was read.
+    """
     stops = 0
     has_polled = False  # a run that is over at the first poll has no progress, only a result
     disk = DiskRoom(watch.run_dir)
@@ -212,6 +216,7 @@ class AlertLines:
         self._warning = ""
 
     def update(self, watch: Watch, warning: str = "") -> None:
+        """Print the alerts that are new, and a warning if it has changed."""
         for alert in watch.summary.alerts[self._printed_alerts :]:
             self._print(alert_words(alert))
         self._printed_alerts = len(watch.summary.alerts)
@@ -244,6 +249,7 @@ class PlainProgress:
         self._last_print_s = time.monotonic()
 
     def update(self, watch: Watch, warning: str = "") -> None:
+        """Print the lines that are new, a changed warning, and the progress if it is due."""
         summary = watch.summary
         name = self._label
         if not name:
@@ -267,6 +273,7 @@ class PlainProgress:
         pass
 
     def _print_progress(self, name: str, summary: RunSummary) -> None:
+        """Print how far the run is, unless that is what was printed last."""
         parts = [repeat_words(summary), progress_words(summary)]
         progress = "  ".join(part for part in parts if part)
         if progress != self._progress:
@@ -301,6 +308,7 @@ class LiveProgress:
         self._live.start()
 
     def update(self, watch: Watch, warning: str = "") -> None:
+        """Print new lines above the live line, and draw it and the open claims again."""
         for kind, line in list_news(watch.summary, self._style):
             if (kind, line) in self._printed:
                 continue

@@ -76,7 +76,10 @@ def _is_completing() -> bool:
 
 
 def _configure(argv: list[str]) -> None:
-    """Apply the config file. Subcommands that help with a wrong file go on without it."""
+    """Apply the config file; raise TuilabError if it is wrong.
+
+    Subcommands that help with a wrong file continue without it.
+    """
     if argv[:1] == ["config"]:
         return  # it reads the file itself, and shows where each value comes from
     try:

@@ -1,4 +1,7 @@
-"""Define the options that several subcommands share, their types and their checks."""
+"""Define the options that several subcommands share, their types and their checks.
+
+A function that refuses something raises UsageError.
+"""
 
 import os
 import sys
@@ -153,6 +156,7 @@ def refuse_empty_options(command: click.Command) -> None:
 
 
 def refuse_empty(name: str, value: Any) -> None:
+    """Refuse a text that is empty or blank; `name` is the option or argument that has it."""
     if isinstance(value, str) and not value.strip():
         raise UsageError(f"{name} is empty; give it a value, or drop it")
 
@@ -333,7 +337,7 @@ def engine_options(*, has_several: bool = True) -> list[click.Option]:
 def remote_engine(arguments: "Mapping[str, Any]") -> "Engine | None":
     """Return the engine that runs the orders, or None for this machine.
 
-    Options of other engines are refused.
+    Options of other engines are refused, and options of this engine that cannot be combined.
     """
     chosen_engine = engines.load(arguments["engine"] or engines.LOCAL)
     for name, engine in engines.remote():
@@ -356,7 +360,10 @@ def _is_set(arguments: "Mapping[str, Any]", option: click.Option) -> bool:
 def continue_on_engine(
     arguments: "dict[str, Any]", original_arguments: "Mapping[str, Any]"
 ) -> None:
-    """Set the engine and its options that a sweep was started with, unless others are given."""
+    """Set the engine and its options that a sweep was started with, unless others are given.
+
+    `arguments` is changed. If the engine was not given, a line on stderr says so.
+    """
     name = original_arguments["engine"] or engines.LOCAL
     engine = engines.load(name)
     if engine is None or arguments["engine"] not in (None, name):

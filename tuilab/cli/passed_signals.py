@@ -22,7 +22,10 @@ _PARENT = 1  # index of the parent's pid among the fields behind the name in /pr
 
 
 class PassedSignals:
-    """Within, signals are kept until the command runs, and then passed on to it once each."""
+    """Within, signals are kept until the command runs, and then passed on to it once each.
+
+    Call `pass_on` at each poll of the run.
+    """
 
     def __init__(self) -> None:
         self._arrival_s: dict[int, float] = {}  # by signal that waits for the command
@@ -48,7 +51,10 @@ class PassedSignals:
             signal.signal(number, handler)
 
     def pass_on(self, summary: RunSummary) -> None:
-        """Send the kept signals to the command, if it runs by now."""
+        """Send the kept signals to the command, if it runs by now.
+
+        If that fails, they are dropped, and stderr gets the reason.
+        """
         if not self._arrival_s:
             return
         try:
@@ -77,7 +83,10 @@ class PassedSignals:
 
 
 def _find_command(summary: RunSummary) -> tuple[int, int] | None:
-    """Return the pid and start time of the command; None if it is not running (yet)."""
+    """Return the pid and start time of the command; None if it is not running (yet).
+
+    Raises OSError if /proc does not show the processes.
+    """
     worker = summary.workers.get("worker-0")
     if worker is None or worker.started is None or worker.exited is not None:
         return None

@@ -26,7 +26,11 @@ def run_remotely(
     arguments: Mapping[str, Any],
     printer: ResultPrinter,
 ) -> None:
-    """Run the orders on an engine and keep their results; print each when its run has ended."""
+    """Run the orders on an engine and keep their results; print each when its run has ended.
+
+    Raises CannotRecord before anything runs if a folder of runs cannot be written to. After Ctrl-C,
+    the code INTERRUPTED is added.
+    """
     style = style_of(sys.stderr)
 
     def print_engine_progress(line: str) -> None:
@@ -34,6 +38,11 @@ def run_remotely(
             print_progress(style.fit(line))
 
     def add_result(end: RemoteEnd) -> None:
+        """Keep the result of a run that has ended elsewhere, and print a line about it.
+
+        A run that another node repeats is not kept. A problem is printed, and its exit code is
+        kept.
+        """
         if end.problem:
             printer.codes.append(ExitCode(end.code or ExitCode.FAILED))
             problem_line = f"tuilab: {show(end.node, 60)}: {show(end.problem, 500)}"
@@ -64,7 +73,10 @@ def run_remotely(
 
 
 def _check_root(root: Path) -> None:
-    """Refuse a folder where nothing can be recorded, before a node starts a run for it."""
+    """Raise CannotRecord if nothing can be recorded in a folder, before a node starts a run for it.
+
+    The folder is made if it does not exist.
+    """
     try:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as problem:

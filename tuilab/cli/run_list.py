@@ -58,7 +58,7 @@ class LazyRunList:
         return f"{plural(total, 'run')}, {{}}"
 
     def has_journal(self, root: str, run: str) -> bool:
-        """Return whether a run still has its journal, as a run in the index may be damaged since.
+        """Return whether a run still has its journal: a run in the index may be damaged since.
 
         A run without one is added to `passed_over`.
         """
@@ -74,7 +74,8 @@ class LazyRunList:
     def count_bytes(self) -> tuple[int, bool]:
         """Return the size of all runs on disk as far as it is known, and whether it is complete.
 
-        The indexes are saved, so that the next list knows more.
+        Runs that no list has read are read for a moment. The indexes are saved, so that the next
+        list knows more.
         """
         total_bytes = 0
         is_complete = True
@@ -111,6 +112,10 @@ def describe_list(run_list: LazyRunList, rows: Sequence[RunRow], count: str) -> 
 
 
 def _line(row: RunRow, style: Style, *, has_root: bool, has_host: bool) -> str:
+    """Return a run as one line.
+
+    `has_root` and `has_host` say whether the list has runs of several folders or machines.
+    """
     entry = row.entry
     name = RunName(entry.run)
     columns = f"{name.id}  {name.started:17}  {show(entry.name):32} {entry.state:10}"
@@ -146,6 +151,7 @@ def _describe_changes(entry: RunEntry, style: Style) -> str:
 
 
 def _describe_duration(entry: RunEntry) -> str:
+    """Return how long a run took, how long it has run, or that it waits; n/a if that is unknown."""
     if entry.elapsed_s is not None:
         return f"{entry.elapsed_s:.1f} s"
     if entry.is_waiting:

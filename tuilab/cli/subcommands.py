@@ -111,6 +111,7 @@ options.refuse_empty_options(tuilab)
 def _open_screens(
     scenarios: tuple[str, ...], root: str | None, fps: float | None, *, is_read_only: bool
 ) -> int:
+    """Open the screens and return their exit code; raise UsageError if that is impossible."""
     from tuilab import tui
 
     reason = tui.why_not()
@@ -129,7 +130,10 @@ def _open_screens(
 
 
 def run() -> int:
-    """Run the subcommand of the command line, and return its exit code."""
+    """Run the subcommand of the command line, and return its exit code.
+
+    A mistake on the command line is a UsageError that names the help of the subcommand.
+    """
     try:
         return int(tuilab.main(prog_name="tuilab", standalone_mode=False) or 0)
     except click.ClickException as problem:

@@ -34,6 +34,7 @@ def print_sweeps(root: Path, *, as_json: bool) -> None:
 
 
 def _lines(begun: RecordedSweep, style: Style, width: int) -> list[str]:
+    """Return a sweep as wrapped lines: its id, start, progress, name and settings."""
     sweep_id = begun.sweep.id
     started = RunName(begun.entries[0].run).started
     counts = sweeps.describe_counts(begun.counts)

@@ -1,4 +1,7 @@
-"""Make the orders of a sweep: a scenario with other values, or a command with other words."""
+"""Make the orders of a sweep: a scenario with other values, or a command with other words.
+
+A point is one combination of values. A function that refuses something raises UsageError.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +27,10 @@ _Point = dict[str, Value]  # the value of each setting
 
 
 def orders_of_scenario(arguments: Arguments, root: Path, argv: Sequence[str]) -> list[RunOrder]:
-    """Return the order of each point of a sweep over the parameters of a scenario."""
+    """Return the order of each point of a sweep over the parameters of a scenario.
+
+    Raises UsageError without a scenario, with an unknown parameter, or with a wrong value.
+    """
     if not arguments["names"]:
         raise UsageError(
             "nothing to sweep; name a scenario (tuilab sweep NAME --set rows=100,1000), "
@@ -63,7 +69,10 @@ def orders_of_scenario(arguments: Arguments, root: Path, argv: Sequence[str]) ->
 def orders_of_command(
     words: Sequence[str], arguments: Arguments, root: Path, argv: Sequence[str]
 ) -> list[RunOrder]:
-    """Return the order of each point of a sweep over placeholders in the words of a command."""
+    """Return the order of each point of a sweep over placeholders in the words of a command.
+
+    Raises UsageError if a value has no placeholder or is a secret, or with options for scenarios.
+    """
     for name in ("repeat", "budget", "quick"):
         if arguments[name]:
             raise UsageError(
@@ -98,7 +107,7 @@ def orders_of_command(
 
 
 def _find_scenario(arguments: Arguments) -> Scenario:
-    """Return the one scenario that is named."""
+    """Return the one scenario that is named; raise UsageError if the names mean several."""
     names = arguments["names"]
     listed = catalog.load(arguments["scenarios"])
     scenarios: list[Scenario] = []
@@ -127,7 +136,7 @@ def _read_values(arguments: Arguments, parse_value: Callable[[str, str], Value])
 def _make_orders(
     values: grid.Grid, make_order: Callable[[_Point], RunOrder], argv: Sequence[str]
 ) -> list[RunOrder]:
-    """Return one order for each point; each waits for its turn."""
+    """Return one order for each point, all with the id of a new sweep; each waits for its turn."""
     here = command_orders.here()
     sweep = Sweep(
         id=f"sweep-{token_hex(3)}",

@@ -50,7 +50,8 @@ def run_points(
 ) -> ExitCode:
     """Run the points one after another, or all on other machines, and print the result.
 
-    After Ctrl-C the results so far are kept and printed.
+    After Ctrl-C the results so far are kept and printed. `run_remotely` runs all of them elsewhere,
+    and keeps the results in `printer`. Returns the exit code of the sweep.
     """
     orders = _with_this_process(orders)
     sweep = orders[0].sweep
@@ -138,6 +139,7 @@ def _print_point(printer: ResultPrinter) -> None:
 
 
 def _point_line(printer: ResultPrinter, style: Style) -> str:
+    """Return the label of the latest point with its result; `not finished` without any result."""
     if not printer.finished:
         return f"{printer.label}: not finished"
     watch, state = printer.finished[-1]
@@ -147,6 +149,7 @@ def _point_line(printer: ResultPrinter, style: Style) -> str:
 
 
 def _finish(sweep_id: str, root: Path, printer: ResultPrinter) -> ExitCode:
+    """Print the result of a sweep, unless no point could be started; return the exit code."""
     code = exit_code_of_runs(printer.codes)
     if not printer.finished and not _has_points(sweep_id, root):  # the reason was printed
         return code

@@ -109,6 +109,7 @@ def command(**arguments: Any) -> int:
 
 
 def _make_order(arguments: Mapping[str, Any]) -> RunOrder:
+    """Return the order of the comparison; raise UsageError or CannotStart if it is not possible."""
     options.refuse_beside(arguments)
     make_order.check_named(arguments["command"])
     raced_arms = arms.parse(arguments["arms"])

@@ -85,7 +85,11 @@ def _calibrate(minutes: float, device: str, root: Path) -> None:
 
 
 def _run_trials(minutes: float, device: str, root: Path) -> RunSummary:
-    """Run the trials and return what was recorded."""
+    """Run the trials as a run of its own, and return what was recorded.
+
+    Raises BoxLacks if the machine lacks something, such as the GPU, ScenarioError if the run
+    failed.
+    """
     source = read(Path(lab.__file__).with_name("calibration_scenario.py"))
     scenario = source._replace(id="calibration", topic="box")  # its name in lists and headings
     order = launch.order(
@@ -111,7 +115,10 @@ def _run_trials(minutes: float, device: str, root: Path) -> RunSummary:
 
 
 def gpu_of(summary: RunSummary) -> tuple[str, str]:
-    """Return torch's UUID of the calibrated GPU, and its name; empty if it was the CPU."""
+    """Return torch's UUID of the calibrated GPU, and its name; empty if it was the CPU.
+
+    Raises BoxLacks if torch does not report the UUID, ScenarioError if there were several GPUs.
+    """
     races = [race for _, race in summary.races if race.device == "cuda"]
     if not races:
         return "", ""

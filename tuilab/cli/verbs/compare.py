@@ -148,6 +148,7 @@ def command(
 
 
 def _format_of(target: str) -> str:
+    """Return html, md or json for a file; raise UsageError if it has no such extension."""
     from tuilab.reports.write_report import format_of
 
     try:
@@ -165,6 +166,7 @@ def _format_of(target: str) -> str:
 def _print_comparisons(
     all_compared: Sequence[_Compared], only_in_some: Sequence[str], *, has_chart: bool
 ) -> None:
+    """Print the comparisons one below the other, and the scenarios that not all folders have."""
     style = style_of(sys.stdout)
     width = width_here()
     parts = []
@@ -212,7 +214,8 @@ def _check_gates(
 def _find_reference(reference: str, roots: Sequence[Path]) -> _Reference:
     """Return the run, or the runs of the folder, that an argument names.
 
-    A name without a slash is looked up among the runs first.
+    A name without a slash is looked up among the runs first. Raises UsageError if nothing has that
+    name, or if a folder has no runs.
     """
     path = Path(reference)
     if os.sep not in reference and reference not in (".", ".."):
@@ -235,7 +238,10 @@ def _find_reference(reference: str, roots: Sequence[Path]) -> _Reference:
 
 
 def _add_baseline(references: list[_Reference], roots: Sequence[Path]) -> list[_Reference]:
-    """Return the references; before a single run stands the run to compare it with."""
+    """Return the references; before a single run stands the run to compare it with.
+
+    Raises UsageError for a single folder, or if there is no run to compare with.
+    """
     if len(references) > 1:
         return references
     run_dir = references[0]
@@ -272,6 +278,7 @@ def _group_runs(references: Sequence[_Reference]) -> tuple[list[list[Path]], lis
 
 
 def _read_run(run_dir: Path, *, keeps_private: bool) -> ReportedRun:
+    """Return a run for a comparison; raise TuilabError if its start was not recorded."""
     run = read_subject(run_dir, keeps_private=keeps_private)
     if run.summary.run is None:
         raise TuilabError(

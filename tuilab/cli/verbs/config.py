@@ -54,6 +54,7 @@ def command(what: str, as_json: bool) -> None:
 
 
 def _print_settings_as_json() -> None:
+    """Print each setting with its value and where that comes from."""
     path = str(places.config_file())
     settings = {}
     for key, value in config.effective(os.environ).items():

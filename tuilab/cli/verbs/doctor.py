@@ -88,7 +88,11 @@ def command(
 
 
 def _ask_gpu(gpu: str) -> PendingAnswers:
-    """Start the checks of one GPU. They take long, so a user at a terminal is told."""
+    """Start the checks of one GPU, and return answers that are still to come.
+
+    The checks take long, so a user at a terminal gets a message. Raises UsageError if `gpu` is no
+    GPU.
+    """
     from tuilab.doctor.gpu_page import ask_about
 
     if gpu != "cuda" and not is_gpu(gpu):

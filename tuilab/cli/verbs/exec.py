@@ -119,6 +119,7 @@ def command(**arguments: Any) -> int:
 
 
 def _make_order(arguments: Mapping[str, Any]) -> RunOrder:
+    """Return the order of the command; raise UsageError or CannotStart if it cannot be run."""
     if arguments["step_of"]:
         is_unwatched = arguments["watch"] == "nothing"
         options.refuse_without_effect("--step-of", {"--watch nothing": is_unwatched})
@@ -138,6 +139,7 @@ def _make_order(arguments: Mapping[str, Any]) -> RunOrder:
 
 
 def _make_printer(arguments: Mapping[str, Any]) -> "ResultPrinter":
+    """Return a printer to stderr: stdout belongs to the command, whose output is the progress."""
     from tuilab.cli.follow import ResultPrinter
 
     return ResultPrinter(
@@ -221,9 +223,9 @@ def _is_one_file(first: int, second: int) -> bool:
 
 
 def _hand_over_stdin() -> int | None:
-    """Return a descriptor of the stdin for the command.
+    """Return a new descriptor of stdin for the command, and give this process an empty stdin.
 
-    It is None for a terminal, whose input belongs to the user of tuilab.
+    It is None for a terminal, whose input belongs to the user of tuilab: stdin then stays.
     """
     if os.isatty(0):
         return None

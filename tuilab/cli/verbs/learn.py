@@ -82,6 +82,7 @@ def _describe_prediction(lesson: LearnedLesson) -> str:
 
 
 def _describe_next(upcoming: Scenario | None, folder_options: str, width: int) -> list[str]:
+    """Return lines about the next lesson: its title, its question, and how to read and run it."""
     if upcoming is None:
         return ["You have done them all. Write one: tuilab new NAME"]
     name = show(upcoming.id)

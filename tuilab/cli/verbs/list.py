@@ -77,9 +77,9 @@ def render(
     marks: Mapping[str, str],
     width: int = 0,
 ) -> str:
-    """Return the scenarios by topic as text.
+    """Return the scenarios by topic as text, or a sentence that there are none.
 
-    `marks` has the mark of the latest verdict by scenario. With a `width`, titles are wrapped;
+    `marks` has the sign of the latest verdict by scenario. With a `width`, titles are wrapped;
     without one, as in a pipe, each scenario is one line.
     """
     name_width = max((len(scenario.id) for scenario in scenarios), default=0)

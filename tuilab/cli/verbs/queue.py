@@ -138,7 +138,11 @@ def again(root: Path, runs: Sequence[str], as_json: bool) -> None:
 
 
 def _queue_again(root: Path, chosen: set[str]) -> Iterator[str]:
-    """Queue lost runs again; yield a sentence for each, or one that there was none."""
+    """Queue lost runs again; yield a sentence for each, or one that there was none.
+
+    A run is queued when its sentence is taken. Raises UsageError as `queue_again` of the engine
+    does.
+    """
     from tuilab.engine.requeue import queue_again
 
     has_run = False
@@ -166,6 +170,7 @@ def _print_actions(root: Path, sentences: Iterable[str], *, as_json: bool) -> No
 
 
 def _print_queue(root: Path, *, as_json: bool) -> None:
+    """Print the queue as lines, or as one JSON document."""
     state = queue.read_queue(root)
     if not as_json:
         click.echo(_queue_text(root, state, style_of(sys.stdout)))
@@ -186,6 +191,7 @@ def _print_queue(root: Path, *, as_json: bool) -> None:
 
 
 def _queue_text(root: Path, state: queue.QueueState, style: Style) -> str:
+    """Return the queue as lines; if it is empty, paused, or lost runs, also what to do."""
     lines = []
     for run_state, place, ticket in state.rows:
         first_column = str(place or run_state)
@@ -208,6 +214,7 @@ def _queue_text(root: Path, state: queue.QueueState, style: Style) -> str:
 
 
 def _queue_line(first_column: str, ticket: queue.Ticket, style: Style) -> str:
+    """Return a run of the queue as a line, with the time since it was queued (n/a: unknown)."""
     waited = "n/a"
     if ticket.since_ns:
         waited_s = max(time.time_ns() - ticket.since_ns, 0) / 1e9

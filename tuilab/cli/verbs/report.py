@@ -123,7 +123,10 @@ def command(
 
 
 def _find_schema(name: str) -> str:
-    """Return a schema by its full name, such as `tuilab.runs/1`, or its short one, `runs`."""
+    """Return a schema by its full name, such as `tuilab.runs/1`, or its short one, `runs`.
+
+    Raises UsageError for another name.
+    """
     from tuilab.cli import schemas
 
     full_names = {}
@@ -139,9 +142,10 @@ def _find_schema(name: str) -> str:
 
 
 def find_runs(references: Sequence[str], root: Path) -> list[Path]:
-    """Return the folders of the named runs, each once.
+    """Return the folders of the named runs, each once; raise UsageError for an unknown name.
 
-    `all` means the run that represents each scenario, and a sweep means its points.
+    `all` means the run that represents each scenario, or the newest run if there is none. A sweep
+    means its points.
     """
     from tuilab.runs import sweeps
     from tuilab.runs.index import Index

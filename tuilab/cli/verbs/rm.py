@@ -113,7 +113,11 @@ def _delete_old(
     is_confirmed: bool,
     as_json: bool,
 ) -> None:
-    """Delete the old runs of some folders, or find out which would be deleted; print which."""
+    """Delete the old runs of some folders, or find out which would be deleted; print which.
+
+    Raises CannotRecord at the end if some runs could not be deleted: the others are deleted by
+    then.
+    """
     results = [
         _delete_old_in(root, older_than_s, keep, is_confirmed=is_confirmed) for root in roots
     ]
@@ -134,6 +138,11 @@ def _delete_old(
 def _delete_old_in(
     root: Path, older_than_s: float | None, keep: int, *, is_confirmed: bool
 ) -> _DeletionResult:
+    """Delete the old runs of a folder, except the newest `keep`.
+
+    Without confirmation, only find out which would be deleted. A run that must not or could not be
+    deleted does not stop the others.
+    """
     result = _DeletionResult(root)
     index = Index(root)
     for run_dir in store.list_runs(root)[keep:]:
@@ -163,6 +172,7 @@ def _is_old(run: str, older_than_s: float | None) -> bool:
 
 
 def _print_deletion(result: _DeletionResult, *, is_confirmed: bool) -> None:
+    """Print how many runs of a folder are or would be deleted, and why others are kept."""
     sizes = [entry.bytes_total for entry in result.deleted if entry.bytes_total is not None]
     at_least = "" if len(sizes) == len(result.deleted) else "more than "
     runs = f"{plural(len(result.deleted), 'run')}, {at_least}{size(sum(sizes))}"

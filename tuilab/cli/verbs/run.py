@@ -185,7 +185,11 @@ def values_of(ctx: click.Context, arguments: Mapping[str, Any]) -> "dict[str, Sc
 
 
 def _find_scenarios(ctx: click.Context, args: list[str]) -> tuple[list[str], list[Scenario]]:
-    """Return the names on the line, and the scenarios that they mean."""
+    """Return the names on the line, and the scenarios that they mean.
+
+    Raises UsageError if a name means none. While a shell completes the line, unknown names are
+    ignored, and no names are returned.
+    """
     names, possible_names = _split_words(args)
     folders = _find_values(args, "--scenarios")
     for folder in folders:
@@ -208,6 +212,7 @@ def _find_scenarios(ctx: click.Context, args: list[str]) -> tuple[list[str], lis
 
 
 def _is_known(listed: list[Scenario], word: str) -> bool:
+    """Return whether a word on the line names a scenario, a topic or all of them."""
     with contextlib.suppress(UsageError):
         return bool(catalog.named(listed, word))
     return False
@@ -321,7 +326,10 @@ def _load_torch_ahead(scenario: Scenario, arguments: Mapping[str, Any]) -> "Spar
 def _make_orders(
     chosen: Sequence[Scenario], values: "dict[str, Scalar]", arguments: Mapping[str, Any]
 ) -> "list[RunOrder]":
-    """Return an order for each scenario; of several scenarios, those with an error are skipped."""
+    """Return an order for each scenario; of several scenarios, those with an error are skipped.
+
+    What is skipped is printed. Raises UsageError if a value or the only scenario is wrong.
+    """
     from tuilab.engine import launch
 
     if arguments["predict"] is not None and len(chosen) > 1:
@@ -353,7 +361,10 @@ def _make_orders(
 
 
 def _run_remotely(engine: "Engine", orders: "list[RunOrder]", arguments: Mapping[str, Any]) -> int:
-    """Run the orders on other machines, and print their results."""
+    """Run the orders on other machines, print their results, and return the exit code.
+
+    Raises UsageError with options that work only on this machine.
+    """
     from tuilab.cli import remote
     from tuilab.cli.follow import ResultPrinter
 
@@ -387,7 +398,8 @@ def _run_remotely(engine: "Engine", orders: "list[RunOrder]", arguments: Mapping
 def detach(orders: "list[RunOrder]", *, as_json: bool, sweep: str = "") -> int:
     """Start the runs and print their ids; several runs wait for their turn in the queue.
 
-    If a run cannot be started, the ids of those before it are printed all the same.
+    If a run cannot be started, the ids of those before it are printed all the same, and those runs
+    continue. Raises UsageError where a detached run would end at once.
     """
     from tuilab.engine import launch
     from tuilab.runs import queue, store

@@ -231,6 +231,7 @@ def _describe_folders(run_list: LazyRunList) -> dict[str, Any]:
 
 
 def _describe_row(row: RunRow) -> dict[str, Any]:
+    """Return the fields of a run for `--json`."""
     entry = row.entry
     claims = []
     for (text, verdict), key in zip_longest(entry.claims, entry.claim_keys):

@@ -103,6 +103,7 @@ def _block(heading: str, lines: list[str]) -> str:
 
 
 def _describe_param(param: Param, width: int) -> list[str]:
+    """Return lines about a parameter: its option, its values and defaults, and its label."""
     default = f"default {show(spell(param.default))}"
     if param.quick is not None:
         default += f", with --quick {show(spell(param.quick))}"

@@ -80,6 +80,7 @@ def _stop_point(run_dir: "Path", *, at_once: bool) -> str:
 
 
 def _print_actions(begun: "RecordedSweep", actions: list[str], *, is_front_asked: bool) -> None:
+    """Print what was done to stop a sweep, and whether more of its points may start."""
     from tuilab.runs import sweeps
     from tuilab.text.display import plural
 

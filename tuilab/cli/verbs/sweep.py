@@ -165,7 +165,10 @@ def _make_printer(arguments: Mapping[str, Any]) -> "ResultPrinter":
 
 
 def _detach(orders: "list[RunOrder]", arguments: Mapping[str, Any], root: Path) -> int:
-    """Queue all points, and print their ids."""
+    """Queue all points, print their ids, and return the exit code.
+
+    Raises UsageError if there are too many, or with options that need the end of the runs.
+    """
     from tuilab.cli.verbs.run import detach
 
     options.check_detached(root, arguments, "sweep-last")
@@ -205,7 +208,8 @@ def _make_orders(ctx: click.Context, arguments: Mapping[str, Any], root: Path) -
 def _make_missing_orders(arguments: dict[str, Any], root: Path) -> "list[RunOrder]":
     """Return the orders of the points of `--resume` that have no result yet and are not running.
 
-    The engine of the sweep and its options are set in `arguments`.
+    The engine of the sweep and its options are set in `arguments`. Raises UsageError if another
+    process still starts points of the sweep, or with a scenario or values.
     """
     from tuilab.runs import sweeps
     from tuilab.runs.command_line import hint

@@ -92,7 +92,11 @@ def command(name: str, folder: str, as_json: bool) -> None:
 
 
 def write(name: str, folder: Path) -> Path:
-    """Write the template and return its path; UsageError if the file already exists."""
+    """Write the template and return its path.
+
+    Raises UsageError if the name is invalid or the file exists already, CannotRecord if it cannot
+    be written.
+    """
     if not _NAME.fullmatch(name):
         raise UsageError(
             f'"{show(name, 60)}" cannot be the name of a scenario; '

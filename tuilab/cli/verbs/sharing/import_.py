@@ -43,6 +43,7 @@ def command(files: Sequence[Path], as_json: bool, root: str | None) -> None:
 
 
 def _print_unpacked(unpacked: unpack.UnpackedRun) -> None:
+    """Print where an imported run is; on stderr, what was removed, damaged or left out."""
     run_dir = unpacked.run_dir
     run_id = store.short_id(run_dir.name)
     click.echo(f"{run_id}  {run_dir}  see it: {hint(run_dir.parent, 'attach', run_id)}")
