@@ -1,7 +1,8 @@
 """Check the arguments of calls of the lab, and convert them to plain values.
 
-An error names the argument and what it takes. A value that passes is read back from the journal as
-it was given; numbers of numpy and tensors with one element are converted to numbers.
+Functions raise TypeError or ValueError for a wrong value; the error names the argument and what it
+takes. A value that passes is read back from the journal as it was given; numbers of numpy and
+tensors with one element are converted to numbers.
 """
 
 import math
@@ -87,7 +88,7 @@ def place(name: str, value: Any) -> int | float:
 
 
 def words(name: str, value: Any, limit: int | None = None) -> str:
-    """Return a text."""
+    """Return a text of at most `limit` characters, without lone surrogates."""
     if not isinstance(value, str):
         raise TypeError(f"{name} takes a text, not {describe_value(value)}")
     if limit is not None and len(value) > limit:

@@ -1,4 +1,7 @@
-"""An arm in a process of its own, which the supervisor starts."""
+"""An arm in a process of its own, which the supervisor starts.
+
+An arm is one of the variants that a scenario compares.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,7 +32,11 @@ class Arm:
         self._journal = journal
 
     def __call__(self) -> Any:
-        """Let the supervisor run the arm, and wait for its value."""
+        """Let the supervisor run the arm, record that it has ended, and return its value.
+
+        Unused memory of GPUs is released first, for the new process. Raises ArmFailed if the arm
+        fails, is too slow, or cannot be started.
+        """
         give_back()
         self._line.send(self._order)
         reply = self._line.receive()
@@ -56,7 +63,7 @@ def arm_order(
 ) -> ArmOrder:
     """Return the order for each call of the arm.
 
-    Raise ValueError if it does not fit into a message.
+    Raises TypeError or ValueError for wrong arguments, or if the order does not fit into a message.
     """
     order = ArmOrder(
         arm=words("name", name, _NAME_LIMIT),
@@ -77,7 +84,10 @@ def arm_order(
 
 
 def function_name(body: Any) -> str:
-    """Return the name by which a new process finds the function of an arm."""
+    """Return the name by which a new process finds the function of an arm.
+
+    Raises TypeError if it is no function at the top of the scenario file.
+    """
     name = getattr(body, "__qualname__", "")
     if not (callable(body) and isinstance(name, str) and name.isidentifier()):
         raise TypeError(f"body takes a function of the scenario file, not {describe_value(body)}")
@@ -85,7 +95,11 @@ def function_name(body: Any) -> str:
 
 
 def environment(variables: Any) -> dict[str, str]:
-    """Return the variables that an arm has in addition."""
+    """Return the variables that an arm has in addition.
+
+    Raises TypeError or ValueError for anything but a dict of names and texts; None means no
+    variables.
+    """
     if variables is None:
         return {}
     if not isinstance(variables, dict):
@@ -103,7 +117,10 @@ def environment(variables: Any) -> dict[str, str]:
 
 
 def command_words(prefix: Any) -> Sequence[str]:
-    """Return the words before the command line of an arm."""
+    """Return the words before the command line of an arm.
+
+    Raises TypeError or ValueError for anything but a list of texts.
+    """
     if not isinstance(prefix, list | tuple):
         raise TypeError(f"prefix takes a list of words, not {describe_value(prefix)}")
     checked_words = [words("prefix", word) for word in prefix]

@@ -12,7 +12,10 @@ class Once:
         self.is_on = False
 
     def run(self, part: Callable[[], object], repeat: int) -> None:
-        """Run a part in the first repeat, and nothing in the others."""
+        """Run a part in the first repeat, and nothing in the others.
+
+        Raises TypeError if the part is no function.
+        """
         if not callable(part):
             raise TypeError(
                 f"part takes a function without parameters, not {describe_value(part)}; write"

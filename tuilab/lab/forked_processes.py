@@ -52,7 +52,7 @@ def flush_prints() -> None:
 
 
 def _end(problem: BaseException | None, source: Path) -> None:
-    """End as Python does: an uncaught exception is printed."""
+    """End this forked child as Python does: an uncaught exception is printed."""
     code = 0
     output = ""
     if problem is not None and issubclass(type(problem), SystemExit):
@@ -87,6 +87,7 @@ def end_servers() -> None:
 
 
 def _end_servers() -> None:
+    """Kill the fork server, and let multiprocessing clean up; errors are ignored."""
     from multiprocessing import forkserver, resource_tracker, util
 
     # multiprocessing has no public functions for this.

@@ -87,6 +87,7 @@ def _calls_a_second(gpu: Cuda, call: Callable[[], object]) -> float:
 
 
 def _seconds(gpu: Cuda, call: Callable[[], object], calls: int) -> float:
+    """Return how long some calls take, from an idle GPU until it has done all of them."""
     gpu.wait()
     began = time.perf_counter_ns()
     for _ in range(calls):
@@ -125,6 +126,7 @@ def event_tick_s(gpu: Cuda) -> float | None:
 
 
 def _span_ns(gpu: Cuda, nanoseconds: float) -> int:
+    """Return the time between two events on the GPU with a delay of so many nanoseconds between."""
     gpu.begin()
     gpu.delay(nanoseconds, time.perf_counter_ns)
     gpu.end()

@@ -33,7 +33,11 @@ def ranks_order(
     *,
     timeout: float,
 ) -> ArmOrder:
-    """Return the order for the ranks."""
+    """Return the order for the ranks.
+
+    Raises TypeError or ValueError for wrong arguments, BoxLacks without torch.distributed,
+    ArmFailed if there are fewer ranks than nodes.
+    """
     count = whole("count", count, 1, _MOST)
     _need_distributed()
     if spread:
@@ -52,7 +56,10 @@ def ranks_order(
 
 
 def _prefixes(count: int, nodes: Sequence[RankNode]) -> list[list[str]]:
-    """Return the torchrun command of each node; they meet at a free port of the first node."""
+    """Return the torchrun command of each node; they meet at a free port of the first node.
+
+    Raises ArmFailed if there are fewer ranks than nodes.
+    """
     if count < len(nodes):
         raise ArmFailed(
             f"{plural(count, 'rank')} cannot run on {len(nodes)} nodes; use more ranks, or fewer"
@@ -102,7 +109,7 @@ def call_in_group(
 def group_of_one() -> Iterator[None]:
     """Put this process alone into a process group (gloo) in a `with` block.
 
-    DDP and FSDP work there.
+    DDP and FSDP work there. Raises BoxLacks without torch.distributed.
     """
     _need_distributed()
     previous = os.environ.get(_INTERFACE)

@@ -25,7 +25,10 @@ Tell = Callable[[int, int, str], object]  # gets the number done, the total, and
 
 
 def raised_by(f: Callable[..., Any], args: tuple[Any, ...]) -> str:
-    """Return the error of a call as `TypeError: first line`, or nothing; errors of tuilab pass."""
+    """Return the error of a call as `TypeError: first line`; empty if it raised none.
+
+    Errors of tuilab are raised.
+    """
     try:
         f(*args)
     except TuilabError:
@@ -63,7 +66,7 @@ def _describe(kind: type[BaseException], text: str) -> str:
 def find_limit(works: Callable[[Any], Any], low: float, high: float) -> float:
     """Return the largest value that works, between `low`, which does, and `high`, which does not.
 
-    It is a whole number if both are.
+    It is a whole number if both are. Raises TypeError or ValueError for other limits.
     """
     is_whole = _is_whole(low) and _is_whole(high)
     least: float
@@ -93,6 +96,7 @@ def find_limit(works: Callable[[Any], Any], low: float, high: float) -> float:
 
 
 def _halve_whole(works: Callable[[Any], Any], works_at: Any, fails_at: Any) -> int:
+    """Return the largest whole number that works, from `works_at` up to below `fails_at`."""
     while fails_at - works_at > 1:
         middle = (works_at + fails_at) // 2
         if _does(works, middle):
@@ -103,6 +107,7 @@ def _halve_whole(works: Callable[[Any], Any], works_at: Any, fails_at: Any) -> i
 
 
 def _halve(works: Callable[[Any], Any], works_at: float, fails_at: float) -> float:
+    """Return about the largest number that works, after so many halvings of the range."""
     for _ in range(_HALVINGS):
         middle = (works_at + fails_at) / 2
         if _does(works, middle):
@@ -122,9 +127,9 @@ def _is_whole(value: Any) -> bool:
 
 @contextmanager
 def busy_neighbours(count: int) -> Iterator[None]:
-    """Keep so many other processes busy in a `with` block.
+    """Keep so many other processes busy in a `with` block, which begins when all are busy.
 
-    They end with it, or with this process.
+    They end with it, or with this process. Raises RuntimeError if one ends before it is busy.
     """
     with ExitStack() as stack:
         neighbours = [stack.enter_context(_spinning()) for _ in range(count)]
@@ -138,6 +143,7 @@ def busy_neighbours(count: int) -> Iterator[None]:
 
 @contextmanager
 def _spinning() -> Iterator["subprocess.Popen[bytes]"]:
+    """Keep another process busy in a `with` block; it prints a byte when it begins."""
     follow = partial(processes.die_with_parent, os.getpid())
     command = [sys.executable, "-I", "-S", "-c", _SPIN]
     with subprocess.Popen(
@@ -152,7 +158,7 @@ def _spinning() -> Iterator["subprocess.Popen[bytes]"]:
 def swept(values: Iterable[T], unit: str, tell: Tell) -> Iterator[T]:
     """Yield values one after another, and report each that is done.
 
-    Errors come before the first.
+    Raises TypeError, before the first value, if `values` is a text or no list.
     """
     if isinstance(values, range):  # it may be long, so no list is made of it
         return _each(values, unit, tell)

@@ -29,7 +29,10 @@ class LostRank(NamedTuple):
 
 
 def lost_of(failures: Iterable[LostRank]) -> LostRank | None:
-    """Return the rank whose signal ended all ranks, or None; `failures` are in order of time."""
+    """Return the rank whose signal ended all ranks; None if a signal was not the cause.
+
+    `failures` are in order of time, and there must be at least one.
+    """
     first, *later = failures
     near = [rank for rank in later if rank.time_s - first.time_s < _SOON_S]
     for rank in (first, *near):

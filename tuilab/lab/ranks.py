@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _launch(options: Sequence[str], line: socket.socket) -> None:
-    """Run torchrun with the order on the socket, and exit with its code."""
+    """Run torchrun with the order on the socket, send the result, and exit with its code."""
     order = messages.receive(line)
     if not isinstance(order, WorkerOrder):
         return  # the supervisor died
@@ -60,7 +60,10 @@ def _launch(options: Sequence[str], line: socket.socket) -> None:
 
 
 def _run(order: WorkerOrder, options: Sequence[str]) -> tuple[WorkerResult | None, int]:
-    """Run torchrun, and return the result of its ranks and its exit code."""
+    """Run torchrun to its end; return the result of its ranks and its exit code.
+
+    The result is None if no rank sent one.
+    """
     command = [sys.executable, "-P", "-m", "tuilab.lab.torchrun", *options, "--no-python"]
     ours, theirs = socket_pair()
     with ours, theirs:
@@ -83,7 +86,7 @@ def _failure_of(code: int) -> WorkerResult:
 
 
 def _why_no_loopback() -> str:
-    """Return why ranks cannot connect, for example in a new network namespace, or nothing."""
+    """Return why ranks cannot connect, as in a new network namespace; empty if they can."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe_socket:
             probe_socket.connect(("127.0.0.1", 9))  # no packet is sent
@@ -93,7 +96,10 @@ def _why_no_loopback() -> str:
 
 
 def _await_result(line: socket.socket) -> WorkerResult | None:
-    """Return the result of torchrun, else the first error, else the result of the lowest rank."""
+    """Return the result of torchrun, else the first error, else the result of the lowest rank.
+
+    None if there was no result when the socket was closed.
+    """
     result: WorkerResult | None = None
     while True:
         message = _next(line)
@@ -164,9 +170,9 @@ def _first_error(results: Sequence[WorkerResult]) -> WorkerResult | None:
 
 
 def _call(order: WorkerOrder) -> socket.socket:
-    """Order the ranks on other nodes, send our stdout and stderr for their output.
+    """Order the ranks on other nodes, and return the socket on which their results will come.
 
-    Return the socket.
+    Our stdout and stderr are sent along, for the output of these ranks.
     """
     assert order.spread
     line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -176,7 +182,7 @@ def _call(order: WorkerOrder) -> socket.socket:
 
 
 def _run_rank() -> None:
-    """Be the worker of a rank."""
+    """Be the worker of a rank: read the order without removing it from the socket, and serve it."""
     from tuilab.lab.worker import serve
 
     line = socket.socket(fileno=move_to_high_fd(os.dup(0)))

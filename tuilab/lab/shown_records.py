@@ -1,8 +1,8 @@
 """Make the records of what a scenario shows.
 
-Bars, tables, lanes, texts, images, artifacts, progress.
-
-Each must be small enough to be understood at a glance; an error says how much is possible.
+Bars, tables, lanes, texts, images, artifacts, progress. A lane is a row of spans of time in a
+picture. Each record must be small enough to be understood at a glance; an error (TypeError or
+ValueError) says how much is possible.
 """
 
 import base64
@@ -116,7 +116,10 @@ class LaneRecorder:
     def span_shown(
         self, lane: str, began: Any, ended: Any, name: str, arm: str, unit: str
     ) -> SpanShown:
-        """Return the record of a span."""
+        """Return the record of a span, and count it.
+
+        Raises TypeError or ValueError for wrong arguments, or if the picture of `arm` is full.
+        """
         lane = words("lane", lane, _NAME_LIMIT)
         name = words("name", name, _NAME_LIMIT)
         start = _finite("began", began)
@@ -134,6 +137,7 @@ class LaneRecorder:
         return record
 
     def _count(self, arm: str, lane: str) -> None:
+        """Count a span; raise ValueError if its picture has too many spans or lanes."""
         lanes = self._lanes.setdefault(arm, {})
         if lane not in lanes and len(lanes) >= _MOST_LANES:
             raise ValueError(
@@ -212,7 +216,8 @@ class ProgressRecorder:
 def image_shown(title: str, cells: Any, arm: str, step: int) -> ImageShown:
     """Return the record of an array as a picture, with one byte for each cell.
 
-    Of a large array, every n-th cell.
+    A byte is 0 to 254 from the lowest to the highest finite value, and 255 if the value is not
+    finite. Of a large array, every n-th cell counts.
     """
     array = _array(cells)
     stride = [math.ceil(size / _IMAGE_CELLS) or 1 for size in array.shape]
@@ -243,7 +248,7 @@ def image_shown(title: str, cells: Any, arm: str, step: int) -> ImageShown:
 
 
 def _array(cells: Any) -> torch.Tensor:
-    """Return the cells as numbers in rows and columns."""
+    """Return the cells as numbers in rows and columns; raise TypeError or ValueError otherwise."""
     try:
         array = torch.as_tensor(cells).detach()
         if array.is_complex():
@@ -259,7 +264,11 @@ def _array(cells: Any) -> torch.Tensor:
 
 
 def keep(folder: Path, name: str, data: bytes | str) -> tuple[Path, ArtifactSaved]:
-    """Write a new file into a folder; return its path and its record."""
+    """Write a new file into a folder; return its path and its record.
+
+    Raises ValueError if the name is not plain or exists, TypeError for other data, OSError if the
+    file cannot be written: a part of it may then be there.
+    """
     name = words("name", name)
     is_plain_name = bool(name) and name == Path(name).name and not name.startswith(".")
     if not is_plain_name or "\0" in name or len(os.fsencode(name)) > 255:

@@ -15,7 +15,11 @@ _LAST_NS = 2**62  # later than every error of another node
 
 
 def main() -> None:
-    """Run torchrun with the arguments of this process."""
+    """Run torchrun with the arguments of this process.
+
+    If a signal ended a rank, that is sent through stdin, a socket of the launcher, before the error
+    of torchrun is raised.
+    """
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import main as torchrun
 

@@ -45,7 +45,7 @@ _MESSAGE_LIMIT = 2_000  # characters, each of up to six bytes in a record
 
 
 def main() -> None:
-    """Receive the order and run it."""
+    """Receive the order and run it; return without an order if the supervisor has no work."""
     line = socket.socket(fileno=int(sys.argv[1]))
     _unbuffer_lines()
     order = _receive_order(line)
@@ -55,7 +55,10 @@ def main() -> None:
 
 
 def serve(order: WorkerOrder, line: WorkerLine) -> None:
-    """Run the order, send the result, and end this process."""
+    """Run the order, send the result, and end this process.
+
+    If nothing can be recorded, the scenario is not started, and the result says so.
+    """
     run_dir = Path(order.run_dir)
     place = order.place or Place("")
     hide = Hiding(cleaner(order.params, order.secrets))
@@ -94,7 +97,10 @@ def _open_fault_log(path: Path) -> int:
 
 
 def _receive_order(line: socket.socket) -> messages.Message | None:
-    """Wait for the order; a worker that was started in advance loads its modules first."""
+    """Wait for the order; a worker that was started in advance loads its modules first.
+
+    Returns None if the supervisor closed the socket. A worker whose modules cannot be loaded ends.
+    """
     message = messages.receive(line)
     if isinstance(message, WarmUp):
         with contextlib.ExitStack() as named:
@@ -117,6 +123,11 @@ def _receive_order(line: socket.socket) -> messages.Message | None:
 def _run(
     order: WorkerOrder, run_dir: Path, journal: Writer, line: WorkerLine
 ) -> tuple[WorkerResult, int]:
+    """Run the scenario or the arm of an order; return the result and the exit code.
+
+    An arm is one variant of a comparison. A failure is recorded, then values that are still on a
+    GPU. A machine that lacks something is no failure of a scenario, but one of an arm.
+    """
     from tuilab.errors import BoxLacks
 
     lab = None
@@ -159,13 +170,14 @@ def _run(
 
 
 def _take_device(module: ModuleType, order: WorkerOrder) -> str:
-    """Remove and return the device of the form, unless `run` takes it as a parameter."""
+    """Remove and return the device among the parameters; auto if `run` takes it as a parameter."""
     if "device" in inspect.signature(module.run).parameters:
         return "auto"
     return str(order.params.pop("device", "auto"))
 
 
 def _call(module: ModuleType, lab: Any, order: WorkerOrder) -> Any:
+    """Call `run`, or the function of an arm; return the value of the arm, None for `run`."""
     if order.arm is None:
         module.run(lab, **order.params)
         return None
@@ -179,7 +191,10 @@ def _call(module: ModuleType, lab: Any, order: WorkerOrder) -> Any:
 
 
 def load_scenario(path: Path, source_dir: str) -> ModuleType:
-    """Load a scenario file as the module `scenario`; it can import files of its original folder."""
+    """Load a scenario file as the module `scenario`; it can import files of its original folder.
+
+    The file is executed, so that any error of it is raised here.
+    """
     sys.path += [source_dir, str(path.parent)]
     spec = importlib.util.spec_from_file_location("scenario", path)
     assert spec is not None and spec.loader is not None
@@ -205,7 +220,8 @@ def result_of_exit(
 ) -> tuple[WorkerResult, int]:
     """Return result and exit code for SystemExit.
 
-    Record `failed` for a subclass of the scenario.
+    Exit code 0 is a success. Other codes are recorded as a failure; for a subclass of the scenario,
+    `failed` is the record.
     """
     code = exit_code_of(leaving)
     if code == 0:
@@ -240,8 +256,8 @@ def _unbuffer_lines() -> None:
 def _leave(line: WorkerLine, result: WorkerResult, code: int) -> NoReturn:
     """Send the result and end at once: a normal exit of torch takes a quarter of a second.
 
-    A profiler writes its data in a normal exit, so with one there is a normal exit, which SIGALRM
-    ends if it takes too long.
+    If the result cannot be sent, the exit code is 1. A profiler writes its data in a normal exit,
+    so with one there is a normal exit, which SIGALRM ends if it takes too long.
     """
     end_servers()
     try:
@@ -296,7 +312,7 @@ def warm_up(modules: Iterable[str], *, is_timed: bool = True) -> None:
 
 @contextlib.contextmanager
 def waiting() -> Iterator[None]:
-    """Give this process a name in a `with` block that says that it waits."""
+    """Rename this process in a `with` block, so that the sampler sees that it only waits."""
     name = _rename_process(WAITING.encode())
     yield
     _rename_process(name)

@@ -33,7 +33,10 @@ class Bounds(NamedTuple):
 
 
 def other_values(at: Any, params: Mapping[str, Value]) -> str:
-    """Return `claimed for rows=500` if `at` has other values than the run, else nothing."""
+    """Return `claimed for rows=500` if `at` has other values than the run, else an empty text.
+
+    Raises TypeError or ValueError if `at` is no dict of parameters and their values.
+    """
     if at is None:
         return ""
     if not isinstance(at, Mapping) or not at:
@@ -74,9 +77,10 @@ def _values_at(name: str, value: Any) -> Sequence[Value]:
 def exact_claim(
     about: About, got: Any, bounds: Bounds, *, tolerance: float, unit: str, lacks: str
 ) -> Record:
-    """Return the record of a claim about a value, or that it is not testable here.
+    """Return the record of a claim about a value, or with `lacks` that it is not testable here.
 
-    A wrong bound is an error in both cases.
+    A wrong bound raises TypeError or ValueError in both cases. A missing value does so without
+    `lacks`.
     """
     if words("lacks", lacks):
         if any(bound is not None for bound in bounds):
@@ -111,7 +115,12 @@ def ratio_claim(
     cores: int,
     lacks: str,
 ) -> Record:
-    """Return the record of a claim about two arms, or that it is not testable here."""
+    """Return the record of a claim about two arms, or with `lacks` that it is not testable here.
+
+    An arm is one of the functions that a race times against each other. `raced` are the arms that
+    have raced: a claim about one of them raises ValueError. Wrong bounds raise TypeError or
+    ValueError.
+    """
     over, under = two_arms(ratio)
     early = raced & {over, under}
     if early:
@@ -149,9 +158,10 @@ def not_testable(about: About, needs: str) -> events.ClaimNotTestable:
 
 
 def answer_of(record: Record, answers: float) -> float | None:
-    """Return the number that answers the question.
+    """Return the number that answers the question of the lesson.
 
-    None if it is the estimate of a ratio, or unknown.
+    None if it is the estimate of a ratio, or unknown. Raises TypeError if the value is no single
+    number.
     """
     if not isinstance(record, events.ClaimMeasured):
         return None

@@ -24,7 +24,11 @@ from tuilab.record import events
 
 
 class Claims:
-    """The bullets of the lesson, the claims made, and those whose arms must still race."""
+    """The bullets of the lesson, the claims made, and those whose arms must still race.
+
+    An arm is one of the functions that a race times against each other. A bullet of the lesson
+    states a claim and its key.
+    """
 
     def __init__(
         self,
@@ -58,7 +62,11 @@ class Claims:
         at: Any,
         answers: float | None,
     ) -> None:
-        """Make a claim about a value."""
+        """Record a claim about a value; raise TypeError or ValueError if it cannot be made.
+
+        With values in `at` that the run does not have, or with `lacks`, it is recorded as not
+        testable.
+        """
         about = self._about(key)
         lacks = other_values(at, self._params) or lacks
         record = exact_claim(about, got, bounds, tolerance=tolerance, unit=unit, lacks=lacks)
@@ -76,7 +84,11 @@ class Claims:
         answers: float | None,
         **bounds: Any,
     ) -> None:
-        """Make a claim about two arms that have not raced."""
+        """Record a claim about two arms that have not raced, which a race has to decide.
+
+        Raises ValueError in a part that only the first repeat runs. If the claim needs several
+        cores, this measures how many can be used at once.
+        """
         about = self._about(key)
         self._once.refuse("claim_ratio")
         lacks = other_values(at, self._params) or lacks
@@ -88,7 +100,10 @@ class Claims:
             self._measure_cores(record.cores)
 
     def advise(self, name: str, values: Mapping[Any, Any], **given: Any) -> None:
-        """Compare values of a setting; arms must not have raced."""
+        """Record the values of a setting that are compared; arms must not have raced.
+
+        Raises ValueError with arms in a part that only the first repeat runs.
+        """
         record = setting_raced(name, values, self._raced, **given)
         if record.candidates[0].arm:
             self._once.refuse("advise with arms")
@@ -135,7 +150,10 @@ class Claims:
         return About(key, self._stated[key].text, self._once.is_on)
 
     def _add(self, record: Record, answers: float | None) -> None:
-        """Append the record of a claim, and before it the question that the claim answers."""
+        """Append the record of a claim, and before it the question that the claim answers.
+
+        A claim about arms is awaited from now on: `check_raced` complains if they never race.
+        """
         if answers is not None:
             answer = answer_of(record, answers)
             self._append(

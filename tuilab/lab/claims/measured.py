@@ -15,7 +15,10 @@ _SIZE_LIMIT = 30_000  # bytes: a record has two values, and the text of the clai
 
 
 def measured(value: Any, argument: str = "got") -> Measured:
-    """Return a value as the numbers or words that an exact claim compares."""
+    """Return a value as the numbers or words that an exact claim compares.
+
+    Raises TypeError or ValueError if it is neither, nested too deeply, or too large.
+    """
     recorded = Measured.of(_plain(value, argument, DEEPEST))
     size = len(msgspec.json.encode(recorded))
     if size > _SIZE_LIMIT:
@@ -27,6 +30,10 @@ def measured(value: Any, argument: str = "got") -> Measured:
 
 
 def _plain(value: Any, argument: str, depth: int) -> Value:
+    """Return a value of plain types, with arrays as lists; lists may be nested `depth` deep.
+
+    Raises TypeError or ValueError for other values.
+    """
     if is_array(value):
         value = _listed(value, argument)
     if isinstance(value, str):
@@ -110,7 +117,7 @@ def _check_order(op: str, bound: Measured, count: int) -> None:
 
 
 def two_arms(ratio: str) -> tuple[str, str]:
-    """Return the arms of a ratio such as `loop/sum`."""
+    """Return the arms of a ratio such as `loop/sum`; raise ValueError for another text."""
     over, slash, under = words("ratio", ratio).partition("/")
     if not (over and slash and under) or over == under:
         raise ValueError(

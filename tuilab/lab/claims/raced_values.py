@@ -23,7 +23,11 @@ def setting_raced(
     cores: int,
     unit: str,
 ) -> SettingRaced:
-    """Return the record of the values, each with an arm that has not raced, or a measured cost."""
+    """Return the record of the values, each with an arm that has not raced, or a measured cost.
+
+    An arm is a function that a race times. `raced` are those that have raced. Raises TypeError or
+    ValueError for wrong arguments.
+    """
     if not isinstance(values, Mapping) or not 2 <= len(values) <= _MOST_VALUES:
         raise TypeError(
             f"values takes a dict of 2 to {_MOST_VALUES} values, each with its arm or its measured"
@@ -69,6 +73,10 @@ def setting_raced(
 
 
 def _candidate(name: str, value: Any, judged_by: Any) -> Candidate:
+    """Return a value of a setting with its arm, if `judged_by` is a text, else with its cost.
+
+    Raises TypeError or ValueError if either is wrong.
+    """
     try:
         setting = read_setting(f"{name}={_spelled('values', value)}")
     except ValueError as problem:

@@ -39,7 +39,7 @@ class ChosenDevice(NamedTuple):
 def choose(
     wanted: str, used_uuid: str = "", root: Path = Path("/"), rank: int | None = None
 ) -> ChosenDevice:
-    """Return the device for `auto`, `cpu`, `cuda` or `cuda:3`.
+    """Return the device for `auto`, `cpu`, `cuda` or `cuda:3`; a GPU becomes the current one.
 
     Raises BoxLacks if there is no such GPU, or if it does not work. `used_uuid` is the UUID of the
     GPU that the run has used: everything that it compares must run on one GPU. A rank gets the GPU
@@ -103,6 +103,7 @@ def _another(wanted: str) -> str:
 
 
 def _notice(refused: dict[str, str]) -> str:
+    """Return what the user must know: which GPUs were refused, and if kernels are waited for."""
     notices = []
     if refused:
         notices.append(f"not used: {_listed(refused)}")
@@ -174,7 +175,7 @@ def in_order(used_uuid: str) -> Iterator[tuple[Cuda, str]]:
 def usable(wanted: str, root: Path = Path("/")) -> tuple[Cuda, str]:
     """Return a working GPU, `cuda:1` or for `cuda` that with the most free memory, and why.
 
-    Raises BoxLacks if there is none.
+    It becomes the current GPU. Raises BoxLacks if there is none.
     """
     reason = torch_gpus.why_no_cuda()
     if reason:
@@ -195,7 +196,8 @@ def usable(wanted: str, root: Path = Path("/")) -> tuple[Cuda, str]:
 def hand_out(wanted: str, run_dir: Path, journal: Writer, *, is_rank: bool) -> torch.device:
     """Choose the device that a scenario asks for, record which one and why, and return it.
 
-    Raises BoxLacks if there is none.
+    A GPU becomes the current one. Raises BoxLacks if there is none, ValueError for another
+    `wanted`.
     """
     if words("wanted", wanted) not in ("cpu", *ANY) and not is_gpu(wanted):
         raise ValueError(f"wanted takes auto, cpu, cuda or cuda:N, not {describe_value(wanted)}")
@@ -212,6 +214,7 @@ def hand_out(wanted: str, run_dir: Path, journal: Writer, *, is_rank: bool) -> t
 
 
 def _facts(wanted: str, chosen: ChosenDevice, rank: int | None) -> dict[str, str]:
+    """Return what is recorded about the choice of a device."""
     facts = {
         "wanted": wanted,
         "chosen": str(chosen.device),

@@ -45,7 +45,7 @@ class Cuda:
         return f"sm_{properties.major}{properties.minor}"
 
     def why_not(self) -> str:
-        """Run a first kernel, and return the error of the driver, or nothing if it ran."""
+        """Run a first kernel; return the error of the driver, or an empty string if it ran."""
         try:
             with self.selected():
                 torch.cuda.caching_allocator_delete(
@@ -91,6 +91,7 @@ class Cuda:
         self._sleep(round(nanoseconds * self._cycles_per_ns))
 
     def is_capturing(self) -> bool:
+        """Say whether the current stream captures a graph; False if CUDA is not in use here."""
         if not torch.cuda.is_initialized():
             return False
         if torch.cuda.current_device() == self.index:
@@ -99,6 +100,7 @@ class Cuda:
             return torch.cuda.is_current_stream_capturing()
 
     def held(self) -> AllocatorMemory:
+        """Return the memory of torch's allocator, now and at most."""
         return AllocatorMemory(
             torch.cuda.memory_allocated(self.index),
             torch.cuda.memory_reserved(self.index),
@@ -116,7 +118,8 @@ class Cuda:
         """Return the allocated and reserved bytes, and the peak of the allocated ones.
 
         Only torch is asked: nothing waits, and no context is created. Returns None during the
-        capture of a graph, because an allocator that asks the driver would break it.
+        capture of a graph, because an allocator that asks the driver would break it, and if torch
+        knows nothing.
         """
         try:
             if self.is_capturing():

@@ -34,7 +34,7 @@ _CPU = {
 
 
 def lacking_units(device: torch.device, dtype: torch.dtype) -> str:
-    """Return a description of the missing units, or nothing; float32 means TF32."""
+    """Return a description of the missing units; empty if none is missing. float32 means TF32."""
     if device.type != "cuda":
         return _lacking_on_cpu(dtype)
     gpu = torch.cuda.get_device_properties(device)
@@ -53,6 +53,7 @@ def lacking_units(device: torch.device, dtype: torch.dtype) -> str:
 
 
 def _lacking_on_cpu(dtype: torch.dtype) -> str:
+    """Return the instructions that the CPU lacks, or that a GPU is needed; empty if it has them."""
     if dtype not in _CPU:
         return f"a GPU with units for {_name_of(dtype)}"
     instructions, words = _CPU[dtype]

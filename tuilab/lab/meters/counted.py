@@ -40,7 +40,10 @@ class Counted:
 
 
 def count(f: Callable[..., Any], args: tuple[Any, ...], *, backward: bool) -> Counted:
-    """Call a function and count; with `backward` also the backward of the sum of its results."""
+    """Call a function and count; with `backward` also the backward of the sum of its results.
+
+    Raises ValueError with `backward` if no result requires a gradient.
+    """
     flops = _Flops()
     meter = Meter(seen=flops.add)
     with meter:
@@ -73,6 +76,7 @@ class _Flops:
 
 
 def _counted(meter: Meter, flops: _Flops, value: Any, nodes: list[Any]) -> Counted:
+    """Return the counts of a meter so far, with a value and the nodes of its graph."""
     return Counted(
         operators=meter.operators,
         calls=meter.calls,
@@ -87,7 +91,10 @@ def _counted(meter: Meter, flops: _Flops, value: Any, nodes: list[Any]) -> Count
 
 
 def _gradients(meter: Meter, value: Any) -> Any:
-    """Return the gradients of the sum of some tensors for their leaves; `.grad` stays unchanged."""
+    """Return the gradients of the sum of some tensors for their leaves; `.grad` stays unchanged.
+
+    Raises ValueError if no tensor requires a gradient.
+    """
     tensors = [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
     outputs = [tensor for tensor in tensors if tensor.requires_grad]
     if not outputs:

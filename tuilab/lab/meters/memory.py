@@ -81,6 +81,7 @@ class Memory(Meter):
         self.peak_bytes = self.live_bytes
 
     def _ask(self, device: interface.Device) -> None:
+        """Read the memory of CUDA's allocator; the fields stay None if nothing was on the GPU."""
         device.wait()
         held = device.held()
         if held and held.allocated_peak:

@@ -90,6 +90,10 @@ class Meter:
             self._seen(func, args, kwargs, result)
 
     def _meet(self, storage: torch.UntypedStorage, *, is_born: bool) -> None:
+        """Note a storage until its death; count its bytes if it was born here.
+
+        A known storage counts nothing.
+        """
         key = storage._cdata
         if key not in self._known:
             self._known.add(key)
@@ -112,6 +116,10 @@ class Meter:
             self._changed()
 
     def _save(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Count a tensor that autograd saves for backward, and return an alias of it.
+
+        A weight, or a storage that was saved before, counts nothing.
+        """
         for _, storage in _storages(tensor):
             self._meet(storage, is_born=False)
             key = storage._cdata

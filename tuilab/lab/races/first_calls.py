@@ -1,4 +1,7 @@
-"""Makes the first call of each arm of a race, and checks its result and what it leaves behind."""
+"""Makes the first call of each arm of a race, and checks its result and what it leaves behind.
+
+An arm is a function that is timed. A race times arms against each other, in turn.
+"""
 
 import time
 from collections.abc import Callable, Mapping
@@ -27,8 +30,9 @@ def first_calls(
     """Call every arm for the first time, and compare the results with that of the first arm.
 
     Returns whether all are the same (None if they are not compared), and a sentence about the first
-    arm that differs. A result is kept only until it was compared, so that it takes no memory of a
-    GPU while other arms run.
+    arm that differs. Each call is recorded. `check_switches` raises ValueError if an arm has
+    changed a switch of torch. A result is kept only until it was compared, so that it takes no
+    memory of a GPU while other arms run.
     """
     results: dict[str, Any] = {}
     different_arms: set[str] = set()
@@ -67,6 +71,7 @@ def _take_different(results: dict[str, Any], first: str, same: Same) -> set[str]
 
 
 def _is_same(a: Any, b: Any, same: Same) -> bool:
+    """Say whether two results are equal within a tolerance, or by the function `same`."""
     if callable(same):
         return bool(same(a, b))
     tolerance = same or 0

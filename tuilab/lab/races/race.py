@@ -104,7 +104,10 @@ class Race:
         self._lacks = lacks  # why there are no times
 
     def ratio(self, over: str, under: str) -> float:
-        """Return how many times longer `over` takes than `under`: the median over the rounds."""
+        """Return how many times longer `over` takes than `under`: the median over the rounds.
+
+        Raises ValueError if one of them is no arm, or if the race was skipped.
+        """
         over_times = self._times_of("over", over)
         under_times = self._times_of("under", under)
         pairs = zip(over_times, under_times, strict=True)
@@ -144,7 +147,7 @@ def check_race(
     largest = events.RaceStarted(  # no record of this race can be longer
         arms=list(arms),
         threads=threads,
-        device="process",
+        device="process",  # the longest name of a device
         loops=dict.fromkeys(arms, MOST),
         base=max(arms, key=len),
     )
@@ -162,7 +165,8 @@ def run_race(
 ) -> Race:
     """Time the arms against each other for about `seconds` and return their times.
 
-    With `factories`, each arm is a function that makes the function to time.
+    With `factories`, each arm is a function that makes the function to time. The number of torch's
+    threads is changed meanwhile. Raises as `_run` does.
     """
     seed = randbits(32)  # different in each process, even if the scenario sets a seed
     threads_before = torch.get_num_threads()
@@ -196,6 +200,12 @@ def _run(
     factories: bool,
     seed: int,
 ) -> Race:
+    """Prepare the arms, time them and their controls, record all of it, and return the times.
+
+    The order matters: torch's switches are checked after every part in which an arm may change
+    them. Raises ValueError if an arm changes one or leaves work on another GPU, TypeError if a
+    factory makes no function.
+    """
     check_switches = switches.watch()
     if factories:
         calls = _make_all(arms, seed, check_switches)
@@ -277,6 +287,7 @@ def _make_all(
 
 
 def _make(name: str, factory: Callable[[], Any]) -> Call:
+    """Return the function that a factory makes; raise TypeError if it returns something else."""
     call = factory()
     if not callable(call):
         raise TypeError(
@@ -362,7 +373,7 @@ def _waited_ns(gpu: Cuda) -> int:
 
 
 def _controls(base: Entrant, factory: Callable[[], Any] | None) -> list[Entrant]:
-    """Return the controls: the base arm twice more.
+    """Return the controls: the base arm twice more, each called once.
 
     With a factory, they are instances with memory of their own.
     """

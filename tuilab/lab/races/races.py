@@ -44,7 +44,8 @@ class Races:
     ) -> Race:
         """Race arms that have not raced before: functions, or arms in processes of their own.
 
-        If the machine lacks something for the race, its arms are not called.
+        If the machine lacks something for the race, its arms are not called. Raises TypeError or
+        ValueError for wrong arguments, or if an arm has raced already.
         """
         seconds = number_in("seconds", seconds, 1e-3, _LONGEST_S)
         threads = whole("threads", threads, 1, MOST_CORES)
@@ -68,7 +69,10 @@ class Races:
 
 
 def _processes_of(arms: Mapping[str, Callable[[], Any]], factories: bool) -> dict[str, Arm]:
-    """Return the arms that run in processes of their own: all of them, or none."""
+    """Return the arms that run in processes of their own: all of them, or none.
+
+    Raises TypeError for a mixture, or if such arms come with factories.
+    """
     processes = {name: arm for name, arm in arms.items() if isinstance(arm, Arm)}
     if processes and len(processes) < len(arms):
         raise TypeError("lab.race takes either functions or lab.arm(...), not both")
@@ -92,8 +96,8 @@ def run_process_race(lab: RaceRecorder, arms: Arms) -> Race:
     first = names[0]
     started = events.RaceStarted(
         arms=names,
-        threads=0,
-        device="process",
+        threads=0,  # each arm decides that itself
+        device="process",  # each arm runs in a process of its own, on any device
         loops=dict.fromkeys(names, 1),
         base=first,
         has_instances=True,
@@ -116,7 +120,11 @@ def run_process_race(lab: RaceRecorder, arms: Arms) -> Race:
 
 
 def _time(sensors: Sensors, name: str, arm: Callable[[], float], slot: int) -> events.BlockTimed:
-    """Run an arm; the sensors cover its whole process, of which the timed step is a part."""
+    """Run an arm, and return its record; the sensors cover its whole process.
+
+    The timed step is a part of that. Raises TypeError or ValueError if the arm returns no possible
+    time.
+    """
     before = sensors.read()
     began_ns = time.perf_counter_ns()
     step_s = number(f"as the seconds of a step, the arm {name}", arm())

@@ -1,6 +1,7 @@
 """Times the rounds of a race until the time is used up.
 
-Each round has one block of every participant, in an order drawn at random.
+A round has one block of every participant, in an order drawn at random. A block is some calls of
+one arm, which are timed together.
 """
 
 import math
@@ -47,7 +48,10 @@ class OtherWork:
         self._share: float | None = None
 
     def update(self, window_s: float = _WINDOW_S) -> None:
-        """Read the work again, if the last reading is old enough."""
+        """Read the work again, if the last reading is old enough.
+
+        If a reading fails, the last one stays, and so does the share.
+        """
         # The age is checked first, because a reading asks for every process of the run.
         if self._last is not None and self._clock() - self._last.at < window_s:
             return
@@ -115,12 +119,16 @@ class Rounds:
         self._record_ns: list[int] = []
 
     def run(self) -> RaceTimings:
-        """Warm up until the times have settled, at most for a third of the time; then time."""
+        """Warm up until the times have settled, at most for a third of the time; then time.
+
+        Every block and the progress are recorded. Call this once.
+        """
         self._other_work = OtherWork()
         with Sensors() as self._sensors:
             return self._run()
 
     def _run(self) -> RaceTimings:
+        """Run whole cycles of rounds until there are enough, and return the times."""
         began_s = time.monotonic()
         is_warmup = True
         is_settled = None
@@ -153,6 +161,10 @@ class Rounds:
         return elapsed_s > _WARM_SHARE * self._seconds and turn >= least_rounds
 
     def _is_enough(self, elapsed_s: float) -> bool:
+        """Say whether the race ends: its time is used up, or it has the most rounds possible.
+
+        It never ends with fewer rounds than an interval needs.
+        """
         done = len(self._times[self._entrants[0].arm])
         units = math.ceil(_UNITS / self._lab.repeats)
         if done < max(CYCLE, units):
@@ -171,6 +183,7 @@ class Rounds:
             entrant.call()
 
     def _run_block(self, entrant: Entrant, turn: int, place: int, is_warmup: bool) -> None:
+        """Time a block and record it; keep its time, unless it is of a control."""
         block = self._time(entrant, turn, place)
         block.is_warmup = is_warmup
         began_ns = time.perf_counter_ns()
@@ -184,6 +197,7 @@ class Rounds:
             self._times[entrant.arm].append(block.wall_ns / block.loops / 1e9)
 
     def _time(self, entrant: Entrant, turn: int, place: int) -> events.BlockTimed:
+        """Time a block, and return its record with the sensors around it."""
         delay = None
         if entrant.control == "delayed":
             delay = self._clock(entrant)
@@ -216,6 +230,7 @@ class Rounds:
         return block.wall_ns
 
     def _clock(self, entrant: Entrant) -> Clock:
+        """Return the clock of the known delay: CPU time for an arm that is always on its core."""
         if self._is_on_core(entrant):
             return time.thread_time_ns
         return time.perf_counter_ns

@@ -190,7 +190,10 @@ def _open_cgroup() -> int | None:
 
 
 def _find_getcpu() -> Callable[[], int | None]:
-    """Return a function for the core of the calling thread; Python has none."""
+    """Return a function that returns the core of the calling thread, or None if that is unknown.
+
+    Python has no such function.
+    """
     try:
         return ctypes.CDLL(None).sched_getcpu
     except (OSError, AttributeError):
@@ -198,6 +201,7 @@ def _find_getcpu() -> Callable[[], int | None]:
 
 
 def _read(fd: int | None, size: int = 512) -> bytes:
+    """Return the beginning of a file; empty if it is not open or cannot be read."""
     if fd is None:
         return b""
     try:
@@ -207,7 +211,7 @@ def _read(fd: int | None, size: int = 512) -> bytes:
 
 
 def _find(fd: int | None, key: bytes) -> int | None:
-    """Return the number after the first `key` in a file."""
+    """Return the number after the first `key` in a file; None if there is none."""
     _, _, rest = _read(fd).partition(key)  # empty if there is no key
     words = rest.split(maxsplit=1)
     if not words or not words[0].isdigit():

@@ -1,4 +1,7 @@
-"""Checks torch's process-wide switches: an arm that changes one changes it for all arms."""
+"""Checks torch's process-wide switches: an arm that changes one changes it for all arms.
+
+An arm is one of the functions that a race times against each other.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,7 @@
-"""Copy numbers of a GPU to pinned memory, without waiting for them."""
+"""Copy numbers of a GPU to pinned memory, without waiting for them.
+
+Pinned memory is memory of the host that the GPU can write to. A slot is room for one number there.
+"""
 
 import ctypes
 from typing import NamedTuple
@@ -78,14 +81,20 @@ class DeviceCopies:
         return CopyInFlight(slots, self.gpu.flag(used_event))
 
     def is_capturing(self) -> bool:
-        """Say whether the GPU captures a graph, which a query of an event would break."""
+        """Say whether the GPU captures a graph, which a query of an event would break.
+
+        False after an error, which is noted in `trouble`.
+        """
         try:
             return not self.trouble and self.gpu.is_capturing()
         except RuntimeError as problem:
             return self._note(problem)
 
     def has_landed(self, flight: CopyInFlight) -> bool:
-        """Say whether all copies are done, without waiting."""
+        """Say whether all copies are done, without waiting; an error is noted in `trouble`.
+
+        After an error, the content of the slots shows which copies are done.
+        """
         try:
             if not self.trouble and flight.event.query():
                 return True
@@ -101,11 +110,18 @@ class DeviceCopies:
             self._events.append(flight.event)
 
     def _note(self, problem: RuntimeError) -> bool:
-        """Stop asking the GPU; the next call of the scenario will raise the error."""
+        """Note an error, and return False: the GPU is not asked any more.
+
+        The next call of the scenario will raise the error.
+        """
         self.trouble = str(problem).partition("\n")[0] or type(problem).__name__
         return False
 
     def _take_slot(self, dtype: torch.dtype) -> PinnedSlot:
+        """Return an unused slot for a dtype; slots are allocated in batches.
+
+        A dtype that the host cannot read gets a slot for float64.
+        """
         if dtype not in _KINDS:
             dtype = torch.float64
         slots = self._slots[dtype]
@@ -114,6 +130,7 @@ class DeviceCopies:
         return slots.pop()
 
     def _copy(self, name: str, value: torch.Tensor, slot: PinnedSlot) -> None:
+        """Queue the copy of a value into a slot; raise TypeError for a tensor of another class."""
         try:
             self.gpu.send(value.reshape(()) if value.dim() else value, slot.number)
         except Exception as problem:

@@ -67,7 +67,11 @@ class Pending:
         return not self._names.isdisjoint(names)
 
     def add(self, step: int, arm: str, values: dict[str, Any], x: float | None = None) -> None:
-        """Hold back a record of floats and GPU tensors, with one batch of copies for each GPU."""
+        """Hold back a record of floats and GPU tensors, with one batch of copies for each GPU.
+
+        Older records that have arrived are written. Raises TypeError for a tensor that is no
+        number, ValueError while its GPU captures a graph.
+        """
         by_gpu: dict[int | None, dict[str, torch.Tensor]] = {}
         for name, value in values.items():
             if type(value) is not float:
@@ -101,7 +105,9 @@ class Pending:
     def flush(self, most: int | None = None, *, is_not_capturing: bool = False) -> int:
         """Write the oldest records that have arrived, without waiting; return their number.
 
-        `is_not_capturing` skips the check for a capture of a graph, if the caller has just made it.
+        At most `most` are written. Nothing is written by a thread that never added a value of a
+        GPU, or while a GPU captures a graph. `is_not_capturing` skips that check, if the caller has
+        just made it.
         """
         written = 0
         with self._lock:
@@ -122,7 +128,11 @@ class Pending:
         return written
 
     def bring_over(self, patience_s: float) -> Lost:
-        """Wait for all held records while some arrive; then write what there is of the rest."""
+        """Wait for all held records while some arrive; then write what there is of the rest.
+
+        A GPU that brings nothing for `patience_s` is given up. Returns how many records lack
+        values, and why.
+        """
         lost = Lost(0, "")
         count = len(self.held)  # not for records that another thread adds meanwhile
         self._askers.add(threading.get_ident())
@@ -145,7 +155,10 @@ class Pending:
         return lost
 
     def save(self, patience_s: float) -> bool:
-        """Call `bring_over` in a signal handler; return False if it interrupted a write."""
+        """Call `bring_over` in a signal handler; return False if it interrupted a write.
+
+        The caller then tries again: the interrupted write has to end first.
+        """
         if not self._lock.acquire(timeout=_POLL_S):
             return False
         try:
@@ -208,6 +221,11 @@ class Pending:
             self._names.clear()
 
     def _copies_of(self, index: int | None) -> DeviceCopies:
+        """Return the slots and events of a GPU.
+
+        The first call creates the file that counts held records, and forgets them in forked
+        children.
+        """
         if self._unwritten is None:
             self._unwritten = Unwritten(*self._place)
             os.register_at_fork(after_in_child=self._disown)
@@ -225,7 +243,7 @@ class Pending:
             self._unwritten.tell()
 
     def _disown(self) -> None:
-        """Forget the records of the parent, in a forked child."""
+        """Forget the records of the parent, in a forked child: the parent writes them."""
         self._lock = threading.RLock()
         self._is_writing = False
         self.held.clear()
@@ -238,6 +256,7 @@ def _has_landed(held: _Held) -> bool:
 
 
 def _refuse(name: str, value: torch.Tensor) -> None:
+    """Raise TypeError if a tensor is no single real number."""
     if value.numel() != 1 or value.is_complex():
         raise TypeError(
             f"{name} takes a number, not a tensor of {tuple(value.shape)} {value.dtype} on"

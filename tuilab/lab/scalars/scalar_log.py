@@ -55,7 +55,11 @@ class ScalarLog:
         self._held = self._pending.held
 
     def log(self, step: float, arm: str, values: dict[str, Scalar]) -> None:
-        """Record the values of a step, or hold them back while one of them is on a GPU."""
+        """Record the values of a step, or hold them back while one of them is on a GPU.
+
+        `values` is changed: numbers become floats. Raises TypeError or ValueError for anything
+        else.
+        """
         x = None
         if type(step) is not int or not LEAST <= step <= MOST:
             step, x = self._place(step)
@@ -87,7 +91,10 @@ class ScalarLog:
         self._journal.miss(*self._pending.bring_over(_PATIENCE_S))
 
     def _place(self, step: Any) -> tuple[int, float | None]:
-        """Return the number of a record, and its x if that is not a whole number."""
+        """Return the number of a record, and its x: None, or a step that is not a whole number.
+
+        Records with an x are counted, and their count is their number.
+        """
         checked_step = place("step", step)
         if isinstance(checked_step, int):
             return checked_step, None
@@ -95,7 +102,10 @@ class ScalarLog:
         return self._placed - 1, checked_step
 
     def _log_later(self, step: int, arm: str, values: dict[str, Scalar], x: float | None) -> None:
-        """Hold back a record until its values have arrived; invalid values raise at once."""
+        """Hold back a record until its values have arrived; invalid values raise at once.
+
+        From the first such record on, SIGTERM writes the held records before it ends this process.
+        """
         for name, value in values.items():
             if not (isinstance(value, torch.Tensor) and value.device.type == "cuda"):
                 values[name] = number(name, value)
