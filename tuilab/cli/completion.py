@@ -56,7 +56,7 @@ _FUNCTION_STARTS = (
     "function %(complete_func)s;\n",
 )
 
-_MOST_RUNS = 50
+_MOST_RUNS = 50  # that are offered
 _SAFE_IN_BASH = "_@%+=:,./~-"  # besides letters and digits
 
 
@@ -94,6 +94,7 @@ def _make_guarded(shell_class: type[Any]) -> type[Any]:
         source_template = add_own_part(shell_class.source_template, shell_class.name)
 
         def get_completions(self, args: list[str], incomplete: str) -> list[Any]:
+            """Return the safe items, with helps that a terminal can show."""
             items = []
             for item in super().get_completions(args, incomplete):
                 if _is_safe(item, shell_class.name):

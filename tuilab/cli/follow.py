@@ -54,7 +54,7 @@ class ResultPrinter:
     has_chart: bool = False
     has_alerts: bool = False  # of a quiet run, print the alerts
     report: str = ""  # a file that is written at the end
-    label: str = ""  # of a point of a sweep: stands before each line of its progress
+    label: str = ""  # names a point of a sweep, at the start of each line of its progress
     followed_name: str = ""  # printed when Ctrl-C ends the following; empty: the id of the run
     on_summary: Callable[[RunSummary], object] | None = None  # called at each poll of a run
     stream: TextIO | None = None  # results are printed there; None: stdout

@@ -76,7 +76,7 @@ _OPTIONS = {
 }
 _ABOUT = "A lab in the terminal: check the folklore of PyTorch training on your own machine."
 _START = "Without a subcommand, the screens open. Start with: tuilab run stability --headless"
-_MOST_COLUMNS = 80
+_MOST_COLUMNS = 80  # of the page, however wide the terminal is
 
 
 def page() -> str:

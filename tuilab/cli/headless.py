@@ -43,7 +43,7 @@ from tuilab.text.display import show
 OnSummary = Callable[[RunSummary], object]
 Pause = Callable[[float], object]  # waits for so many seconds, or less
 
-_POLL_S = 0.1
+_POLL_S = 0.1  # between two looks at the records of a run
 _PROGRESS_PERIOD_S = 10.0  # between two lines of progress in a pipe or log
 _NOTICES = ("notice", "alert")  # kinds of news that a point of a sweep prints as well
 _RED = 31  # SGR code
@@ -288,7 +288,7 @@ class PlainProgress:
 class LiveProgress:
     """Shows a line that changes in place: stage, step, rate, time left and last values.
 
-    Above it stand the open claims about ratios, and a warning as long as it holds. Other claims and
+    The open claims about ratios are above it, and a warning as long as it holds. Other claims and
     notices scroll by.
     """
 

@@ -61,6 +61,7 @@ def main() -> NoReturn:
 
 
 def _run_subcommand() -> int:
+    """Run the subcommand, or answer a shell that asks for completions; return the exit code."""
     if _is_completing():
         from tuilab.cli import completion
 

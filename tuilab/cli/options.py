@@ -406,7 +406,10 @@ def check_detached(
 
 
 def refuse_without_effect(option: str, conflicts: "Mapping[str, object]") -> None:
-    """Refuse an option that does nothing together with one of `conflicts`, by flag, that is set."""
+    """Refuse an option that does nothing together with another option.
+
+    `conflicts` has the values of such options by flag; a true value means that it is set.
+    """
     for flag, value in conflicts.items():
         if value:
             raise UsageError(f"{option} has no effect with {flag}; drop one of them")

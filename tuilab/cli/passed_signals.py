@@ -32,6 +32,7 @@ class PassedSignals:
         self._old_handlers: dict[int, Any] = {}
 
     def __enter__(self) -> "PassedSignals":
+        """Keep the signals from now on, except if one is ignored or stops the run itself."""
         for number in _PASSED_ON:
             # After `trap '' TERM` a signal is ignored, and the command ignores it as well.
             is_ignored = signal.getsignal(number) is signal.SIG_IGN

@@ -32,6 +32,7 @@ class Subcommands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return what click returns; raise UsageError with a suggestion for an unknown name."""
         name = args[0]
         is_option = name.startswith("-")
         if not (is_option or ctx.resilient_parsing) and self.get_command(ctx, name) is None:
@@ -47,6 +48,7 @@ class _LazySubcommands(Subcommands):
         return [*VERBS]  # not list(VERBS): within this package, `list` may be the module
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a subcommand, whose options then refuse empty values; None for an unknown name."""
         if cmd_name not in VERBS:
             return None
         module = _MODULES.get(cmd_name, cmd_name)

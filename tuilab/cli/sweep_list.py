@@ -13,7 +13,7 @@ from tuilab.runs.sweeps import RecordedSweep
 from tuilab.text.display import plural, shorten, show
 from tuilab.text.wrapping import terminal_width, wrap
 
-_MOST = 20
+_MOST = 20  # sweeps in the list
 _UNBOUNDED = 1000  # columns: in a pipe, each sweep is one line
 
 

@@ -38,7 +38,7 @@ from tuilab.runs.entry import RunEntry
 from tuilab.scrub import words_for_record
 from tuilab.text.display import GONE, plural
 
-_POLL_S = 0.2
+_POLL_S = 0.2  # between two looks for the next point
 _NEXT_POINT_S = 3.0  # a sweep that runs starts its next point within this time
 
 

@@ -27,8 +27,8 @@ _WARM = 4  # the first quarter of the readings is the warm-up
 _BINS = 6  # stretches of the time after the warm-up, whose medians are compared
 # There is one reading a second: an epoch that keeps its data in memory is often over by then.
 _LEAST_READINGS = 180
-_LEAST_STEPS = 50
-_LEAST_BYTES = 64 << 20
+_LEAST_STEPS = 50  # between the first and the last reading
+_LEAST_BYTES = 64 << 20  # of growth
 _LEAST_SHARE = 0.05  # of the memory after the warm-up
 _LEVELS_OFF = 0.5  # of the earlier growth: memory that grows more slowly is levelling off
 # A slow rank

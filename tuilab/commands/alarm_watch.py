@@ -21,7 +21,7 @@ from tuilab.record.journal.writer import Writer
 
 _READ_S = 1.0  # between two checks of memory, stalls and ranks
 _BUSY_SHARE = 0.2  # of a core: processes that use more are busy
-_RANK_STEPS = 50
+_RANK_STEPS = 50  # of each rank, for a comparison; the same as in alarm_rules.py
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 

@@ -20,7 +20,7 @@ _WRITES = re.compile(
     r"--?(?:[\w-]*[_-])?(?:out|output|save|log|logging|ckpt|checkpoint|results?|run)[_-]?(?:dir|path|folder)?"
 )
 _MOST = 12  # arms
-_MOST_BOUND = 1e6
+_MOST_BOUND = 1e6  # a larger factor in a claim is a mistake
 
 
 def parse(texts: Sequence[str]) -> list[CommandArm]:

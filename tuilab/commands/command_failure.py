@@ -16,7 +16,7 @@ from tuilab.text.display import show
 
 _KEPT = 64 * 1024  # bytes at the end of what was printed
 _TRACEBACK_LIMIT = 8_000  # characters, as for a scenario
-_MESSAGE_LINES = 40
+_MESSAGE_LINES = 40  # of an exception, at most
 _CHAIN_LINES = 60  # after an exception, in which the next traceback of its chain may begin
 _LINE_LIMIT = 200  # characters
 _BEGIN = "Traceback (most recent call last):"
@@ -164,7 +164,10 @@ def _find_unindented(lines: Sequence[str], begin: int) -> int | None:
 
 
 def _find_next_in_chain(lines: Sequence[str], begin: int) -> int | None:
-    """Return the index of a traceback soon after `begin` that continues the one before it."""
+    """Return the index of a traceback soon after `begin` that continues the one before it.
+
+    None if there is none, so that the chain of exceptions ends there.
+    """
     for index in range(begin, min(begin + _CHAIN_LINES, len(lines))):
         if lines[index].rstrip() == _BEGIN and _is_chained(lines, index):
             return index

@@ -22,7 +22,7 @@ from tuilab.text.display import show
 TOPIC = "exec"
 RACE_TOPIC = "ab"
 WATCH = ("all", "steps", "nothing")
-_LONGEST_NAME = 40
+_LONGEST_NAME = 40  # characters of the name of a run
 _MOST_BYTES = 150_000  # of a packed command, which must fit into a message to the worker
 _ODD = re.compile(r"(?a:[^\w.+-]+)")
 
@@ -104,7 +104,7 @@ def check(command: CommandOrder) -> None:
             f"the command has {size_bytes} bytes, at most {_MOST_BYTES} are possible; move a part"
             " into a file or a script"
         )
-    for arm in command.arms or [CommandArm(name="")]:
+    for arm in command.arms or [CommandArm(name="")]:  # an arm without a name changes nothing
         program = command_of(arm, command.words)[0]
         check_found(program)
 

@@ -17,8 +17,8 @@ from tuilab.commands.watcher._tuilab_watch import layout
 from tuilab.storage.files import open_regular
 
 _MOST_PROCESSES = 10_000  # of one command
-_TEXT_LIMIT = 4_000
-_SMALL_FILE_LIMIT = 1_000
+_TEXT_LIMIT = 4_000  # bytes of a text in a file of marks
+_SMALL_FILE_LIMIT = 1_000  # bytes
 _LARGEST = 2**62  # the largest integer that a fact may have
 _MOST_GROUPS = 100  # of facts, such as those of a loader
 _NUMBER = re.compile(r"[0-9]{1,18}")  # of a process, or of a file

@@ -17,7 +17,7 @@ from tuilab.record import presence
 
 # Between two looks. Each pause is twice as long as the one before.
 _FIRST_S = 0.1
-_LAST_S = 10.0
+_LAST_S = 10.0  # the longest pause
 _MOST = 200  # processes
 _PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
 _LIBRARIES = {
@@ -94,7 +94,7 @@ class ProcessTree:
                 self._look_at(pid)
 
     def _look_at(self, pid: int) -> None:
-        """Note what a process is now; nothing if it has ended, or if _MOST programs are noted."""
+        """Note what a process is now; do nothing if it has ended or too many are noted."""
         with suppress(OSError):
             name = Path(os.readlink(f"/proc/{pid}/exe")).name
             words = _read_words(f"/proc/{pid}/cmdline")

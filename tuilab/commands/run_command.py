@@ -29,8 +29,8 @@ from tuilab.record.journal.writer import Writer
 from tuilab.scrub import words_for_record
 from tuilab.text.display import show
 
-_TURN_S = 0.05
-_AS_IT_IS = CommandArm(name="")
+_TURN_S = 0.05  # between two readings of the marks
+_AS_IT_IS = CommandArm(name="")  # the command without any change, in a run without arms
 _stopped: list[int] = []  # the signals that asked this process to stop
 
 

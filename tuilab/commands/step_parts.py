@@ -34,7 +34,7 @@ _LONG = 2  # times the median: such a step belongs to the warm-up of torch
 
 
 def parts_of(step: Step) -> dict[str, int]:
-    """Return the nanoseconds of each part of a step; nothing if its length is unknown."""
+    """Return the nanoseconds of each part of a step; an empty dict if its length is unknown."""
     if step.took_ns is None or step.rest_ns is None:
         return {}
     return {
@@ -50,7 +50,7 @@ def parts_of(step: Step) -> dict[str, int]:
 def lacking(steps: Steps) -> dict[str, str]:
     """Return the parts that were not measured, each with the reason; their time is in the rest.
 
-    If no part can be told from the others, all of them are returned.
+    If the parts cannot be separated, all of them are returned.
     """
     if steps.is_parallel:
         return dict.fromkeys(PARTS, SEVERAL_THREADS)

@@ -36,7 +36,7 @@ from tuilab.commands.watcher._tuilab_watch.layout import (
 BACKWARDS = 0  # used in place of an optimizer if a backward ends a step
 _LEAST = 3  # steps of each optimizer are awaited, to see which optimizer steps least often
 _MOST_HELD = 20_000  # marks
-_PATIENCE_S = 10.0
+_PATIENCE_S = 10.0  # of held marks; then they have to show what ends a step
 # If a step has more than _LONG times the most optimizer steps so far plus _PATIENCE, another
 # optimizer has to end it.
 _LONG = 4
@@ -44,7 +44,7 @@ _PATIENCE = 20
 _OPTIMIZED = (STEPPED, SKIPPED)
 _OF_A_STEP = (*_OPTIMIZED, WENT_FORWARD, WENT_BACK, WAITED, LOGGER_CALL)
 _PARALLEL_SHARE = 0.05  # of the steps: a second thread that works in fewer steps is ignored
-_LONGEST_NS = 2**62
+_LONGEST_NS = 2**62  # a longer delay cannot be true
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Steps:
     """Find the steps in the marks of one process as the marks come."""
 
     def __init__(self) -> None:
-        self.counts: Counter[int] = Counter()  # steps of each optimizer, skipped ones too
+        self.counts: Counter[int] = Counter()  # steps of each optimizer, also skipped steps
         self.backwards = 0
         self.waits = 0  # for data of the training
         self.waits_of_evaluations = 0

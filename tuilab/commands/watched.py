@@ -410,6 +410,7 @@ class Watched:
             return
         lane = self._first_lane()
         if lane and lane.count:
+            # A total of 0 means that it is unknown.
             self._journal.append(events.Progressed(done=lane.count, total=0))
 
     def _record_parts(self) -> None:

@@ -14,18 +14,18 @@ from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.storage.files import open_regular
 
-SAMPLER_SILENCE_S = 10.0
+SAMPLER_SILENCE_S = 10.0  # a sampler without a heartbeat for so long is killed
 SAMPLER_END_S = 2.0  # its last readings are not worth more time
 SAMPLER_STARTS = 4  # the first and three more
-JUDGE_PATIENCE_S = 60.0
-REST_PATIENCE_S = 20.0
+JUDGE_PATIENCE_S = 60.0  # from the request to the verdicts
+REST_PATIENCE_S = 20.0  # for reading the unread marks of a command
 JUDGE_SLOW_S = 5.0  # after so long the record says what the run waits for
 _DISMISSED = "dismissed"
 _CLAIM = b'"claim_'  # in every record of a claim
 _LACK = b'"box_lacked"'  # it decides every declared claim
 _RACE = b'"race_started"'
 _LAST_MARKS = "the last marks of the command"
-_CHUNK = 1024 * 1024
+_CHUNK = 1024 * 1024  # bytes of a stream that are searched at a time
 _CALLED_OFF = "not waited for, because the run was stopped"
 
 

@@ -13,7 +13,7 @@ from tuilab.engine import messages
 from tuilab.engine.messages import ArmOrder, Ready, WorkerResult
 from tuilab.engine.spawn import BOX_TOLD, Child
 
-_READ = 256 * 1024
+_READ = 256 * 1024  # bytes of a pipe that are read at a time
 
 
 class Output(Protocol):

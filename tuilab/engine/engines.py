@@ -59,7 +59,7 @@ class Engine(Protocol):
 
 
 def load(name: str) -> Engine | None:
-    """Return an engine, or None for this machine."""
+    """Return an engine by its name, or None for this machine; KeyError for an unknown name."""
     module = ENGINES[name]
     return cast(Engine, import_module(module)) if module else None
 

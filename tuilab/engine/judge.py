@@ -26,7 +26,8 @@ from tuilab.runs import lesson_score
 def main() -> None:
     """Judge the run in the folder that is the first argument, unless stdin is closed or empty.
 
-    Exits with 1 if a verdict could not be written.
+    Raises SystemExit with 1 if a verdict could not be written. For a `look`, the code is 0 if all
+    claims are decided, else UNDECIDED.
     """
     run_dir = Path(sys.argv[1])
     request = sys.stdin.readline().strip()

@@ -117,7 +117,7 @@ def _is_secret(param: Param, value: Scalar) -> bool:
 
 
 def _check_size(scenario: Scenario, values: dict[str, Scalar]) -> None:
-    """Raise UsageError for claims and parameters that no record or message can hold."""
+    """Raise UsageError for claims and parameters that are too long for a record or a message."""
     name = show(scenario.id)
     for claim in scenario.claims:
         if len(claim.text) > CLAIM_LIMIT:
@@ -337,8 +337,9 @@ def _signal(run_dir: Path, supervisor: Identity, number: int) -> bool:
 def interrupt(front: Identity, run_dir: Path) -> bool:
     """Interrupt the client of a sweep as Ctrl-C does, and return whether it will end.
 
-    The record of the point in `run_dir` names the process. It is checked, because another user may
-    have written it.
+    `front` is that client, as the record of the point in `run_dir` names it. The process is
+    checked, because another user may have written the record. False also if it ignores SIGINT, is
+    gone, or cannot be inspected.
     """
     try:
         if processes.ignores(front.pid, signal.SIGINT):

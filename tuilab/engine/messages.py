@@ -49,7 +49,10 @@ class ArmClaim(msgspec.Struct, kw_only=True):
 
 
 class CommandOrder(msgspec.Struct, kw_only=True):
-    """A command of the user, which is run unchanged and watched; with arms, it is raced."""
+    """A command of the user, which is run unchanged and watched.
+
+    With arms, its variants are timed against each other.
+    """
 
     words: list[str]
     folder: str = ""  # where it runs; empty: the folder of the client
@@ -62,7 +65,7 @@ class CommandOrder(msgspec.Struct, kw_only=True):
     metrics: list[str] = []  # NAME=PATTERN of printed numbers
     step_of: str = ""  # the optimizer whose steps are counted
     outputs: list[int] = []  # stdout and stderr of the client, which get a copy of the output
-    # Whether these are one file, as after 2>&1. The command then has one file, too.
+    # Whether these are one file, as after 2>&1. The command then also has one file for both.
     is_joined: bool = False
     stdin: int | None = None  # the descriptor of the client that it reads; None: nothing
     # Descriptors that the shell gave the client, as for <(...). The command has the same numbers.
@@ -135,7 +138,7 @@ class RunOrder(msgspec.Struct, kw_only=True):
     quick: bool = False
     timeout_s: float | None = None
     devices: list[str] = []  # devices that it needs alone: `cores`, `cuda:0`, or `cuda` for any GPU
-    wants_quiet: bool = True  # nothing may be loaded beside it
+    wants_quiet: bool = True  # no other process may load modules while it runs
     waits: bool = False  # whether it waits in the queue for these devices
     prediction: float | None = None
     argv: list[str] = []

@@ -86,8 +86,8 @@ def _send_through(handle: int, number: int) -> bool:
 def living(spare: Iterable[int] = ()) -> list[int]:
     """Return the living descendants of this process (a subreaper), except `spare` and theirs.
 
-    An empty list is certain. Where /proc cannot be read, only the own children are returned: when
-    they end, theirs become own children.
+    An empty list is certain. Where /proc cannot be read, only children of this process are
+    returned: when they end, their own children become its children.
     """
     spared = set(spare)
     try:
@@ -172,7 +172,10 @@ def interrupt_descendants(
 
 
 def ignores(pid: int, number: int) -> bool:
-    """Say whether a process ignores a signal: shells start background commands without SIGINT."""
+    """Say whether a process ignores a signal: shells start background commands without SIGINT.
+
+    False if its status cannot be read.
+    """
     with contextlib.suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("SigIgn:"):
@@ -243,7 +246,10 @@ def _suspend_descendants(spared: set[int], deadline: float) -> list[int]:
 
 
 def _in_sight(spared: set[int]) -> Iterator[int]:
-    """Yield the descendants as they are found; only children if /proc cannot be read."""
+    """Yield the descendants as they are found, perhaps twice.
+
+    If /proc cannot be read, only children of this process are found.
+    """
     with contextlib.suppress(OSError):
         yield from [child for child in _own_children() if child not in spared]
     with contextlib.suppress(OSError):
@@ -527,7 +533,7 @@ def _list_of_children() -> int:
 
 
 def _own_children() -> list[int]:
-    """Return the children of this process, which has one thread; zombies, too."""
+    """Return the children of this process, which must have only one thread; zombies count."""
     fd = _list_of_children()
     os.lseek(fd, 0, os.SEEK_SET)
     content = b""

@@ -73,7 +73,10 @@ def has_secret(order: RunOrder) -> bool:
 
 
 def may_begin(run_dir: Path) -> bool:
-    """Say whether a run may begin, and record that; False if the disk is full."""
+    """Let a run begin if it is its turn, record that, and return whether it may begin.
+
+    False if the disk is full.
+    """
     with suppress(OSError, CannotRecord):
         return queue.begin(run_dir.parent, run_dir.name)
     return False

@@ -29,7 +29,10 @@ DEATHS_ALLOWED = 2  # after so many deaths, samplers do not use NVML any more
 
 
 def main() -> None:
-    """Sample until the supervisor ends this process, or is gone."""
+    """Sample until the supervisor ends this process, or is gone.
+
+    The first sample comes before everything slow. The machine is described in a thread meanwhile.
+    """
     run_dir, supervisor, stream = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     _set_signals()
     Thread(target=_hold_lifeline, args=[run_dir], daemon=True).start()
@@ -48,7 +51,7 @@ def ticks(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
-    """Yield at the multiples of a period from now on; a missed one is skipped."""
+    """Yield at the multiples of a period from now on; if one is missed, it is skipped."""
     start = clock()
     while True:
         sleep(period_s - (clock() - start) % period_s)

@@ -31,7 +31,7 @@ def is_doomed(pid: int) -> bool:
 
 
 def why_it_stays(pid: int) -> str:
-    """Return why a killed process is still there, or nothing if that is unknown."""
+    """Return why a killed process is still there; an empty string if that is unknown."""
     if is_exiting(pid):
         return "the kernel still frees what it held, such as memory of a GPU"
     if any(fields[0] == "D" for fields in _threads(pid)):

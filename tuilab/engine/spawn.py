@@ -90,7 +90,7 @@ class Child:
         return time.monotonic() - self._doomed_since > processes.PATIENCE_S
 
     def take_status(self, status: int, usage: struct_rusage) -> None:
-        """Keep the result of wait4."""
+        """Keep the result of wait4: the exit code or the signal, and the peak of memory."""
         self.rss_peak_bytes = usage.ru_maxrss * 1024 or None  # 0: the kernel does not record it
         if os.WIFSIGNALED(status):
             self.signal = os.WTERMSIG(status)
@@ -100,7 +100,7 @@ class Child:
         self._process.returncode = os.waitstatus_to_exitcode(status)
 
     def how_it_ended(self) -> str:
-        """Return a sentence about how the process ended."""
+        """Return a sentence about how the process ended; only to be called after its end."""
         if self.reason:
             return self.reason
         if self.signal is None:
@@ -244,7 +244,7 @@ def spawn_sampler(run_dir: Path, stream: str) -> Child:
 
 
 def spawn_judge(run_dir: Path) -> Child:
-    """Start the process that computes verdicts when it is told to; raise OSError if that fails."""
+    """Start the process that computes verdicts on request; raise OSError if that fails."""
     command = [sys.executable, "-P", "-m", "tuilab.engine.judge", str(run_dir)]
     environment = {**os.environ, presence.MARK: run_dir.name}
     process = subprocess.Popen(

@@ -34,7 +34,7 @@ from tuilab.runs import queue
 from tuilab.scrub import words_for_record
 from tuilab.text.display import plural
 
-GRACE_S = 3.0
+GRACE_S = 3.0  # between SIGTERM and SIGKILL, and for the judge after a stop
 INTERRUPT_S = 30.0  # time for a command after SIGINT, for example to save a checkpoint
 _SIDE_BY_SIDE = 6  # workers that load modules at the same time, at most
 # No submodules: a scenario may set a variable before it imports one.

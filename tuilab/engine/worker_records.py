@@ -12,7 +12,7 @@ from tuilab.scrub import environment_for_record, words_for_record
 from tuilab.storage.files import open_regular
 
 FAULT_LIMIT = 4096  # bytes
-_STREAMS_PER_RECORD = 500
+_STREAMS_PER_RECORD = 500  # so that a record does not get too long
 
 
 def started(
@@ -60,7 +60,10 @@ def exited(child: Child, run_dir: Path) -> events.WorkerExited:
 
 
 def _take_faults(run_dir: Path, writer: str) -> str:
-    """Return the stack of a crashed worker or of its first such rank; remove empty logs."""
+    """Return the stack of a crashed worker or of its first rank that crashed; empty without any.
+
+    Empty logs are removed.
+    """
     logs = [run_dir / f"fault-{writer}.log"]
     with contextlib.suppress(OSError):  # the limit of open files may be reached
         rank_logs = run_dir.glob(f"fault-{writer}-rank-*.log")
@@ -73,7 +76,10 @@ def _take_faults(run_dir: Path, writer: str) -> str:
 
 
 def _take_fault(log: Path) -> str:
-    """Return what the fault handler wrote into a log, or remove an empty log."""
+    """Return what the fault handler wrote into a log; if the log is empty, remove it.
+
+    An empty string also if the log cannot be read.
+    """
     with contextlib.suppress(OSError), open(open_regular(log), "rb") as file:
         text = file.read(FAULT_LIMIT).decode(errors="replace")
         if text:

@@ -30,7 +30,10 @@ _WORDS = {"str": "a text", "int": "a whole number", "float": "a number", "bool":
 
 
 def number(name: str, value: Any) -> float:
-    """Return a number as a float; NaN and Inf are numbers."""
+    """Return a number as a float; NaN and Inf are numbers.
+
+    Raises ValueError for a number beyond 64 bits, TypeError for anything else.
+    """
     try:
         bare = value if type(value) in (int, float) else bare_number(value)
         if type(bare) is float:
@@ -47,7 +50,7 @@ def number(name: str, value: Any) -> float:
 
 
 def number_in(name: str, value: Any, least: float, most: float = math.inf) -> float:
-    """Return a number in a range."""
+    """Return a number in a range; raise TypeError if it is no number, ValueError if outside."""
     number_value = number(name, value)
     if not least <= number_value <= most:
         raise ValueError(
@@ -57,7 +60,11 @@ def number_in(name: str, value: Any, least: float, most: float = math.inf) -> fl
 
 
 def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
-    """Return a whole number in a range; a float is a mistake, even where it is whole."""
+    """Return a whole number in a range.
+
+    Raises ValueError outside of the range, TypeError for anything else, even for a float that is
+    whole.
+    """
     if type(value) is int and least <= value <= most:
         return value
     try:
@@ -72,7 +79,10 @@ def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
 
 
 def place(name: str, value: Any) -> int | float:
-    """Return a position on an axis: a whole number, or a finite float."""
+    """Return a position on an axis: a whole number of 64 bits, or a finite float.
+
+    Raises ValueError for other numbers, TypeError for anything else.
+    """
     if isinstance(value, int):
         return whole(name, value, LEAST)
     try:
@@ -88,7 +98,10 @@ def place(name: str, value: Any) -> int | float:
 
 
 def words(name: str, value: Any, limit: int | None = None) -> str:
-    """Return a text of at most `limit` characters, without lone surrogates."""
+    """Return a text of at most `limit` characters, without lone surrogates.
+
+    Raises TypeError if it is no text, ValueError for another text.
+    """
     if not isinstance(value, str):
         raise TypeError(f"{name} takes a text, not {describe_value(value)}")
     if limit is not None and len(value) > limit:
@@ -106,7 +119,7 @@ def words(name: str, value: Any, limit: int | None = None) -> str:
 
 
 def truth(name: str, value: Any) -> bool:
-    """Return the truth value of an argument."""
+    """Return the truth value of an argument; raise TypeError if it has none, as an array."""
     try:
         return bool(value)
     except Exception as problem:  # an array of several
@@ -116,14 +129,17 @@ def truth(name: str, value: Any) -> bool:
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return True or False; other values are mistakes, even if they count as one of them."""
+    """Return True or False.
+
+    Raises TypeError for other values, even if they count as true or false.
+    """
     if not isinstance(value, bool):
         raise TypeError(f"{name} takes True or False, not {describe_value(value)}")
     return value
 
 
 def called(name: str, value: Any) -> Callable[..., Any]:
-    """Return a function."""
+    """Return a function; raise TypeError if it cannot be called."""
     if not callable(value):
         raise TypeError(f"{name} takes a function, not {describe_value(value)}")
     return value  # type: ignore[no-any-return]

@@ -6,7 +6,7 @@ from tuilab.lab.arguments import describe_value
 
 
 class Once:
-    """Runs such parts, and knows whether one is running."""
+    """Runs parts that only the first repeat runs, and knows whether such a part is running."""
 
     def __init__(self) -> None:
         self.is_on = False

@@ -26,11 +26,11 @@ PRODUCTS = {
 _SIDE = 8192  # rows and columns of a matrix, which keep the largest GPUs busy
 _WITHIN_BYTES = 512 << 20  # more than any cache of a GPU holds
 _ACROSS_BYTES = 64 << 20  # more than any cache of a core holds
-_LONG_ENOUGH_S = 0.25
-_MOST_CALLS = 2_000
+_LONG_ENOUGH_S = 0.25  # of calls, for one measurement
+_MOST_CALLS = 2_000  # for one measurement
 _LAUNCHES = 500  # fewer than the queue of a GPU holds: beyond that, the host would wait
-_TURNS = 5
-_SPANS = 200
+_TURNS = 5  # measurements of launches, of which the first is dropped
+_SPANS = 200  # between events, to find their resolution
 _LEAST_NS = 50_000.0  # of a span: longer than recording the event at its end
 
 

@@ -13,7 +13,7 @@ from tuilab.lab.device.cuda import Cuda
 from tuilab.lab.device.devices import door
 from tuilab.record.events import Event, GpuHeld
 
-_PERIOD_S = 0.5
+_PERIOD_S = 0.5  # between two records
 
 
 class Holdings:
@@ -26,7 +26,7 @@ class Holdings:
         self._is_timing = is_timing
 
     def watch(self, device: torch.device) -> None:
-        """Watch a GPU from now on."""
+        """Watch a GPU from now on; the CPU has nothing to watch."""
         gpu = door(device)  # without an index it is the current GPU
         if isinstance(gpu, Cuda):
             self.gpus.setdefault(gpu.index, gpu)

@@ -21,7 +21,7 @@ from tuilab.text.display import plural
 _MOST = 64  # ranks, because each loads torch
 # An address works even if the name of the host cannot be resolved; the port is a free one.
 _TORCHRUN = ["torchrun", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node"]
-_ENDING_S = 1.0
+_ENDING_S = 1.0  # for the end of the process groups, which may block
 _INTERFACE = "GLOO_SOCKET_IFNAME"
 
 
@@ -47,7 +47,7 @@ def ranks_order(
         prefixes = [[*_TORCHRUN, str(count)]]
         environment = {_INTERFACE: "lo"}
     if "OMP_NUM_THREADS" not in os.environ:
-        environment["OMP_NUM_THREADS"] = "1"  # torchrun would set it, too, and print a warning
+        environment["OMP_NUM_THREADS"] = "1"  # else torchrun would do that, with a warning
     name = f"{count} ranks of {function_name(body)}"
     order = arm_order(name, body, args, env=environment, prefix=prefixes[0], timeout=timeout)
     order.has_group = True

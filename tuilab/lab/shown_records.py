@@ -42,10 +42,10 @@ from tuilab.text.words import format_number as in_words
 
 Axis = Literal["", "x", "y", "xy"]
 
-_MOST_BARS = 40
-_MOST_ROWS = 40
-_MOST_COLUMNS = 8
-_MOST_LANES = 32
+_MOST_BARS = 40  # in a chart
+_MOST_ROWS = 40  # in a table
+_MOST_COLUMNS = 8  # in a table
+_MOST_LANES = 32  # in a picture
 _NAME_LIMIT = 100  # characters
 _CELL_LIMIT = 400  # characters
 _UNIT_LIMIT = 20  # characters
@@ -55,7 +55,10 @@ _IMAGE_CELLS = 128  # in a row, and in a column
 
 
 def axes_named(metric: str, x: str, y: str, log: Axis | None) -> AxesNamed:
-    """Return the record of the names of the axes of a chart."""
+    """Return the record of the names of the axes of a chart.
+
+    Raises TypeError or ValueError for wrong arguments.
+    """
     is_known = log is None or (isinstance(log, str) and log in ("", "x", "y", "xy"))
     if not is_known:
         raise ValueError(f"log takes x, y, xy or an empty text, not {describe_value(log)}")
@@ -65,7 +68,10 @@ def axes_named(metric: str, x: str, y: str, log: Axis | None) -> AxesNamed:
 
 
 def bars_shown(title: str, values: Mapping[str, Any], unit: str) -> BarsShown:
-    """Return the record of named values as bars."""
+    """Return the record of named values as bars.
+
+    Raises TypeError or ValueError for wrong values, or for too many of them.
+    """
     if not isinstance(values, Mapping):
         raise TypeError(f"values takes a dict of names and numbers, not {describe_value(values)}")
     _refuse_many("values", len(values), _MOST_BARS, "bars")
@@ -79,7 +85,10 @@ def bars_shown(title: str, values: Mapping[str, Any], unit: str) -> BarsShown:
 
 
 def table_shown(title: str, rows: Sequence[Sequence[Any]], head: Sequence[str]) -> TableShown:
-    """Return the record of a table; all rows have the length of the head, if there is one."""
+    """Return the record of a table; all rows have the length of the head, if there is one.
+
+    Raises TypeError or ValueError for wrong values, or for too many of them.
+    """
     if not _is_row(rows) or not all(_is_row(row) for row in rows):
         raise TypeError(
             "rows takes a list of rows, each a list of texts and numbers, not"
@@ -154,6 +163,7 @@ class LaneRecorder:
 
 
 def _refuse_many(name: str, count: int, most: int, noun: str) -> None:
+    """Raise ValueError if there are more of something than a picture can show."""
     if count > most:
         raise ValueError(
             f"{name} takes at most {most} {noun}, not {count}; show the most important {noun}, and"
@@ -289,7 +299,7 @@ def keep(folder: Path, name: str, data: bytes | str) -> tuple[Path, ArtifactSave
 
 
 def _content(data: bytes | str) -> bytes:
-    """Return the bytes of an artifact."""
+    """Return the bytes of an artifact; raise TypeError or ValueError if it has none."""
     if not isinstance(data, str | bytes | bytearray):
         raise TypeError(f"data takes bytes or a text, not {describe_value(data)}")
     try:

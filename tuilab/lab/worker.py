@@ -39,7 +39,7 @@ _PROFILERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")  # set by pr
 _ORDERLY_EXIT_S = 50  # seconds
 _LONGEST_CODE = 64  # bits: Python refuses to print very long numbers
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # set by the user or an arm
-_SEED = 0
+_SEED = 0  # of torch, random and numpy, in each worker
 _NAME = Path("/proc/self/comm")
 _MESSAGE_LIMIT = 2_000  # characters, each of up to six bytes in a record
 

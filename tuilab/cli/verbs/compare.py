@@ -238,7 +238,7 @@ def _find_reference(reference: str, roots: Sequence[Path]) -> _Reference:
 
 
 def _add_baseline(references: list[_Reference], roots: Sequence[Path]) -> list[_Reference]:
-    """Return the references; before a single run stands the run to compare it with.
+    """Return the references; put the run to compare with before a single run.
 
     Raises UsageError for a single folder, or if there is no run to compare with.
     """

@@ -126,6 +126,10 @@ class _RunCommand(click.Command):
         return super().get_params(ctx) + scenario_options
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Find the scenarios on the line first, then parse it with their options as well.
+
+        Raises UsageError if click takes other words for names than that search.
+        """
         names, chosen = _find_scenarios(ctx, args)
         scenario_options = [_ScenarioOption(param) for param in _shared_params(chosen)]
         ctx.meta["tuilab.chosen"] = chosen

@@ -81,6 +81,10 @@ class _SweepCommand(click.Command):
     """Keeps the words behind `--` as the user's command, even if they look like options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words before `--`, and keep those behind it in `ctx.meta` as the command.
+
+        Raises UsageError for an unknown option, or if nothing follows `--`.
+        """
         has_dashes = "--" in args
         end = args.index("--") if has_dashes else len(args)
         command_words = args[end + 1 :]
@@ -184,7 +188,10 @@ def _detach(orders: "list[RunOrder]", arguments: Mapping[str, Any], root: Path) 
 
 
 def _make_orders(ctx: click.Context, arguments: Mapping[str, Any], root: Path) -> "list[RunOrder]":
-    """Return the order of each point; a mistake in any of them is an error before the first run."""
+    """Return the order of each point; raise UsageError for a mistake in any of them.
+
+    So no point starts before all of them are known to be valid.
+    """
     from tuilab.cli import sweep_orders
 
     command_words = ctx.meta["tuilab.command"]

@@ -11,7 +11,7 @@ from tuilab.commands.run_command import CommandEnd
 from tuilab.text.display import join, plural
 
 MEMORY = "memory"
-_BILLIONTHS = 1e9
+_BILLIONTHS = 1e9  # in 1; an amount is recorded as a whole number of them
 _MOST = 9e9  # a larger value, in billionths, does not fit into 64 bits
 
 

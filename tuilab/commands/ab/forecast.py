@@ -26,7 +26,7 @@ from tuilab.scrub import words_for_record
 from tuilab.text.display import percent, plural
 from tuilab.text.words import clock
 
-_CONFIDENCE = 0.95
+_CONFIDENCE = 0.95  # of the interval of one claim
 # The A/A control makes the smallest detectable effect larger by this factor: a third of the time,
 # the control is off by more than its error (simulated).
 _CONTROL = 1.2

@@ -61,7 +61,7 @@ def race(
     order = order_of_round(seed_of(run_dir.name), repeat, processes)
     with Sensors() as sensors:
         for slot, number in enumerate(order):
-            # The last number stands for the A/A control, which runs the first arm again.
+            # The last number means the A/A control, which runs the first arm again.
             is_control = number == len(names)
             arm = command.arms[0] if is_control else command.arms[number]
             label = f"{arm.name} {events.AGAIN}" if is_control else arm.name

@@ -7,7 +7,7 @@ from typing import NamedTuple
 # A step is disturbed if its thread was kept off a core for more than this share of the step.
 # lab/races/sensors.py uses the same share for blocks.
 _OFF_CORE_SHARE = 0.1
-_MOST_WAITS = 2**32
+_MOST_WAITS = 2**32  # a mark has the count modulo this number
 _LONGEST_NS = 2**62  # so that a sum still fits into a record
 
 

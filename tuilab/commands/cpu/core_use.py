@@ -18,7 +18,7 @@ from tuilab.record import presence
 # After a reading, the next one waits for this many times the CPU time that the last one took. So
 # readings use at most 1 % of a core.
 _COST = 100
-_MOST_THREADS = 10_000
+_MOST_THREADS = 10_000  # that are read; others are ignored
 _HIGH_PRESSURE = 50.0  # percent of ten seconds in which some process waited for a core
 
 ThreadKey = tuple[int, int]  # the ids of a process and of a thread
@@ -73,7 +73,7 @@ class CoreUse:
         return True
 
     def _read_process(self, pid: int, previous: Mapping[ThreadKey, Times]) -> None:
-        """Read the threads of a process; nothing if it has ended."""
+        """Read the threads of a process; do nothing if it has ended."""
         with suppress(OSError):
             for thread in os.listdir(self._proc / str(pid) / "task"):
                 if thread.isdecimal() and len(self._times) < _MOST_THREADS:

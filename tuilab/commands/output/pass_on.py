@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from typing import IO
 
-_PORTION = 64 * 1024
+_PORTION = 64 * 1024  # bytes, as many as a pipe holds
 # How long to wait for processes that the command left behind, and for a terminal that nobody reads
 # after a stop.
 _PATIENCE_S = 1.0
-_TURN_S = 0.02
+_TURN_S = 0.02  # between two looks whether the thread has ended
 
 
 class Passing:

@@ -20,7 +20,7 @@ _MOST_WAITING = 16 << 20  # bytes that wait to be searched
 _TURN_S = 0.02  # the most time to search in one turn
 _LAST_S = 1.0  # the same for the last turn
 _STRIKES = 3  # a pattern that takes too long this often is given up
-_TOTALS_EVERY_S = 0.2
+_TOTALS_EVERY_S = 0.2  # between two searches for totals
 _TOTALS_OF = 16 * 1024  # bytes at the end of the new output that are searched for totals
 
 

@@ -18,7 +18,7 @@ from tuilab.record.gpus.raced_gpu import torch_uuid
 from tuilab.storage.files import open_regular
 
 _MARKS = (b'"k":"race_started"', b'"k":"race_finished"', b'"k":"environment_recorded"')
-_CHUNK = 4 * 1024 * 1024
+_CHUNK = 4 * 1024 * 1024  # bytes of a stream that are searched at a time
 _KINDS = events.RaceStarted | events.RaceFinished | events.EnvironmentRecorded
 _decode = msgspec.json.Decoder(_KINDS).decode
 

@@ -20,10 +20,10 @@ from tuilab.record.events import GpuShared, Tenant, Unavailable, XidReported
 from tuilab.record.gpus.raced_gpu import nvml_uuid
 from tuilab.record.journal.writer import Writer
 
-PERIOD_S = 0.5
-SELDOM_S = 10.0
+PERIOD_S = 0.5  # between two samples
+SELDOM_S = 10.0  # between two rounds of questions that are not urgent
 GPU_SHARE = 0.005  # of a core at most, for all questions that are not about the GPU of the race
-CLOCKS = ("sm_mhz", "throttle_mask")
+CLOCKS = ("sm_mhz", "throttle_mask")  # verdicts need them in each half second
 # The fourth question to the GPU of the race: each half second the next one.
 _TURNS = ("memory_used_bytes", "power_w", PROCESSES, "memory_used_bytes", "busy_percent", PROCESSES)
 _SELDOM = tuple(name for name in METERS if name not in {*CLOCKS, *_TURNS})

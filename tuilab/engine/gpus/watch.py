@@ -29,7 +29,7 @@ class GpuWatch:
         self._journal = journal
         self._raced = raced
         self._refusal = refusal
-        # Pids of all processes that the run has had: NVML reports a process after its end, too.
+        # Pids of all processes that the run has had: NVML reports some after their end.
         self._ours: set[int] = set()
         self._questions: SimpleQueue[GpuContext] = SimpleQueue()
         self._answers: SimpleQueue[GpuAnswers] = SimpleQueue()

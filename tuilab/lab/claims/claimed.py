@@ -63,7 +63,10 @@ def other_values(at: Any, params: Mapping[str, Value]) -> str:
 
 
 def _values_at(name: str, value: Any) -> Sequence[Value]:
-    """Return the values of a parameter for which a claim is made: one, or those of a list."""
+    """Return the values of a parameter for which a claim is made: one, or those of a list.
+
+    Raises TypeError for other values, or an empty list.
+    """
     values = [value]
     if isinstance(value, list | tuple):
         values = list(value)

@@ -54,7 +54,7 @@ def _plain(value: Any, argument: str, depth: int) -> Value:
 
 
 def _listed(value: Any, argument: str) -> Any:
-    """Return an array or a tensor as lists, or the one number that it is."""
+    """Return an array or a tensor as lists, or the one number that it is; else raise TypeError."""
     try:
         if isinstance(value, torch.Tensor):
             return value.detach().tolist()

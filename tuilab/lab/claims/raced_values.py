@@ -7,8 +7,8 @@ from tuilab.lab.arguments import LEAST, MOST_CORES, checked, describe_value, num
 from tuilab.probes.settings import VARIABLES, read_setting
 from tuilab.record.events import Candidate, SettingRaced
 
-_MOST_VALUES = 20
-_ABOUT_LIMIT = 500
+_MOST_VALUES = 20  # of a setting
+_ABOUT_LIMIT = 500  # characters
 
 
 def setting_raced(

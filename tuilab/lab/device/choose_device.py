@@ -25,7 +25,7 @@ from tuilab.record.journal.writer import Writer
 from tuilab.text.display import plural
 from tuilab.text.words import size
 
-ANY = ("auto", "cuda")
+ANY = ("auto", "cuda")  # values of --device that name no certain GPU
 
 
 class ChosenDevice(NamedTuple):
@@ -68,7 +68,10 @@ def choose(
 
 
 def _for_rank(rank: int) -> ChosenDevice:
-    """Return the GPU of a rank. It gets no other one, because each rank needs its own."""
+    """Return the GPU of a rank; raise BoxLacks if there is none, or if it does not work.
+
+    The rank gets no other GPU, because each rank needs its own.
+    """
     gpu = of_rank(rank)
     reason = gpu.why_not()
     if reason:

@@ -13,7 +13,7 @@ from tuilab.text.display import show
 
 Event = torch.cuda.Event
 
-_FIRST_BYTES = 512
+_FIRST_BYTES = 512  # of the first allocation, the smallest block of torch's allocator
 _SLEEP_CYCLES = 1_000_000  # half a millisecond or more, which is much longer than a tick of events
 _SLEEPS = 4  # the first loads the kernel, and during the second the clock may still rise
 

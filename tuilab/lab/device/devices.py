@@ -62,7 +62,10 @@ _HOST = Cpu()
 
 
 def door(device: torch.device) -> Device:
-    """Return the Device of a torch.device; without an index it is the current GPU."""
+    """Return the Device of a torch.device; without an index it is the current GPU.
+
+    Raises ValueError if it is neither the CPU nor a CUDA device.
+    """
     if device.type == "cpu":
         return _HOST
     if device.type != "cuda":
@@ -103,7 +106,7 @@ def give_back() -> None:
 
 
 def memory_summary() -> str:
-    """Return torch's summary of the memory of the GPUs in use, or nothing if it fails."""
+    """Return torch's summary of the memory of the GPUs in use; empty if it fails."""
     try:
         return "\n".join(torch.cuda.memory_summary(gpu.index) + "\n" for gpu in all_in_use())
     except RuntimeError:

@@ -10,7 +10,7 @@ from tuilab.text.display import show
 
 
 def why_no_cuda() -> str:
-    """Return why CUDA cannot be used, with the error of torch; nothing if it can."""
+    """Return why CUDA cannot be used, with the error of torch; an empty string if it can."""
     if torch.cuda.is_available():
         return ""
     if torch.version.cuda is None and torch.version.hip is None:
@@ -56,6 +56,7 @@ def facts() -> dict[str, Any]:
 
 
 def _devices() -> list[dict[str, Any]]:
+    """Return the facts of each GPU; raise NotKnown if there is none."""
     reason = why_no_cuda()
     if reason:
         raise NotKnown(reason)

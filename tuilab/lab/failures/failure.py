@@ -13,7 +13,7 @@ from tuilab.record import events
 _TRACEBACK_LIMIT = 8_000
 _MESSAGE_LIMIT = 2_000
 _MOST = 100  # exceptions of a chain
-_PACKAGE = str(Path(__file__).parents[2]) + os.sep
+_PACKAGE = str(Path(__file__).parents[2]) + os.sep  # frames below this folder are ours
 
 
 def describe(problem: BaseException, source: Path, source_dir: str = "") -> events.ScenarioFailed:

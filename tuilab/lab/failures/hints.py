@@ -122,7 +122,7 @@ _ANY = (
 
 
 def hint_for(problem: BaseException, text: str) -> str:
-    """Return the advice for an exception with the message `text`, or nothing."""
+    """Return the advice for an exception with the message `text`; an empty string without any."""
     if issubclass(type(problem), RuntimeError | AssertionError):
         if is_gpu_full(problem, text):
             return (
@@ -141,7 +141,7 @@ def hint_for(problem: BaseException, text: str) -> str:
 
 
 def _names_of(owner: object) -> list[str]:
-    """Return the public names of the lab or of a module; nothing for other objects."""
+    """Return the public names of the lab or of a module; an empty list for other objects."""
     lab = sys.modules.get("tuilab.lab.lab")
     names: Iterable[object] = ()
     if lab and type(owner) is lab.Lab:
@@ -156,7 +156,7 @@ def _names_of(owner: object) -> list[str]:
 
 
 def _did_you_mean(name: str, names: Sequence[str]) -> str:
-    """Return a suggestion for a misspelt name, as Python prints it, or nothing."""
+    """Return a suggestion for a misspelt name, as Python prints it; empty if there is none."""
     from difflib import get_close_matches  # imported here: only misspelt names need it
 
     close = get_close_matches(name, names, n=1)
@@ -189,7 +189,7 @@ def _others(text: str) -> str:
 
 
 def _find(table: tuple[tuple[str, str], ...], text: str) -> str:
-    """Return the advice for the first sentence of a table that is in a text, or nothing."""
+    """Return the advice for the first sentence of a table that is in a text; empty without any."""
     for sentence, advice in table:
         if sentence in text:
             return advice

@@ -51,6 +51,7 @@ class Memory(Meter):
             self.greet([*model.parameters(), *model.buffers()])
 
     def __enter__(self) -> "Memory":
+        """Wait for the GPU, reset its peak, and count from now on."""
         device = devices.in_use(self._device)
         device.wait()
         device.reset_peak()
@@ -60,6 +61,7 @@ class Memory(Meter):
         return self
 
     def __exit__(self, *problem: Any) -> None:
+        """Stop counting, and record the counts unless the block has raised an error."""
         super().__exit__(*problem)
         self._timeline = False
         if problem[0] is None:  # a question to a failed GPU would hide the first error

@@ -146,6 +146,10 @@ class _DispatchMeter(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call an operator and count it.
+
+        In inference mode, a composite operator is first divided into its parts.
+        """
         if not self.is_counting:
             return func(*args, **(kwargs or {}))
         if torch.is_inference_mode_enabled():  # there, composite operators arrive undivided
@@ -161,7 +165,7 @@ class _DispatchMeter(TorchDispatchMode):
 
 
 class _MeterBesideDynamo(_DispatchMeter):
-    """The same after Dynamo was imported, which must not compile the meter."""
+    """A _DispatchMeter for use after Dynamo was imported, which must not compile the meter."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:

@@ -114,6 +114,7 @@ class Race:
         return median(over_s / under_s for over_s, under_s in pairs)
 
     def _times_of(self, argument: str, arm: str) -> list[float]:
+        """Return the times of an arm; raise ValueError if it is no arm, or the race was skipped."""
         if self._lacks:
             raise ValueError(
                 f"{argument} has no times: "

@@ -16,8 +16,8 @@ from tuilab.lab.races.sensors import Sensors, is_robbed
 from tuilab.lab.recorder import RaceRecorder
 from tuilab.record import events
 
-_LONGEST_S = 1e6
-_LONGEST_STEP_S = 1e9
+_LONGEST_S = 1e6  # of a race
+_LONGEST_STEP_S = 1e9  # that an arm in a process of its own may return
 _QUICK_SHARE = 1 / 4  # of the seconds, with --quick
 Arms = Mapping[str, Callable[[], float]]
 

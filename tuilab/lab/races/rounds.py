@@ -23,10 +23,10 @@ from tuilab.record.order import CYCLE, order_of_round
 _WINDOW_S = 0.25  # between two readings at least; a tick of the kernel is 10 ms
 _SHORT_WINDOW_S = 0.05  # the same after a block whose thread had to wait
 
-_MOST_ROUNDS = 200
+_MOST_ROUNDS = 200  # that count, without the warm-up
 _UNITS = 6  # rounds of one process, or processes, that an interval needs at least
 _WARM_SHARE = 0.3  # of the time, after which the warm-up ends in any case
-_DRIFT = 0.03
+_DRIFT = 0.03  # a smaller relative change of the times means that they have settled
 # Blocks of an arm that are compared with as many before; blocks on a GPU are longer, and fewer.
 _LAST = {"cpu": 3, "cuda": 2}
 # Rounds of warm-up at least; on a GPU a second or two, because its clocks ramp up.

@@ -18,8 +18,8 @@ if TYPE_CHECKING:  # this module is also used for commands, without torch
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _LINE_BYTES = 160  # for a core in /proc/stat, at most: a name and ten numbers
-_STOLEN_SHARE = 0.02
-_OFF_CORE_SHARE = 0.1
+_STOLEN_SHARE = 0.02  # of the time: a block with more is disturbed
+_OFF_CORE_SHARE = 0.1  # of the time: a block with more is disturbed
 
 
 class SensorCounts(NamedTuple):
@@ -74,6 +74,7 @@ class Sensors:
     """
 
     def __enter__(self) -> Self:
+        """Open the kernel's files; a file that does not exist gives no counts."""
         self._files = [
             _open("/proc/pressure/cpu"),
             _open("/proc/stat"),

@@ -96,6 +96,7 @@ def watch() -> Callable[[str], None]:
     before = read()
 
     def check_switches(arm: str) -> None:
+        """Raise ValueError if a switch has changed, with its values before and now."""
         subject = f"the arm {arm}" if arm else "an arm"
         for name, value in read().items():
             if value != before[name] and before[name] != _NO_GPU:

@@ -18,10 +18,10 @@ _BLOCK_S = {"cpu": 0.010, "cuda": 0.050}
 _CALM_BLOCKS = 3  # are timed to find the pace of an arm
 _CALM_TIME = 10  # blocks' time for that, at most: long calls are called less often
 _MANY = 20  # from 20 calls a block on, one extra call is about the known delay
-_NAP_S = 0.005
+_NAP_S = 0.005  # in which the CPU time of other threads is measured
 # OpenBLAS spins for some 0.1 s, libgomp for less; a thread of the scenario may work for ever.
 _PATIENCE_S = 0.5
-_SPINNING_CORES = 0.1
+_SPINNING_CORES = 0.1  # fewer busy cores mean that the other threads rest
 
 
 class Timed(NamedTuple):

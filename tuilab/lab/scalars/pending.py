@@ -20,7 +20,7 @@ from tuilab.record.events import Logged
 from tuilab.record.held_back_records import Unwritten
 
 _FEW = 2  # records that one call writes at most: more than it adds, so the queue shrinks
-_POLL_S = 0.0005
+_POLL_S = 0.0005  # between two looks whether values have arrived
 
 
 class _Held(NamedTuple):

@@ -23,7 +23,7 @@ from tuilab.record.journal.writer import Writer
 
 _PATIENCE_S = 20.0  # for a GPU that does not compute the logged values
 _LAST_PATIENCE_S = 1.0  # the same, while the run is being stopped
-_AGAIN_S = 0.005
+_AGAIN_S = 0.005  # until SIGTERM is sent again
 
 Scalar = float | int | torch.Tensor
 
@@ -146,6 +146,7 @@ def before_sigterm(act: Callable[[], bool]) -> None:
         os.kill(owner, signal.SIGTERM)
 
     def end(number: int, frame: object) -> None:
+        """End this process after `act`; if `act` returns False, send SIGTERM again soon."""
         if os.getpid() == owner and not act():
             # A thread of `threading` would wait for locks that this may have interrupted.
             _thread.start_new_thread(send_again, ())

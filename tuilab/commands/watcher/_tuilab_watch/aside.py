@@ -19,6 +19,7 @@ def aside_of(torch: Any) -> Callable[[], AbstractContextManager[Any]]:
     no_guards = nullcontext()
 
     def aside() -> AbstractContextManager[Any]:
+        """Return a guard against the script's modes; if it has none, an empty guard."""
         if not (count_function_modes() or count_dispatch_modes()):
             return no_guards
         stack = ExitStack()

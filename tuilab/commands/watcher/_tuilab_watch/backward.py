@@ -111,6 +111,10 @@ def _make_marker(watcher: Any) -> Any:
     with_value = layout.last_of(layout.WENT_BACK, flags=layout.HAS_VALUE)
 
     def mark(tensors: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
+        """Mark a backward; its mark has no value unless it has one root, which is one number.
+
+        A root on a GPU brings its value later.
+        """
         root = tensors
         if type(tensors) is not tensor_class:
             root = only_root(tensors, tensor_class)

@@ -86,6 +86,11 @@ class CoreTimeReader:
             self._watcher.fail(problem)
 
     def _read(self, now_ns: int, step_word: int) -> None:
+        """Mark what this thread and the process have used; end the readings if they mean nothing.
+
+        They mean nothing if several threads make steps, or if the kernel counts neither waits nor
+        delays.
+        """
         thread_ns = time.thread_time_ns()
         process_ns = time.process_time_ns()
         waits = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw

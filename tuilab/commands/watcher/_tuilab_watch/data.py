@@ -94,6 +94,11 @@ class Waits:
         return timed
 
     def _mark(self, loader: Any, began: int, number: int, flags: int) -> None:
+        """Mark a wait from `began` until now; `number` is that of the loop.
+
+        The flags also say whether workers make the data, an evaluation reads it, or another thread
+        does.
+        """
         ended = _now()
         watcher = self._watcher
         if has_workers(loader):

@@ -189,6 +189,7 @@ def read_scalars(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
+    """Return the step and the values of `SummaryWriter.add_scalars`, named after its main tag."""
     return global_step, {f"{main_tag}/{tag}": value for tag, value in tag_scalar_dict.items()}
 
 

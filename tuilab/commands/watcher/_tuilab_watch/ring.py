@@ -200,6 +200,7 @@ def _make_put(
     end = _END
 
     def put(began: int, ended: int, value: float, last: int) -> None:
+        """Put a mark into the next slot, or let the slow function do it if the file is full."""
         words, floats, slots = current[0]
         word = next(slots, end)
         if word < end:

@@ -87,6 +87,7 @@ class Stepping:
         mark_core_time = self._core_time.mark
 
         def before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+            """Note that a step begins, and mark the first one of an optimizer."""
             if is_compiling():
                 return
             key = id(optimizer)
@@ -107,6 +108,7 @@ class Stepping:
             running[key] = began, began - called, event, 1
 
         def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+            """Mark the step that ends, unless another step of an optimizer encloses it."""
             if is_compiling():
                 return
             now_ns = _now()
@@ -240,6 +242,7 @@ class Stepping:
 
         @functools.wraps(step)
         def watched_step(this: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            """Let GradScaler step an optimizer; mark a skipped step if the optimizer made none."""
             began = _now()
             steps_before = watcher.steps
             result = step(this, optimizer, *args, **kwargs)
