@@ -187,7 +187,8 @@ def run_each(
 def _find_orders_to_prepare(orders: Sequence[RunOrder], number: int) -> list[int]:
     """Return the positions of later orders for which torch may be loaded during order `number`.
 
-    There is at most one for each core, and none while a run needs a quiet machine.
+    There is at most one for each core, and none while a run needs a quiet machine. An order with
+    several repeats loads torch itself.
     """
     loud_orders = list(takewhile(lambda order: not order.wants_quiet, orders[number:]))
     most = min(len(loud_orders), len(os.sched_getaffinity(0)), _MAX_SPARES)

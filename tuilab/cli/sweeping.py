@@ -79,7 +79,7 @@ def run_points(
 def _with_this_process(orders: Sequence[RunOrder]) -> list[RunOrder]:
     """Return the orders with the identity of this process, which starts one point after another.
 
-    `tuilab stop SWEEP` stops this process as well.
+    `tuilab stop SWEEP` stops this process as well; records call it the front of the sweep.
     """
     this_process = None
     with contextlib.suppress(OSError):  # /proc is not readable; the first point reports that

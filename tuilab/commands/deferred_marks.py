@@ -33,7 +33,8 @@ class DeferredMarks:
     def take(self, marks: list[Mark]) -> list[Mark]:
         """Take new marks, and return those that are complete, oldest first.
 
-        Marks behind an incomplete one wait for it. LANDED and WORKED marks are never returned.
+        Marks behind an incomplete one wait for it. If more than _MOST_HELD marks wait, the
+        incomplete mark is returned as it is. LANDED and WORKED marks are never returned.
         """
         for mark in marks:
             if mark.kind in (LANDED, WORKED):

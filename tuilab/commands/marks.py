@@ -127,7 +127,7 @@ class MarksFolder:
         return files
 
     def read_text(self, name: str) -> str | None:
-        """Return the beginning of a small regular file in the folder, or None."""
+        """Return the beginning of a small regular file in the folder; None if it cannot be read."""
         try:
             with open(open_regular(self.folder / name), "rb") as file:
                 return file.read(_SMALL_FILE_LIMIT).decode(errors="replace")
@@ -217,7 +217,10 @@ class MarksFolder:
 
 
 def _plain_facts(hello: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts that a record can hold; a script may have changed them to anything."""
+    """Return the facts that a record can hold: texts, whole numbers, and groups of facts.
+
+    Others are dropped, because a script may have changed them to anything.
+    """
     facts: dict[str, Any] = {}
     for name, value in hello.items():
         if isinstance(value, str):

@@ -439,7 +439,10 @@ def _outermost(marks: list[Mark]) -> list[Mark]:
 
 
 def _marks_within(marks: list[Mark], index: int) -> Iterator[Mark]:
-    """Yield the marks inside the mark at an index, the last one first."""
+    """Yield the marks inside the mark at an index, the last one first.
+
+    They come before it in `marks`, because they end earlier.
+    """
     began = marks[index].began
     for inner_index in range(index - 1, -1, -1):
         if marks[inner_index].began < began:

@@ -52,7 +52,7 @@ class Engine(Protocol):
     def carry(
         self, orders: "Sequence[RunOrder]", given: Mapping[str, Any], tell: Tell, take: Take
     ) -> bool:
-        """Carry out the orders, and return whether Ctrl-C ended that.
+        """Carry out the orders, and return whether Ctrl-C ended that before all were done.
 
         `tell` gets sentences about progress, `take` each run that has ended.
         """

@@ -69,8 +69,8 @@ def _set_signals() -> None:
 def _hold_lifeline(run_dir: Path) -> None:
     """Wait for the end of the supervisor, then end the processes of the run and this process.
 
-    Unread marks of a command are recorded before. A thread does this, because the main thread may
-    hang in a system call.
+    Between the two, the unread marks of a command are recorded. A thread does this, because the
+    main thread may hang in a system call.
     """
     try:
         with contextlib.suppress(OSError):

@@ -75,7 +75,7 @@ def end_servers() -> None:
     """End the servers that multiprocessing has started for this process, and remove their files.
 
     They are the fork server and the resource tracker. A normal exit of Python ends them, but a
-    worker exits without that.
+    worker exits without that. The wait ends after _PATIENCE_S, whether they have ended or not.
     """
     tracker = getattr(
         sys.modules.get("multiprocessing.resource_tracker"), "_resource_tracker", None

@@ -33,10 +33,10 @@ def ranks_order(
     *,
     timeout: float,
 ) -> ArmOrder:
-    """Return the order for the ranks.
+    """Return the order for an arm that calls `body` in `count` ranks, under torchrun.
 
-    Raises TypeError or ValueError for wrong arguments, BoxLacks without torch.distributed,
-    ArmFailed if there are fewer ranks than nodes.
+    The ranks run on this node, or on those of `spread`. Raises TypeError or ValueError for wrong
+    arguments, BoxLacks without torch.distributed, ArmFailed if there are fewer ranks than nodes.
     """
     count = whole("count", count, 1, _MOST)
     _need_distributed()

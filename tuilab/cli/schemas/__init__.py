@@ -36,7 +36,10 @@ def names() -> list[str]:
 
 
 def schema_of(name: str) -> str:
-    """Return the JSON Schema of the documents that have this name in their field `schema`."""
+    """Return the JSON Schema of the documents that have this name in their field `schema`.
+
+    Raises KeyError for an unknown name: see `names`.
+    """
     document_type = _find_document_types()[name]
     schema = msgspec.json.schema(document_type)
     _add_descriptions(schema["$defs"])
@@ -47,7 +50,10 @@ def schema_of(name: str) -> str:
 
 
 def _find_document_types() -> dict[str, Any]:
-    """Return the types of documents by the name of their schema."""
+    """Return the types of documents by the name of their schema.
+
+    A type has that name as its tag, or as the only value of its field `schema`.
+    """
     types = {}
     for module in _MODULES:
         for candidate in vars(module).values():
@@ -64,7 +70,7 @@ def _find_document_types() -> dict[str, Any]:
 
 
 def _add_descriptions(definitions: dict[str, Any]) -> None:
-    """Describe each field by the text below it in the source of its type."""
+    """Describe each field by the text below it in the source of its type; changes `definitions`."""
     texts_of_types = _read_texts()
     for type_name, definition in definitions.items():
         texts = texts_of_types.get(type_name, {})

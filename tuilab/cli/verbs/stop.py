@@ -48,7 +48,8 @@ def command(run: str, now: bool, as_json: bool, root: str | None) -> None:
 def _stop_sweep(reference: str, root: "Path", *, at_once: bool, as_json: bool) -> None:
     """Stop the process that starts the points of a sweep, then the running and queued points.
 
-    The newest point is stopped first. Otherwise the end of a point would start the next one.
+    The newest point is stopped first. Otherwise the end of a point would start the next one. A
+    point that cannot be stopped does not stop the others. What was done is printed.
     """
     from tuilab.engine import launch
     from tuilab.runs import store, sweeps

@@ -45,7 +45,7 @@ class Contention:
     def look(self) -> bool:
         """Read who uses the cores; return whether that was done.
 
-        It is not done, and False is returned, if the last reading was slow and was just now.
+        It is not done if the last reading was slow and was just now, or if /proc cannot be read.
         """
         if not self.cores.read():
             return False
@@ -90,7 +90,10 @@ class Contention:
         return threads.ran_s >= _LEAST_S and waited_share(threads) >= _WAITED_SHARE
 
     def is_starved_by_others(self) -> bool:
-        """Return whether the command waited because other processes used the cores."""
+        """Return whether the command waited because other processes used the cores.
+
+        False if that is not known.
+        """
         if not self.is_starved():
             return False
         use = use_between(self.first, self.last)

@@ -47,7 +47,10 @@ class Helpers:
                 self._look_at(pid, is_first=is_first)
 
     def _look_at(self, pid: int, *, is_first: bool) -> None:
-        """Note how many ticks of CPU time a process has used; do nothing if it has ended."""
+        """Note how many ticks of CPU time a process has used.
+
+        Do nothing if it has ended, or if _MOST other processes are remembered.
+        """
         with suppress(OSError):
             fields = presence.stat_fields(pid)
             if fields is None:

@@ -144,7 +144,10 @@ class NumberScanner:
             yield PrintedNumber(pattern.name, value)
 
     def progress(self, *, is_last: bool = False) -> CommandProgress | None:
-        """Return the progress of the command if it has changed, else None."""
+        """Return the progress of the command if it has changed; None if not, or if it is too early.
+
+        The output is searched for it at most every _TOTALS_EVERY_S.
+        """
         if not is_last and self._clock() - self._looked_at < _TOTALS_EVERY_S:
             return None
         self._looked_at = self._clock()

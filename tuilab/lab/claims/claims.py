@@ -112,7 +112,10 @@ class Claims:
             self._measure_cores(record.cores)
 
     def give_up(self, arms: Set[str], lacks: str) -> None:
-        """Record that claims about arms that will not race are not testable here."""
+        """Record that claims about arms that will not race are not testable here.
+
+        These claims do not wait for a race any more.
+        """
         for claim_id, declared in list(self._awaited.items()):
             if arms & {declared.over, declared.under}:
                 about = About(declared.key, declared.text, declared.is_once)
