@@ -59,9 +59,9 @@ class Capture:
             self._tail_kept = self._put(last, self._head)
             self._is_dirty = self._tail_kept < len(last)
 
-    def report(self) -> OutputCaptured:
-        """Return the record that describes the file."""
-        self.take(b"")
+    def finish(self) -> OutputCaptured:
+        """Write what is still held back, and return the record that describes the file."""
+        self.take(b"")  # no more data comes: the last line is whole
         self.flush()
         return OutputCaptured(
             stream=self.stream,

@@ -316,12 +316,18 @@ def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
 
 
 def _kill_marked(run: str, deadline: float, is_spared: Callable[[int], bool]) -> None:
+    """Kill the processes with the mark of a run, except spared ones, until none is left.
+
+    They are suspended first, so that they cannot fork. Give up at the deadline, or if the same
+    processes are left for PATIENCE_S: new ones begin this time anew, because on a busy machine
+    this loop seldom runs while they do.
+    """
     previous: list[tuple[int, int]] = []
     while time.monotonic() < deadline:
         remaining = [(pid, start) for pid, start in _left_of(run) if not is_spared(pid)]
         if not remaining:
             break
-        if remaining != previous:  # new ones: on a busy machine, we seldom run while they do
+        if remaining != previous:
             previous = remaining
             unchanged_since = time.monotonic()
         elif time.monotonic() > unchanged_since + PATIENCE_S:

@@ -111,7 +111,7 @@ def _declare(command: CommandOrder, names: list[str], journal: Writer) -> None:
     started = events.RaceStarted(
         arms=names,
         threads=0,
-        device="process",
+        device=events.OWN_PROCESS,
         loops=dict.fromkeys(names, 1),
         base=names[0],
         has_instances=True,

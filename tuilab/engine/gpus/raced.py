@@ -77,7 +77,7 @@ class RacedGpu:
                 if self._is_apart or record.facts.get("chosen"):
                     self._note(torch_uuid("", record.facts), is_going_on=False)
             case events.RaceStarted():
-                self._is_apart = record.device == "process"
+                self._is_apart = record.device == events.OWN_PROCESS
                 if record.uuid or record.device.startswith("cuda"):
                     self._note(
                         torch_uuid(record.uuid, self._facts.get(stream, {})), is_going_on=True

@@ -144,7 +144,7 @@ def check_race(
     largest = events.RaceStarted(  # no record of this race can be longer
         arms=list(arms),
         threads=threads,
-        device="process",
+        device=events.OWN_PROCESS,
         loops=dict.fromkeys(arms, MOST),
         base=max(arms, key=len),
     )

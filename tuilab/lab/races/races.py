@@ -93,7 +93,7 @@ def run_process_race(lab: RaceRecorder, arms: Arms) -> Race:
     started = events.RaceStarted(
         arms=names,
         threads=0,
-        device="process",
+        device=events.OWN_PROCESS,
         loops=dict.fromkeys(names, 1),
         base=first,
         has_instances=True,
