@@ -164,8 +164,8 @@ def regressions(comparison: Comparison) -> list[str]:
     """Return a sentence for each claim whose result is worse in a later run than in the first.
 
     A result of another GPU is not worse, because it is about another GPU: `difference_words` says
-    so. A missing verdict (inconclusive, not testable) is not worse, only unknown. An estimate is worse
-    only if the interval of the ratio excludes 1 and covers the variation between processes.
+    so. A missing verdict (inconclusive, not testable) is not worse, only unknown. An estimate is
+    worse only if the interval of the ratio excludes 1 and covers the variation between processes.
     """
     sentences = []
     for pair in comparison.claims:
