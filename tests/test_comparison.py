@@ -55,7 +55,7 @@ def test_runs_of_the_same_thing_differ_in_nothing() -> None:
 
     assert found.differences == ()
     assert found.same > 5
-    assert [comparison.verdict_words(pair) for pair in found.claims] == [""]
+    assert [comparison.difference_words(pair) for pair in found.claims] == [""]
 
 
 def test_a_changed_parameter_comes_before_the_environment() -> None:
@@ -183,7 +183,7 @@ def test_runs_of_one_process_each_differ_with_a_warning() -> None:
     )
 
     (shift,) = found.claims[0].shifts
-    assert comparison.verdict_words(found.claims[0]) == "different estimates"
+    assert comparison.difference_words(found.claims[0]) == "different estimates"
     assert shift and shift_words(2, shift).endswith("], of one process each")
 
 
@@ -203,14 +203,14 @@ def test_exact_values_and_verdicts_that_differ_are_told() -> None:
     values = comparison.compare([summary(*exact(2.0)), summary(*exact(3.0))])
     verdicts = comparison.compare([summary(*exact(2.0)), summary(*exact(3.0, "REFUTED"))])
 
-    assert comparison.verdict_words(values.claims[0]) == "different values"
-    assert comparison.verdict_words(verdicts.claims[0]) == "different verdicts"
+    assert comparison.difference_words(values.claims[0]) == "different values"
+    assert comparison.difference_words(verdicts.claims[0]) == "different verdicts"
 
 
 def test_not_a_number_is_the_same_as_not_a_number() -> None:
     found = comparison.compare([summary(*exact(float("nan"))), summary(*exact(float("nan")))])
 
-    assert comparison.verdict_words(found.claims[0]) == ""
+    assert comparison.difference_words(found.claims[0]) == ""
 
 
 def test_a_claim_that_only_one_run_makes_has_no_other_side() -> None:
@@ -335,7 +335,7 @@ def test_a_claim_whose_key_alone_is_another_is_the_same_claim_and_that_is_said()
     (pair,) = comparison.compare([one, two]).claims
     assert (pair.key, pair.former_keys, None in pair.sides) == ("two", ("one",), False)
     assert comparison.key_words(pair) == "claim [one] is [two] now"
-    assert comparison.verdict_words(pair) == ""
+    assert comparison.difference_words(pair) == ""
     assert comparison.key_words(comparison.compare([one, one]).claims[0]) == ""
 
 

@@ -124,6 +124,28 @@ def test_lines_of_others_are_dim_behind_and_in_view_and_named_once() -> None:
     assert "8" in found.text.splitlines()[-1]  # the axis reaches as far as they do
 
 
+def test_another_run_of_two_close_lines_has_no_value_in_the_legend() -> None:
+    own = lines_of([series([1.0, 2.0, 3.0])])
+    close_lines = lines_of([series([1.52346] * 3, "run 2"), series([1.52357] * 3, "run 2")])
+
+    chart = LineChart(own, title="loss", is_over=True, cursor=1.0, overlays=close_lines)
+    legend = draw(chart, 60, 12).text.splitlines()[0]
+
+    assert "run 2" in legend
+    assert "1.52" not in legend
+
+
+@pytest.mark.parametrize(("width", "height"), [(34, 8), (30, 11), (34, 12)])
+def test_long_name_is_cut_in_the_legend_of_a_narrow_chart(width: int, height: int) -> None:
+    lines = lines_of([series([0.0312] * 3)], ["forward of the long model name"])
+
+    legend = draw(LineChart(lines, unit="seconds"), width, height).text.splitlines()[0]
+
+    assert "…" in legend
+    assert "0.0312" in legend
+    assert "+1" not in legend
+
+
 @pytest.mark.parametrize("symbols", ALL, ids=lambda symbols: symbols.name)
 @pytest.mark.parametrize("place", [0, 1234, 4095, 9999, 50_000])
 def test_one_point_among_many_is_seen(symbols: Symbols, place: int) -> None:

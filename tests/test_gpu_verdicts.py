@@ -207,14 +207,14 @@ def test_what_another_gpu_says_is_no_regression_and_no_change_of_an_estimate(oth
     words = (
         "different verdicts, on different GPUs: NVIDIA H100 (aaaaaaaa) and NVIDIA A100 (bbbbbbbb)"
     )
-    assert comparison.verdict_words(found.claims[0]) == (words if other == "REFUTED" else "")
+    assert comparison.difference_words(found.claims[0]) == (words if other == "REFUTED" else "")
 
 
 def test_on_the_same_gpu_it_is_one() -> None:
     found = comparison.compare([ratio(2.0, "SUPPORTED", **H100), ratio(1.5, "REFUTED", **H100)])
 
     assert comparison.regressions(found) == ["run 2: faster: REFUTED, was SUPPORTED"]
-    assert comparison.verdict_words(found.claims[0]) == "different verdicts"
+    assert comparison.difference_words(found.claims[0]) == "different verdicts"
 
 
 def test_side_by_side_the_gpus_of_the_runs_are_what_differs() -> None:

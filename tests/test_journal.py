@@ -385,6 +385,19 @@ def test_of_what_tuilab_says_at_length_the_beginning_is_kept(
     assert isinstance(verdict, events.VerdictReached) and verdict.text == "x" * events.CLAIM_LIMIT
 
 
+def test_names_that_are_alike_once_cut_are_counted(path: Path, writer: Writer) -> None:
+    long_name = "N" * 5000
+    env = {f"{long_name}1": "first", f"{long_name}2": "second", "TEXT": "x" * 100_000}
+
+    writer.append(events.WorkerStarted(writer="worker-0", pid=1, start=1, env=env))
+
+    (started,) = read_stream(path)
+    assert isinstance(started, events.WorkerStarted)
+    assert sorted(started.env.values())[0] == "1 more"
+    assert "first" in started.env.values()
+    assert "second" not in started.env.values()
+
+
 def test_what_fits_is_not_cut(path: Path, writer: Writer) -> None:
     text, table = "x" * 30_000, {str(number): "y" * 20 for number in range(800)}
 

@@ -263,7 +263,7 @@ def test_where_the_namespace_is_not_told_no_pid_is_believed(nvml: "FakeNvml") ->
 def test_a_process_that_races_must_be_on_the_list_else_its_pids_are_not_believed(
     nvml: "FakeNvml",
 ) -> None:
-    code = ASK_GPUS.replace("{os.getpid()})", "{os.getpid()}, must_be_there=True)")
+    code = ASK_GPUS.replace("{os.getpid()})", "{os.getpid()}, is_timed_here=True)")
     nvml.set(f"pids={os.getpid()}", "util=1:90")
 
     said = json.loads(python(code, env=nvml.environment))

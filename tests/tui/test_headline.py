@@ -125,6 +125,17 @@ def test_the_steps_of_the_only_repeat_tell_when_the_run_is_over() -> None:
     assert progress_words(summary) == "20/100 steps  10/s  eta 8 s"
 
 
+def test_rate_does_not_mix_two_units_of_the_same_total() -> None:
+    epoch = events.Progressed(done=1, total=100, unit="epochs", t=1 * SECOND)
+    first_step = events.Progressed(done=10, total=100, unit="steps", t=2 * SECOND)
+    last_step = events.Progressed(done=20, total=100, unit="steps", t=3 * SECOND)
+
+    records = [("worker-0", record) for record in (epoch, first_step, last_step)]
+    summary = fold([("supervisor", started()), *records])
+
+    assert progress_words(summary) == "20/100 steps  10/s  eta 8 s"
+
+
 @pytest.mark.parametrize(
     ("done", "state", "told"),
     [

@@ -1,5 +1,7 @@
 """Input that arrives when another screen is open than it was meant for: it ends nothing, and closes nothing else."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,16 @@ from textual import events
 from textual.screen import Screen
 
 from tests.tui.pictures import recorded
-from tests.tui.screens import NotingApp, NotingDesk, ShownApp, app_on, opened, press, settle
+from tests.tui.screens import (
+    NotingApp,
+    NotingDesk,
+    ShownApp,
+    app_on,
+    open_run,
+    opened,
+    press,
+    settle,
+)
 from tuilab.tui.palette import Commands
 from tuilab.tui.screens.history import HistoryPage
 from tuilab.tui.screens.lab import LabPage
@@ -129,3 +140,28 @@ async def test_palette_runs_one_command(root: Path) -> None:
         await settle(pilot)
 
         assert len([sentence for sentence in app.said if sentence.startswith("theme ")]) == 1
+
+
+async def test_pane_of_a_closed_run_is_not_focused(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late_calls: list[Callable[[], object]] = []
+
+    def call_late(act: Callable[..., object], *values: object, **options: object) -> None:
+        late_calls.append(partial(act, *values, **options))
+
+    app = app_on(root)
+    async with opened(app) as pilot:
+        page = await open_run(pilot, recorded("tour", root))
+        page.set_focus(None)
+        app.desk.settings.pane = page.panes.name_of(page.panes.every[0])
+        monkeypatch.setattr(page.panes, "call_after_refresh", call_late)
+        page.views.restore_pane()
+        app.pop_screen()
+        await settle(pilot)
+        for act in late_calls:
+            app.call_later(act)
+        await settle(pilot)
+
+        assert late_calls
+        assert app.return_code is None

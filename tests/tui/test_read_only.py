@@ -292,7 +292,7 @@ def test_settings_of_the_first_versions_stay_where_they_are(
     monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
     old = tmp_path / "screens.json"
     old.write_text('{"theme": "tuilab-light"}')
-    settings.load(is_read_only=True)
+    settings.load(move_old=False)
 
     assert old.exists()
 

@@ -23,7 +23,7 @@ from tuilab.reports.step_times import (
 )
 from tuilab.runs.comparing.call_times import times_of_processes
 from tuilab.runs.comparing.claim_pairs import Shift
-from tuilab.runs.comparing.comparison import Comparison, regressions, slowdowns, verdict_words
+from tuilab.runs.comparing.comparison import Comparison, difference_words, regressions, slowdowns
 from tuilab.runs.comparing.differences import facts_of
 from tuilab.text.display import plural, show
 
@@ -108,10 +108,13 @@ def _find_worse_ends(gate: Gate, runs: Sequence[ReportedRun]) -> list[str]:
 
 
 def _find_differences(comparison: Comparison) -> list[str]:
-    """Return a sentence for each claim with another verdict, or that a run does not have."""
+    """Return a sentence for each claim that differs between the runs, or that a run lacks.
+
+    A claim differs if its verdict, its estimate or its exact value does.
+    """
     sentences = []
     for pair in comparison.claims:
-        change = verdict_words(pair)
+        change = difference_words(pair)
         if change:
             sentences.append(f"{pair.text}: {change}")
         elif None in pair.sides:

@@ -34,17 +34,19 @@ def main() -> None:
 
 
 def record_rest(marks: Path, stream: Path) -> None:
-    """Record the rest of the marks in a stream, and how many new steps this adds.
+    """Append to a stream the marks that the killed worker had not read.
 
-    Raises OSError if the stream cannot be read or written.
+    `marks` is the folder of the marks of the command. If they add steps, a record says how many.
+    OSError if there is no stream.
     """
     recorded = read_recorded(stream)
     journal = Writer(stream, Hiding(), goes_on=True)
-    # Without words and metrics, because nothing is started, and no output is left to be searched.
-    watched = Watched(CommandOrder(words=[]), marks, NumberScanner([]), journal, recorded=recorded)
+    no_command = CommandOrder(words=[])  # it has ended, and nothing more is read of its output
+    watched = Watched(no_command, marks, NumberScanner([]), journal, recorded=recorded)
     watched.take_rest()
     count = 0
-    for lane in watched.lanes.values():  # a lane has the steps of one process
+    # A lane has the steps of one process. It begins at the steps that the stream already has.
+    for lane in watched.lanes.values():
         count += lane.count
         if lane.arm in recorded:
             count -= recorded[lane.arm].steps

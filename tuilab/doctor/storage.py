@@ -87,7 +87,7 @@ def _room(folder: Path, step: str, read_only_step: str) -> DoctorFinding:
 
 
 def runs_system(box: Box) -> DoctorFinding:
-    return _system(
+    return _check_file_system(
         box,
         Path(places.runs_folder()),
         "use a local disk (export TUILAB_ROOT=DIR): each record is a separate write over the"
@@ -99,7 +99,7 @@ def home_system(box: Box) -> DoctorFinding:
     home = Path(os.path.expanduser("~"))
     if not home.is_absolute():
         return unknown("this user has no home folder")
-    return _system(
+    return _check_file_system(
         box,
         home,
         "keep the venv and the runs on a local disk: importing torch reads thousands of small"
@@ -107,7 +107,7 @@ def home_system(box: Box) -> DoctorFinding:
     )
 
 
-def _system(box: Box, folder: Path, step: str) -> DoctorFinding:
+def _check_file_system(box: Box, folder: Path, step: str) -> DoctorFinding:
     point, kind = mounted(box, _nearest(folder))
     if kind.startswith(REMOTE):
         return warn(

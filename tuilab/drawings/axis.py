@@ -74,7 +74,7 @@ class Axis:
         return 1.0
 
     def share(self, value: float) -> float:
-        """Return where a value is."""
+        """Return where a value is: 0 at the low end of the axis, 1 at the high end."""
         if self.is_log:
             return float(self.shares(np.array([value], np.float64))[0])
         # Not by `shares`: numpy takes ten times as long for a single value.

@@ -96,7 +96,11 @@ def _put_image(
 def _choose_method(
     tones: NDArray[np.int64], width: int, room: int, symbols: Symbols, *, has_colour: bool
 ) -> _Method:
-    """Return the method for an array. Shades are used if they show every cell, or without UTF-8."""
+    """Return the method that shows most of an array.
+
+    Colours, if there are any. Else shades, which take two characters a cell, if there is room for
+    every cell, or without UTF-8. Else quarters: two cells in a character, of three levels each.
+    """
     if symbols.is_utf8 and has_colour:
         return "colours"
     _, stride = _fit_array(tones, width // 2, room)

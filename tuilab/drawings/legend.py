@@ -278,8 +278,10 @@ def _lay_out(
     for placed_entry, end in zip(placed, ends, strict=True):
         if placed_entry.y < rows - 1 or end <= limit:
             fitting.append(placed_entry)
+    # An entry that is wider than the chart begins its row all the same.
+    has_room = not is_cut and all(end <= width for end in ends)
     are_names_distinct = len(set(names)) == len({entry.label for entry in entries})
-    is_complete = not is_cut and are_names_distinct
+    is_complete = has_room and are_names_distinct
     return _LegendLayout(head, fitting, min(y + 1, rows), is_complete)
 
 

@@ -604,7 +604,10 @@ def _make_entries(chart: LineChart) -> list[legend.LegendEntry]:
 
 
 def _make_overlay_entry(label: str, chart: LineChart) -> legend.LegendEntry:
-    """Return the entry of a label of overlays. It has a value if it has a single line."""
+    """Return the legend entry of another run, whose lines all have this label.
+
+    If the run has several lines, the entry has no value.
+    """
     lines = []
     for line in chart.overlays:
         if line.label == label:
@@ -612,7 +615,7 @@ def _make_overlay_entry(label: str, chart: LineChart) -> legend.LegendEntry:
     [entry] = legend.make_entries(lines, chart.cursor, chart.unit, is_timed=chart.is_timed)
     entry = replace(entry, letter=_overlay_number(label, chart), bad="", role="muted")
     if len(lines) > 1:
-        return replace(entry, value="", brief="")
+        return replace(entry, value="", brief="", full="")
     return entry
 
 

@@ -14,7 +14,7 @@ _LINE = 64 * 1024  # bytes of an unfinished line that are held back at most
 class Capture:
     """The file of one output stream of a run, which stays small however much is printed.
 
-    It holds the first HEAD bytes, then the last TAIL bytes. The record that `report` returns says
+    It holds the first HEAD bytes, then the last TAIL bytes. The record that `finish` returns says
     where the cut is; on a full disk the cut comes earlier. The file must not exist before.
     """
 
@@ -60,9 +60,9 @@ class Capture:
             self._tail_kept = self._put(last, self._head)
             self._is_dirty = self._tail_kept < len(last)
 
-    def report(self) -> OutputCaptured:
-        """End the stream, write all of it, and return the record that describes the file."""
-        self.take(b"")  # the end of the stream: an unfinished last line is not held back any more
+    def finish(self) -> OutputCaptured:
+        """End the stream, write what is held back, and return the record of the file."""
+        self.take(b"")  # no more data comes: the last line is whole
         self.flush()
         return OutputCaptured(
             stream=self.stream,

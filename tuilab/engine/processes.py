@@ -342,14 +342,15 @@ def end_marked(run: str, grace_s: float = 1.0) -> list[str]:
 def _kill_marked(run: str, deadline: float, is_spared: Callable[[int], bool]) -> None:
     """Kill the processes with the mark of a run, except spared ones, until none is left.
 
-    Give up at `deadline`, or when the same processes have stayed for PATIENCE_S.
+    They are suspended first, so that they cannot fork. Give up at the deadline, or if the same
+    processes are left for PATIENCE_S. New processes restart this time, because on a busy machine
+    this loop seldom runs while they do.
     """
     previous: list[tuple[int, int]] = []
     while time.monotonic() < deadline:
         remaining = [(pid, start) for pid, start in _left_of(run) if not is_spared(pid)]
         if not remaining:
             break
-        # New processes restart the patience: on a busy machine, we seldom run while they fork.
         if remaining != previous:
             previous = remaining
             unchanged_since = time.monotonic()

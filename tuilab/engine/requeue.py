@@ -17,8 +17,9 @@ from tuilab.text.display import show
 def queue_again(root: Path, chosen: Collection[str] = ()) -> Iterator[tuple[str, Path]]:
     """Queue lost runs again, all or the chosen ones; yield each with the folder of its new run.
 
-    Raises UsageError before the first run if a chosen one is not lost. Raises it later if a run
-    cannot be queued again; the runs that were yielded before that stay queued.
+    Raises UsageError before the first run if a chosen run is not lost. Raises it at the first run
+    that cannot be queued again: it had a secret, or another user may have written its ticket. The
+    runs before it are queued by then.
     """
     lost = [ticket for ticket in queue.lost(root) if not chosen or ticket.run in chosen]
     unknown = set(chosen) - {ticket.run for ticket in lost}
@@ -29,7 +30,7 @@ def queue_again(root: Path, chosen: Collection[str] = ()) -> Iterator[tuple[str,
             f" runs: {step}"
         )
     for ticket in lost:
-        order = queue.own_order(root, ticket.run)
+        order = queue.trusted_order(root, ticket.run)
         if order is None:
             short_id = store.short_id(ticket.run)
             raise UsageError(

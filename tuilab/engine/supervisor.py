@@ -111,7 +111,7 @@ class Supervisor:
 
     def _captured(self, capture: Capture) -> events.OutputCaptured:
         """Return the record of a log, with the places of secrets, which an export removes."""
-        captured = capture.report()
+        captured = capture.finish()
         with contextlib.suppress(OSError):
             captured.secrets = secret_places(self.run_dir / f"{captured.stream}.log", os.environ)
         return captured

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from tuilab.record.events import RaceStarted
+from tuilab.record.events import OWN_PROCESS, RaceStarted
 from tuilab.record.gpus.own_gpus import HELD_BACK
 from tuilab.record.gpus.raced_gpu import nvml_uuid, torch_uuid
 from tuilab.record.summary import RunSummary
@@ -42,12 +42,16 @@ class GpuDisturbance(NamedTuple):
 def find_gpu_interval(
     summary: RunSummary, writer: str, race: RaceStarted, block: Block
 ) -> GpuInterval | None:
-    """Return when and on which GPU a block ran; None if it did not run on a GPU."""
-    if race.device == "process":
+    """Return when and on which GPU a block ran; None if it did not run on a GPU.
+
+    An arm with a process of its own has the time from the start of the process to its end.
+    """
+    if race.device == OWN_PROCESS:
         return _find_process_interval(summary, writer, block)
     if not (race.uuid or race.device.startswith("cuda")):
         return None
     cuda_facts = summary.cuda.get(writer) or summary.environment.get("cuda", {})
+    # block.t is the end of the block.
     return GpuInterval(block.t - block.wall_ns, block.t, torch_uuid(race.uuid, cuda_facts))
 
 

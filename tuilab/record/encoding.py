@@ -130,12 +130,19 @@ def _cut_list(values: list[Any], characters: int, entries: int) -> list[Any]:
 
 
 def _cut_dict(values: dict[Any, Any], characters: int, entries: int) -> dict[Any, Any]:
+    """Return a table with its texts cut; a table of texts also loses the entries above the limit.
+
+    A struct is a table as well, but not of texts alone: it keeps all its fields.
+    """
     keys = list(values)
     if all(isinstance(value, str) for value in values.values()):
         keys = keys[:entries]
-    cut = {}
+    cut: dict[Any, Any] = {}
     for key in keys:
-        cut[_cut(key, characters, entries)] = _cut(values[key], characters, entries)
-    if len(keys) < len(values):
-        cut["…"] = f"{len(values) - len(keys)} more"
+        short_key = _cut(key, characters, entries)
+        if short_key not in cut:  # of keys that are alike once they are cut, the first one stays
+            cut[short_key] = _cut(values[key], characters, entries)
+    left_out = len(values) - len(cut)
+    if left_out:
+        cut["…"] = f"{left_out} more"
     return cut

@@ -461,10 +461,13 @@ class ArmFinished(Event):
     error: str = ""
 
 
+OWN_PROCESS = "process"  # the device of a race in which each arm has a process of its own
+
+
 class RaceStarted(Event):
     arms: list[str]
     threads: Count
-    device: str
+    device: str  # torch's name of it, or OWN_PROCESS
     loops: dict[str, AtLeastOne]  # calls of each arm in one of its blocks
     base: str = ""  # the arm that the controls use
     delay: Share = 0.0  # of the control with a known delay, as a share of a step

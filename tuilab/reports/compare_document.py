@@ -12,7 +12,7 @@ from tuilab.reports.step_times import rows_of_commands
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_history import ClaimHistory
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
-from tuilab.runs.comparing.comparison import Comparison, verdict_words
+from tuilab.runs.comparing.comparison import Comparison, difference_words
 from tuilab.runs.comparing.differences import Difference
 
 Value = TypeVar("Value")
@@ -222,7 +222,7 @@ def _claim(pair: ClaimPair) -> ComparedClaim:
         key=pair.key or None,
         former_keys=list(pair.former_keys),
         text=pair.text,
-        differs=verdict_words(pair),
+        differs=difference_words(pair),
         sides=sides,
         shifts=list(pair.shifts),
     )

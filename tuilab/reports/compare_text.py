@@ -22,7 +22,7 @@ from tuilab.reports.comparison_words import (
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import with_key
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
-from tuilab.runs.comparing.comparison import Comparison, claim_groups, no_claims, verdict_words
+from tuilab.runs.comparing.comparison import Comparison, claim_groups, difference_words, no_claims
 from tuilab.runs.comparing.differences import box_of
 from tuilab.runs.run_name import RunName
 from tuilab.text.display import brief, plural, shorten, show
@@ -227,7 +227,7 @@ def _claim(pair: ClaimPair, style: Style, width: int) -> list[str]:
     indent = " " * (len(pair.sides) + 4)
     text_width = max(width - len(indent), _MIN_WIDTH)
     key = ""
-    if verdict_words(pair):
+    if difference_words(pair):
         key = pair.key
     first, *rest = wrap(with_key(key, pair.text), text_width) or [""]
     sides = [side_words(side) for side in pair.sides]

@@ -15,7 +15,7 @@ from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.step_times import about_one_process, rows_of_commands
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Shift, Side
-from tuilab.runs.comparing.comparison import Comparison, key_words, time_rows, verdict_words
+from tuilab.runs.comparing.comparison import Comparison, difference_words, key_words, time_rows
 from tuilab.runs.comparing.differences import Difference
 from tuilab.text.display import brief, plural, shorten, show
 from tuilab.text.words import formatter_of, seconds
@@ -124,7 +124,7 @@ def side_words(side: Side | None) -> str:
 
 def pair_words(pair: ClaimPair) -> list[str]:
     """Return how the runs differ on a claim, and by how much."""
-    words = [verdict_words(pair), key_words(pair)]
+    words = [difference_words(pair), key_words(pair)]
     for number, shift in enumerate(pair.shifts, 2):
         if shift:
             words.append(shift_words(number, shift))

@@ -70,7 +70,11 @@ def _race_rows(summary: RunSummary) -> list[Row]:
 
 
 def _setting_rows(summary: RunSummary) -> list[Row]:
-    """Return which values of variables won; `tuilab advise` says whether this run counts."""
+    """Return a row for each setting whose values were timed against each other.
+
+    It names the value that beat the default, or says that no value did, or why that is not
+    decided. Quick and unfinished runs have no such rows.
+    """
     if not summary.settings or not summary.is_over or (summary.run and summary.run.quick):
         return []
     # imported here: few runs race settings

@@ -141,7 +141,7 @@ def _timed(
     seconds = (block.device_ns or block.wall_ns) / block.loops / 1e9
     note = _describe_block(block)
     yield _piece("timed", name, block.arm, stream, block.round, block.t, scale * seconds, note)
-    if race and race.device in ("cpu", "process") and block.thread_ns is not None:
+    if race and race.device in ("cpu", events.OWN_PROCESS) and block.thread_ns is not None:
         thread_s = block.thread_ns / block.loops / 1e9
         yield _piece("timed", "thread_s", block.arm, stream, block.round, block.t, thread_s, note)
 

@@ -24,7 +24,7 @@ from tuilab.reports.pages import PageBudget, mark_and_kind, when_of
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
-from tuilab.runs.comparing.comparison import Comparison, verdict_words
+from tuilab.runs.comparing.comparison import Comparison, difference_words
 from tuilab.runs.comparing.differences import Difference, box_of
 from tuilab.text.display import plural, show
 
@@ -77,7 +77,7 @@ def side_by_side(group: Sequence[ReportedRun], budget: PageBudget) -> SideBySide
     compared = comparison.compare(summaries, running_positions(group))
     differences = order_differences(compared.differences)
     # claims on which the runs differ come first
-    pairs = sorted(compared.claims, key=lambda pair: not verdict_words(pair))
+    pairs = sorted(compared.claims, key=lambda pair: not difference_words(pair))
     ids = [subject.id for subject in group]
     scenarios = [subject.name for subject in group]
     runs = [_run(number, subject) for number, subject in enumerate(group, 1)]
@@ -111,7 +111,7 @@ def _describe_claims(pairs: Sequence[ClaimPair]) -> str:
     for pair in pairs:
         if None in pair.sides:
             partial += 1
-        elif verdict_words(pair):
+        elif difference_words(pair):
             different += 1
         else:
             same += 1

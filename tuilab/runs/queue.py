@@ -158,7 +158,7 @@ def running(root: Path) -> Sequence[Ticket]:
     return read_queue(root).running
 
 
-def own_order(root: Path, run: str) -> dict[str, Any] | None:
+def trusted_order(root: Path, run: str) -> dict[str, Any] | None:
     """Return the order of a run that this user queued.
 
     UsageError if another user may have written the ticket: the order names code that would be run.

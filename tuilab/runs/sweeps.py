@@ -217,10 +217,10 @@ def _sweep_of(run_dir: Path) -> Sweep | None:
         summary, _ = read_entry.read_summary(run_dir)
     except (OSError, TuilabError):
         return None
-    return sweep_in(summary.run)
+    return sweep_of_record(summary.run)
 
 
-def sweep_in(run: RunStarted | None) -> Sweep | None:
+def sweep_of_record(run: RunStarted | None) -> Sweep | None:
     """Return the sweep that a run is a point of.
 
     None if the record claims more points than a sweep can have.

@@ -93,7 +93,7 @@ def is_counted(name: str) -> bool:
 
 
 @lru_cache(_CACHED_NAMES)
-def may_be_of_model(name: str) -> bool:
+def may_name_model_data(name: str) -> bool:
     """Return whether a name may be that of a token or a key of a model or of data.
 
     It is not if it is certainly that of a secret, such as a password.
@@ -112,7 +112,7 @@ def is_of_model(name: str) -> bool:
 
     A `key` alone is one: tools that ask for a secret also name the service, as in `--api-key`.
     """
-    if not may_be_of_model(name):
+    if not may_name_model_data(name):
         return False
     words = _words(name)
     return words in (["KEY"], ["KEYS"]) or not _MODEL_WORDS.isdisjoint(words)

@@ -14,7 +14,7 @@ from tuilab.scrub.names import (
     is_token,
     is_typed,
     is_variable,
-    may_be_of_model,
+    may_name_model_data,
 )
 
 # Values that are no secret whatever their name is.
@@ -59,7 +59,7 @@ def is_word_of_model(name: str, value: str) -> bool:
     of a vocabulary under any such name. Another word is one only if the name belongs to a model:
     people do choose `--jupyter-token letmein`.
     """
-    if not may_be_of_model(name):
+    if not may_name_model_data(name):
         return False
     has_model_name = is_of_model(name)
     for part in value.split(","):

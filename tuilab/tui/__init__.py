@@ -74,7 +74,7 @@ def start(
     from tuilab.tui.state import settings
     from tuilab.tui.state.session import Session
 
-    loaded_settings = settings.load(is_read_only=is_read_only)
+    loaded_settings = settings.load(move_old=not is_read_only)
     desk = Session(root, folders, loaded_settings, fps, is_read_only=is_read_only)
     desk.is_learning = is_learning
     app = TuilabApp(desk, orders, show, is_replay=is_replay)

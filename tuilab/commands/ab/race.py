@@ -117,7 +117,7 @@ def _declare(command: CommandOrder, names: list[str], journal: Writer) -> None:
     started = events.RaceStarted(
         arms=names,
         threads=0,  # each arm decides that itself
-        device="process",  # each arm runs in a process of its own, on any device
+        device=events.OWN_PROCESS,
         loops=dict.fromkeys(names, 1),
         base=names[0],
         has_instances=True,

@@ -86,8 +86,7 @@ class RacedGpu:
                 if self._is_apart or record.facts.get("chosen"):
                     self._note(torch_uuid("", record.facts), is_going_on=False)
             case events.RaceStarted():
-                # "process" instead of a device: each arm is timed in a process of its own
-                self._is_apart = record.device == "process"
+                self._is_apart = record.device == events.OWN_PROCESS
                 if record.uuid or record.device.startswith("cuda"):
                     self._note(
                         torch_uuid(record.uuid, self._facts.get(stream, {})), is_going_on=True

@@ -166,9 +166,9 @@ class GpuSchedule:
             return
         asked_ns = self._clock_ns()
         raced = self._question.raced
-        must_be_there = raced.is_going_on and gpu.uuid == self._raced
+        is_timed_here = raced.is_going_on and gpu.uuid == self._raced
         try:
-            reading = self._gpus.read(gpu, names, self._question.ours, must_be_there=must_be_there)
+            reading = self._gpus.read(gpu, names, self._question.ours, is_timed_here=is_timed_here)
         except GpuLost as lost:
             self._journal.append(Unavailable(what=gpu.uuid, reason=str(lost)))
             return

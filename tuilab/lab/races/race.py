@@ -148,7 +148,7 @@ def check_race(
     largest = events.RaceStarted(  # no record of this race can be longer
         arms=list(arms),
         threads=threads,
-        device="process",  # the longest name of a device
+        device=events.OWN_PROCESS,  # the longest name of a device
         loops=dict.fromkeys(arms, MOST),
         base=max(arms, key=len),
     )

@@ -97,7 +97,7 @@ def run_process_race(lab: RaceRecorder, arms: Arms) -> Race:
     started = events.RaceStarted(
         arms=names,
         threads=0,  # each arm decides that itself
-        device="process",  # each arm runs in a process of its own, on any device
+        device=events.OWN_PROCESS,
         loops=dict.fromkeys(names, 1),
         base=first,
         has_instances=True,

@@ -184,12 +184,13 @@ class Gpus:
         names: Collection[str] = tuple(METERS),
         ours: Collection[int] = (),
         *,
-        must_be_there: bool = False,
+        is_timed_here: bool = False,
     ) -> GpuReading:
         """Read the meters of a GPU with these names, which may include SHARE and PROCESSES.
 
-        `ours` are the pids of the run. `must_be_there`: one of them computes on this GPU. If the
-        driver does not list it, its pids are not those seen here. Raises GpuLost.
+        `ours` are the pids of the run. `is_timed_here`: a process of the run computes on this GPU.
+        If the driver lists none of `ours` then, its pids are those of another namespace, and the
+        reading has no processes. GpuLost if the GPU does not answer: it is no longer available.
         """
         reading = GpuReading({}, {})
         handles = self._handles[gpu.uuid]
@@ -199,8 +200,9 @@ class Gpus:
                     continue
                 handle = handles.own if name == "memory_used_bytes" else handles.whole
                 self._ask(reading, name, call, handle, maximum)
+            # First the processes: this finds out whether SHARE can tell them apart.
             if PROCESSES in names:
-                self._ask_processes(reading, gpu, ours, must_be_there)
+                self._ask_processes(reading, gpu, ours, is_timed_here)
             if SHARE in names:
                 self._ask(reading, SHARE, partial(self._read_share, gpu, ours), handles.own)
         except GpuLost as lost:
@@ -317,7 +319,7 @@ class Gpus:
                 reading.missing[name] = f"the driver said {value:g}, which cannot be"
 
     def _ask_processes(
-        self, reading: GpuReading, gpu: Gpu, ours: Collection[int], must_be_there: bool
+        self, reading: GpuReading, gpu: Gpu, ours: Collection[int], is_timed_here: bool
     ) -> None:
         """Add the number of foreign processes to a reading, and the memory of the run's own.
 
@@ -329,7 +331,7 @@ class Gpus:
             if self.no_pids:
                 raise ValueError(self.no_pids)
             listed.extend(nvml.nvmlDeviceGetComputeRunningProcesses_v3(handle))
-            return count_foreign(listed, ours, must_be_there=must_be_there)
+            return count_foreign(listed, ours, is_timed_here=is_timed_here)
 
         def read_memory(nvml: Any, handle: Any) -> float | None:
             return memory_of(listed, ours)

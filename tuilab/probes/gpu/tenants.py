@@ -42,7 +42,7 @@ def why_pids_mean_nothing(root: Path = Path("/")) -> str:
 
 
 def count_foreign(
-    listed: Sequence[Any], ours: Collection[int], *, must_be_there: bool = False
+    listed: Sequence[Any], ours: Collection[int], *, is_timed_here: bool = False
 ) -> int:
     """Count the processes on a GPU that are not ours.
 
@@ -52,7 +52,7 @@ def count_foreign(
     if len(foreign) == len(listed):
         if listed and not any(_exists(process.pid) for process in listed):
             raise ValueError(f"not visible: {_HOST_PIDS}")
-        if must_be_there:
+        if is_timed_here:
             raise ValueError(
                 "not visible: the driver does not list the process that is timed there"
             )

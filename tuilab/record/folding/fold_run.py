@@ -89,8 +89,16 @@ def stage_entered(summary: RunSummary, stream: str, event: events.StageEntered) 
 
 
 def progressed(summary: RunSummary, stream: str, event: events.Progressed) -> None:
+    """Keep the latest progress, and the first one that it can be compared with, for the rate.
+
+    Progress with another total or unit, or that falls back, begins a new count.
+    """
     first = summary.first_progress
-    if first is None or first.total != event.total or event.done < first.done:
+    if (
+        first is None
+        or (first.total, first.unit) != (event.total, event.unit)
+        or event.done < first.done
+    ):
         summary.first_progress = event
     summary.progress = event
     kept = []

@@ -7,7 +7,7 @@ workers, or by the driver. All views show these GPUs, and other GPUs only on req
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tuilab.record.events import GpuFound, RaceStarted
+from tuilab.record.events import OWN_PROCESS, GpuFound, RaceStarted
 from tuilab.record.gpus.raced_gpu import nvml_uuid, torch_uuid
 from tuilab.record.series import Series
 from tuilab.record.summary import RunSummary
@@ -100,7 +100,7 @@ def _uuid_of_race(summary: RunSummary, writer: str, race: RaceStarted) -> str:
 
     A race between processes has the GPU of its arms: the run keeps them on one.
     """
-    if race.device != "process":
+    if race.device != OWN_PROCESS:
         if race.uuid or race.device.startswith("cuda"):
             return torch_uuid(race.uuid, summary.cuda.get(writer, {}))
         return ""

@@ -25,7 +25,7 @@ from tuilab.reports.sweeps.points import (
     varied_settings,
     x_of,
 )
-from tuilab.runs.sweeps import sweep_in
+from tuilab.runs.sweeps import sweep_of_record
 from tuilab.text.display import join, plural, show
 
 _MAX_CLAIMS = 100
@@ -140,7 +140,7 @@ def group_by_sweep(subjects: Sequence[ReportedRun]) -> list[list[ReportedRun]]:
 
 
 def sweep_of(subject: ReportedRun) -> Sweep | None:
-    return sweep_in(subject.summary.run)
+    return sweep_of_record(subject.summary.run)
 
 
 def runs_of_points(sweep: Sweep, subjects: Sequence[ReportedRun]) -> list[ReportedRun | None]:

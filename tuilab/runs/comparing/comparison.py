@@ -128,7 +128,7 @@ def claim_groups(comparison: Comparison) -> dict[str, list[ClaimPair]]:
     for pair in comparison.claims:
         if None in pair.sides:
             title = "Not claimed in every run"
-        elif verdict_words(pair):
+        elif difference_words(pair):
             title = "Different"
         elif pair.is_open:
             title = "Not decided yet"
@@ -138,8 +138,11 @@ def claim_groups(comparison: Comparison) -> dict[str, list[ClaimPair]]:
     return {title: pairs for title, pairs in groups.items() if pairs}
 
 
-def verdict_words(pair: ClaimPair) -> str:
-    """Return how the runs differ on a claim, in a few words; empty if they agree."""
+def difference_words(pair: ClaimPair) -> str:
+    """Return how the runs differ on a claim: in its verdict, its estimate or its exact value.
+
+    The words are empty if the runs agree.
+    """
     if pair.has_other_verdicts:
         if len(pair.gpus) > 1:
             return f"different verdicts, on different GPUs: {' and '.join(pair.gpus)}"
@@ -160,9 +163,9 @@ def key_words(pair: ClaimPair) -> str:
 def regressions(comparison: Comparison) -> list[str]:
     """Return a sentence for each claim whose result is worse in a later run than in the first.
 
-    A result of another GPU is not worse, because it is about another GPU: `verdict_words` says so.
-    A missing verdict (inconclusive, not testable) is not worse, only unknown. An estimate is worse
-    only if the interval of the ratio excludes 1 and covers the variation between processes.
+    A result of another GPU is not worse, because it is about another GPU: `difference_words` says
+    so. A missing verdict (inconclusive, not testable) is not worse, only unknown. An estimate is
+    worse only if the interval of the ratio excludes 1 and covers the variation between processes.
     """
     sentences = []
     for pair in comparison.claims:

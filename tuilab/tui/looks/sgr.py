@@ -88,7 +88,9 @@ def _take_extended_colour(numbers: list[int]) -> int | None:
 
     Return None if it is not valid.
     """
-    kind = numbers.pop(0) if numbers else 0
+    if not numbers:
+        return None
+    kind = numbers.pop(0)
     part_count = 1 if kind == _ONE_OF_256 else 3
     parts = numbers[:part_count]
     del numbers[:part_count]

@@ -200,7 +200,8 @@ class Draft:
 
     @property
     def _repeat_param(self) -> Param:
-        default = REPEATS if self.scenario.is_timed and not self.is_quick else 1
+        is_repeated = self.scenario.is_timed and not self.is_quick
+        default = REPEATS if is_repeated else 1
         label = "fresh processes to run it in"
         return Param("repeat", "int", default, label=label, low=1, high=MAX_REPEATS)
 

@@ -82,12 +82,13 @@ def listed(answer: Mapping[str, Any] | str) -> GpuList | None:
 
     An answer that is a text is the reason why the process could not answer.
     """
-    refusal = answer if isinstance(answer, str) else answer.get("refusal", "")
+    if isinstance(answer, str):
+        answer = {"refusal": answer}
+    refusal = answer.get("refusal", "")
     if refusal:
         if not is_gpu_there():
             return None
         return GpuList((), (f"the GPUs are not known: {show(refusal, 200)}",))
-    assert not isinstance(answer, str)
     rows = answer.get("listed", [])
     notes = []
     if answer.get("no_numbers"):
@@ -131,8 +132,11 @@ def _describe_user(user: str, tenants: Sequence[Mapping[str, Any]], has_pids: bo
         processes = f"pid {tenants[0]['pid']}"
     else:
         processes = plural(len(tenants), "process", "processes")
-    sizes = [tenant["bytes_used"] for tenant in tenants if tenant["bytes_used"] is not None]
+    all_sizes = [tenant["bytes_used"] for tenant in tenants]
+    sizes = [bytes_used for bytes_used in all_sizes if bytes_used is not None]
     if not sizes:
         return f"{user} ({processes})" if user else processes
     memory = size(sum(sizes))
-    return f"{user} {memory} ({processes})" if user else f"{processes}, {memory}"
+    if not user:
+        return f"{processes}, {memory}"
+    return f"{user} {memory} ({processes})"

@@ -41,11 +41,14 @@ class Settings:
     values_read: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
-def load(*, is_read_only: bool = False) -> Settings:
-    """Return the kept settings; the defaults if the file cannot be used."""
+def load(*, move_old: bool = True) -> Settings:
+    """Return the kept settings; the defaults if the file cannot be used.
+
+    `move_old`: move the file of the first versions to its new place before.
+    """
     settings = None
     with suppress(TuilabError):
-        if not is_read_only:
+        if move_old:
             _move_old_file()
         settings = user_data.read(places.settings_file(), _decode, _LIMIT)
     if settings is None:
@@ -85,7 +88,9 @@ def _changes(settings: Settings) -> dict[str, Any]:
         if name not in old_values or value != old_values[name]:
             changes[name] = value
     if old_values and "charts" in changes:
-        current = load(is_read_only=True).charts  # another app may have changed them
+        # Another app may have changed the charts. `save` has the lock, and moving an old file
+        # would save as well.
+        current = load(move_old=False).charts
         changes["charts"] = _merge_charts(current, old_values["charts"], settings.charts)
     return changes
 

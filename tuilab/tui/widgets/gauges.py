@@ -234,13 +234,15 @@ def _split(items: Sequence[Any], count: int) -> list[Any]:
 def _load_line(reading: GaugeReading, room: int) -> Content:
     """Return the load, and the share of time in which a process waited for a core."""
     load = "  ".join(f"{value:.2f}" for value in reading.load) or "n/a"
-    waiting = "n/a" if reading.waiting_percent is None else f"{reading.waiting_percent:.0f} %"
-    words = _WAITING[-1]
-    for longer in _WAITING:
-        if len(load) + len(longer) + len(waiting) <= room:
-            words = longer
+    waiting = "n/a"
+    if reading.waiting_percent is not None:
+        waiting = f"{reading.waiting_percent:.0f} %"
+    label = _WAITING[-1]
+    for long_label in _WAITING:
+        if len(load) + len(long_label) + len(waiting) <= room:
+            label = long_label
             break
-    return Content.assemble(load, (words, "dim"), waiting)
+    return Content.assemble(load, (label, "dim"), waiting)
 
 
 def _user_lines(gpu: GpuGauge, room: int) -> list[Content]:

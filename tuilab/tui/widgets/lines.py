@@ -21,7 +21,9 @@ def strip_of(widget: Widget, line: Content, width: int, style: Style) -> Strip:
     If the terminal is so narrow that the line has no cells, the strip is empty.
     """
     strips = Visual.to_strips(widget, line, width, 1, style, pad=True)
-    return strips[0] if strips else Strip.blank(0)
+    if not strips:
+        return Strip.blank(0)
+    return strips[0]
 
 
 class Lines(ScrollView, can_focus=True, inherit_bindings=False):

@@ -82,7 +82,8 @@ def of_run(run: "RunStarted", state: str = "", last_run: str = "") -> OwnCommand
     command.words = tuple(run.command)
     command.script = str(script_of(run.command, run.folder) or "")
     command.state = state
-    command.point = point_words(run.sweep.point) if run.sweep else ""
+    if run.sweep:
+        command.point = point_words(run.sweep.point)
     return command
 
 

@@ -11,9 +11,9 @@ from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
 from tuilab.runs.comparing.comparison import (
     Comparison,
     claim_groups,
+    difference_words,
     key_words,
     no_claims,
-    verdict_words,
 )
 from tuilab.runs.comparing.differences import Difference
 from tuilab.runs.entry import RunEntry
@@ -159,7 +159,7 @@ def _claim_cells(pair: ClaimPair) -> tuple[Content, ...]:
     """Return the row of a claim: its text, its verdict in each run, and what has changed."""
     verdicts = [_verdict_cell(side) for side in pair.sides]
     changes = []
-    for words in (verdict_words(pair), key_words(pair)):
+    for words in (difference_words(pair), key_words(pair)):
         if words:
             changes.append(to_content(words, None, "$text-warning"))
     for run_number, shift in enumerate(pair.shifts, 2):

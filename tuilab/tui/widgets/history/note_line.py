@@ -129,7 +129,10 @@ def write(kind: str, root: Path, runs: Sequence[str], line: str) -> str:
             notes.add(root / run, tags=added, untags=removed)
         else:
             notes.add(root / run, line)
-    name = store.short_id(runs[0]) if len(runs) == 1 else plural(len(runs), "run")
+    if len(runs) == 1:
+        name = store.short_id(runs[0])
+    else:
+        name = plural(len(runs), "run")
     if kind != "tags":
         return f"added the note to {name}"
     changes = added + [f"!{tag}" for tag in removed]

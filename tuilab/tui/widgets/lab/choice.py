@@ -50,7 +50,9 @@ class Choice(Widget, can_focus=True):
 
     def put(self, value: str) -> None:
         """Show a value without a message."""
-        self.chosen = self.words.index(value) if value in self.words else 0
+        self.chosen = 0
+        if value in self.words:
+            self.chosen = self.words.index(value)
         self.refresh()
 
     def offer(self, words: Sequence[str]) -> None:

@@ -283,4 +283,7 @@ def gpu_lines(gpus: GpuList, chosen: str, column: int, width: int) -> list[Conte
             lines.append(to_content(f"{below_label}  {gpu.users}", None, style))
     for note in gpus.notes:
         lines += wrap_lines(to_content(note, 400, "$text-muted"), room)
-    return [Content(" " * indent) + line.truncate(room, ellipsis=True) for line in lines]
+    indented_lines = []
+    for line in lines:
+        indented_lines.append(Content(" " * indent) + line.truncate(room, ellipsis=True))
+    return indented_lines

@@ -55,7 +55,10 @@ class OtherRuns:
             self._panes.show_overlays()
         if self._must_name_overlays and message.has_reference:
             self._must_name_overlays = False
-            self._tell(f"shown dimmed: {join(labels)}" if labels else _NOTHING, False)
+            if labels:
+                self._tell(f"shown dimmed: {join(labels)}", False)
+            else:
+                self._tell(_NOTHING, False)
 
     def read(self) -> bool:
         """Read what is new of the overlaid runs. Return whether anything was."""

@@ -154,8 +154,10 @@ def _with_peak(lines: Sequence[tuple[str, Series]], note: str) -> str:
     GPU is shown is left out, because it was shown while the run was running and is in the result.
     """
     name, series = lines[0]
-    peak_size = size(max(series.highs))
-    peak = f"peak {peak_size}" if len(lines) == 1 else f"peak of {name} {peak_size}"
+    owner = ""
+    if len(lines) > 1:
+        owner = f" of {name}"
+    peak = f"peak{owner} {size(max(series.highs))}"
     short_note = note.partition(" (")[0]
     if not short_note:
         return peak
