@@ -81,7 +81,10 @@ class RunSource:
         return self._watch.bytes_read
 
     def read(self) -> bool:
-        """Read what is new, for a moment at most; return whether anything was."""
+        """Read what is new, for a moment at most; return whether anything was.
+
+        Raise TuilabError if the record cannot be read.
+        """
         raise NotImplementedError
 
     def close(self) -> None:
@@ -100,22 +103,28 @@ class RunSource:
         self.has_news = False
 
     def freeze(self) -> "RunSource":
-        """Freeze the display, or resume it; play or pause a replay."""
+        """Freeze or resume the display of a running run; play or pause a replay.
+
+        A finished run is replayed.
+        """
         raise NotImplementedError
 
     def replay(self) -> "RunSource":
-        """Replay the run from its start."""
+        """Replay the run from its start. This source is closed.
+
+        Raise UsageError if the run is still running.
+        """
         if not self.is_over:
             raise UsageError("a running run cannot be replayed yet")
         self.close()
         return Replay(self.run_dir)
 
     def speed_up(self, factor: float) -> "RunSource":
-        """Replay faster or slower."""
+        """Replay faster or slower, within limits. For a live run, do nothing."""
         return self
 
     def seek(self, share: float) -> "RunSource":
-        """Move the replay by a share of the run."""
+        """Move the replay by a share of the run. For a live run, do nothing."""
         return self
 
 
@@ -159,6 +168,7 @@ class LiveRun(RunSource):
         return self._disk.warning(self._watch)
 
     def read(self) -> bool:
+        """Read new records for a moment. The state is known only when all records were read."""
         deadline = time.monotonic() + _PORTION_S
         old_state = self.summary.records, self.state
         while time.monotonic() < deadline:
@@ -187,7 +197,8 @@ class Replay(RunSource):
         self.summary = RunSummary()  # of the moment that is replayed
         self.is_playing = True
         self.speed = 1.0
-        # All records but the points of series, which are cut instead.
+        # All records but the points of series, which are cut instead. Each has its writer,
+        # which is the process that wrote it.
         self._items: list[tuple[str, Item]] = []
         self._folded_count = 0  # of the items, those that the summary has
         self._position = 0  # nanoseconds since the first record
@@ -211,6 +222,10 @@ class Replay(RunSource):
         return "replay"
 
     def read(self) -> bool:
+        """Load the record in portions and return False; then move on by the time that passed.
+
+        Return False if the replay is paused or at its end.
+        """
         if not self.is_caught_up:
             self._load()
             return False
@@ -300,7 +315,10 @@ def _cut_all(series: Iterable[tuple[Key, Series]], t: int) -> Iterator[tuple[Key
 
 
 def cut(series: Series, t: int) -> Series:
-    """Return a series as it was at a moment. A bucket counts from its first point on."""
+    """Return a series as it was at a moment.
+
+    A bucket, which merges several points, counts from its first point on.
+    """
     if t >= series.last_t:
         return series
     end = bisect_right(series.times, t)

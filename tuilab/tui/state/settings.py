@@ -42,7 +42,10 @@ class Settings:
 
 
 def load(*, is_read_only: bool = False) -> Settings:
-    """Return the kept settings; the defaults if the file cannot be used."""
+    """Return the kept settings; the defaults if the file cannot be used.
+
+    Unless read-only, move the file of the first versions to its new place before.
+    """
     settings = None
     with suppress(TuilabError):
         if not is_read_only:
@@ -68,7 +71,10 @@ def _move_old_file() -> None:
 
 
 def save(settings: Settings) -> None:
-    """Write the settings that have changed. New settings are written completely."""
+    """Write the settings that have changed. New settings are written completely.
+
+    If they cannot be written, they are lost without an error.
+    """
     with suppress(OSError, TuilabError):
         path = places.settings_file()
         folder = os.path.dirname(path)

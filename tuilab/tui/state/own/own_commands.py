@@ -87,7 +87,10 @@ def of_run(run: "RunStarted", state: str = "", last_run: str = "") -> OwnCommand
 
 
 def last(past_of: "Callable[[Path], PastRun]", root: Path) -> list[OwnCommand]:
-    """Return the last commands, each once, the newest first; then the form of a new one."""
+    """Return the last commands, each once, the newest first; then the form of a new one.
+
+    Only the newest runs are searched, and only a few commands are returned.
+    """
     from tuilab.runs.folders import run_names
 
     commands: dict[str, OwnCommand] = {}  # by path
