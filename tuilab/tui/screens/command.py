@@ -41,12 +41,13 @@ class Printout(SearchedLines):
         self._text = ""
 
     def show(self, text: str, *, from_top: bool = False) -> None:
-        """Show a text."""
+        """Show a text, unless it is shown already; `from_top` scrolls to its first line."""
         if text != self._text or from_top:
             self._text = text
             self.renew(from_top=from_top)
 
     def lay_out(self, width: int) -> list[Content]:
+        """Return the lines in colour. Lines that are too wide are wrapped."""
         lines: list[Content] = []
         for line in coloured(self._text.split("\n")):
             if line.cell_length < width:
@@ -122,7 +123,10 @@ class CommandPage(Page):
         return {"s"}
 
     def run_words(self, words: Sequence[str]) -> Subcommand | None:
-        """Run a subcommand, and return it; None if its process cannot be started."""
+        """Run a subcommand, and return it; None if its process cannot be started.
+
+        The last subcommand is stopped, unless it is a calibration. An error is shown on the page.
+        """
         self._let_go()
         self._words = list(words)
         command_words = [*words, "--root", str(self.desk.root)]
@@ -216,6 +220,7 @@ class CalibratePage(CommandPage):
     BINDINGS = bindings("calibrate")
 
     def begin(self) -> None:
+        """Show the calibration that is running; if none is, show the latest ones."""
         calibration = self.desk.calibration
         if calibration and calibration.is_running:
             self._words = calibration.words[:-2]  # without --root and its folder
@@ -282,6 +287,7 @@ class CalibratePage(CommandPage):
 
 
 def _describe_end(subcommand: Subcommand) -> str:
+    """Return how a subcommand ended, in how much time, and its exit code if it is not 0."""
     if subcommand.was_stopped:
         return "stopped"
     duration = clock(subcommand.elapsed_s)
