@@ -69,6 +69,7 @@ class Choice(Widget, can_focus=True):
             self.post_message(self.Changed(self))
 
     def on_click(self, event: events.Click) -> None:
+        """Choose the clicked word; if only the chosen word has room, choose the next one."""
         if not self._has_room:
             self.action_choose(1)
             return
@@ -93,6 +94,7 @@ class Choice(Widget, can_focus=True):
         return width <= self.size.width
 
     def render(self) -> RenderResult:
+        """Return all words, the chosen one in brackets; without room, that one and its number."""
         style = "bold $text-accent" if self.has_focus else "bold"
         if not self._has_room:
             chosen_word = Content.styled(f"‹{show(self.value, _MAX_WORD)}›", style)

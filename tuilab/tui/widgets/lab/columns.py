@@ -154,6 +154,7 @@ class Columns(Horizontal):
             self.bench.show_none(self.catalogue.filter_words, self.catalogue.topics)
 
     def _show_topic(self, topic: str) -> None:
+        """Show a topic: the sentence about it, if there is one, and its scenarios that match."""
         default = own_commands.ABOUT if topic == own_commands.TOPIC else ""
         self.bench.show_topic(
             topic,
@@ -173,7 +174,10 @@ class Columns(Horizontal):
         self._left.open_filter()
 
     def show_part(self, part: str, field: str = "") -> None:
-        """Open a part of the workbench and focus it, in the form a certain field."""
+        """Open a part of the workbench and focus it, in the form a certain field.
+
+        On a topic, which has only a lesson, show a message for the other parts.
+        """
         if self.catalogue.row is None:
             return
         if self.scenario is None and part != "lesson":
