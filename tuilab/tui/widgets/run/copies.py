@@ -92,6 +92,7 @@ def _value_items(summary: RunSummary, cursor_t: int | None) -> Iterator[Item]:
 
 
 def _describe_repeat(series: Series, summary: RunSummary) -> str:
+    """Return `repeat 2` for a series; if its process has not started, the name of the process."""
     worker = summary.workers.get(series.writer)
     if worker and worker.started:
         return f"repeat {worker.started.repeat + 1}"

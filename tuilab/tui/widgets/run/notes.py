@@ -37,6 +37,7 @@ class NotesPane(TextPane):
             self.show(*self._last)
 
     def show(self, run: RunSource, view: View) -> None:
+        """Show the command, errors, warnings and texts; at the end, what to try next."""
         self._last = run, view
         summary = run.summary
         errors = gpu_errors(summary)

@@ -29,6 +29,7 @@ class TimingsPane(DrawingPane):
         self._has_asides = False
 
     def show(self, run: RunSource, view: View) -> None:
+        """Show the times of each arm, the noise floor, and how many blocks were disturbed."""
         times = arm_times(run.summary)
         noise = noise_floor(run.summary)
         measure = measure_of(run.summary)
