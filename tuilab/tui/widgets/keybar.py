@@ -45,6 +45,7 @@ class KeyBar(Widget):
             self.refresh()
 
     def render(self) -> RenderResult:
+        """Return the keys that fit at the left end, and the note at the right end."""
         width = self.content_size.width
         note = self._fit_note(width)
         parts = [_draw_key(key) for key in self._fit_keys(width, note)]

@@ -85,6 +85,10 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
             self.renew()
 
     def render_line(self, y: int) -> Strip:
+        """Return a visible line; below the last line, a blank one.
+
+        If the width has changed, the lines are laid out again soon.
+        """
         number = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
         if width != self._laid_out_width and not self._will_renew:
@@ -193,6 +197,7 @@ class PickList(Lines, Cursored):
         self.scroll_to_cursor()
 
     def draw(self, line: Content, width: int, number: int) -> Strip:
+        """Return a line; that of the cursor is marked, most clearly if the list has the focus."""
         # A sentence in the place of an empty list has no cursor, so that `count` matters.
         if number != self.cursor or number >= self.count:
             return super().draw(line, width, number)

@@ -72,6 +72,7 @@ class _Items(PickList):
         return self.count
 
     def lay_out(self, width: int) -> Sequence[Content]:
+        """Return a line for each item: its kind in a column, then its words."""
         longest_kind = max((len(item.kind) for item in self._items), default=0)
         column = longest_kind + 2
         lines = []

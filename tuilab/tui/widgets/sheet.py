@@ -95,6 +95,7 @@ def lay_out(sections: Sequence[Section], width: int) -> list[Content]:
 
 
 def _lay_out_rows(section: Section, width: int) -> list[Content]:
+    """Return the lines of the rows in columns; of too narrow ones, with cells below each other."""
     rows = list(section.rows)
     if any(section.heads):
         rows.insert(0, section.heads)
