@@ -150,7 +150,8 @@ class Commands(Provider):
     def commands(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
         """Yield the keys that may be used where the user is, each with its command.
 
-        The screens of `BY_NAME`, which have a name but no key, are yielded as well.
+        The screens of `BY_NAME`, which have a name but no key, are yielded as well. In read-only
+        mode, keys that change something are left out.
         """
         places: list[str] = getattr(self.screen, "places", list)()
         keys_here: list[Key] = []

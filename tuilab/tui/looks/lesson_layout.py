@@ -113,6 +113,7 @@ def together(text: Content) -> Content:
 
 
 def _untied(line: Content) -> Content:
+    """Return a line with plain spaces in the place of the signs that tie words together."""
     if TIE not in line.plain:
         return line
     return Content(line.plain.replace(TIE, " "), spans=list(line.spans))

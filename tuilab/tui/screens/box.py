@@ -112,7 +112,7 @@ class BoxPage(Page):
                 return
 
     def on_box_page_gpus_answered(self, message: GpusAnswered) -> None:
-        """Show the GPUs, then how they are used, or why nothing is known about them."""
+        """Show the answer: the GPUs, how they are used, or why that is not known."""
         answer = message.answer
         if isinstance(answer, str):
             self.gauges.show_silence(answer)

@@ -118,6 +118,7 @@ class CommandPage(Page):
         return ["running subcommand", *super().places()]
 
     def idle_keys(self) -> set[str]:
+        """Return the keys that start a subcommand while one is running, else that of stopping."""
         if self.has_running_command:
             return {"r", "a", "enter", "g"}
         return {"s"}
@@ -130,7 +131,7 @@ class CommandPage(Page):
         self._let_go()
         self._words = list(words)
         command_words = [*words, "--root", str(self.desk.root)]
-        width = self.app.size.width - 3
+        width = self.app.size.width - 3  # padding, scroll bar, and a free column
         try:
             self._show(Subcommand(command_words, width, self.app.size))
         except OSError as problem:
@@ -233,12 +234,14 @@ class CalibratePage(CommandPage):
         return self.has_running_command and self._subcommand is self.desk.calibration
 
     def keys_now(self) -> list[Key]:
+        """Leave out the key that calibrates a GPU if this machine has none."""
         keys = super().keys_now()
         if is_gpu_there():
             return keys
         return [key for key in keys if key.key != "g"]
 
     def state_words(self, subcommand: Subcommand) -> str:
+        """Say of a calibration also what it measures and how long that usually takes."""
         if not self._is_calibrating:
             return super().state_words(subcommand)
         device = self._words[-1]

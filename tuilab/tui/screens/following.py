@@ -82,6 +82,7 @@ class FollowingPage(Page):
         return self.desk.scenario_of(run, self.run_dir)
 
     def next_steps(self) -> NextSteps:
+        """Return what the lesson says to try; in read-only mode, without options to try."""
         steps = next_steps(self.source.summary, self.scenario)
         if self.desk.is_read_only:
             # The keys of the options open a form, which read-only mode cannot use.

@@ -80,6 +80,11 @@ class LabPage(Page):
         yield self.columns
 
     def on_mount(self) -> None:
+        """Open at the scenario of the last time; without one, below the first topic.
+
+        The user who is learning gets to the next lesson once the screen is laid out. The hint for
+        new users counts as seen from now on.
+        """
         self._reader = BackgroundReader(self, self.desk)
         self.desk.settings.has_seen_hint = True
         if not self._catalogue.go_to(self.desk.settings.scenario):

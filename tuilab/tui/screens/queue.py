@@ -89,6 +89,7 @@ class QueuePage(Page):
         self.post_message(self.Looked(standing, unlisted))
 
     def on_queue_page_looked(self, message: Looked) -> None:
+        """Show the queue, the counts of its runs in the heading, and whether it is paused."""
         standing = message.standing
         self._has_looked = True
         self.queue.show(standing, message.unlisted)

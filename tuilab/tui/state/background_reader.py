@@ -49,7 +49,7 @@ class BackgroundReader:
             self.gpus = gpus
 
     class RunsCame(Message):
-        """The statuses of scenarios, the running runs and the state of the queue were read."""
+        """The statuses of scenarios, the live runs and the state of the queue were read."""
 
         def __init__(
             self,
@@ -126,10 +126,10 @@ class BackgroundReader:
             self._gpu_question.close()
 
     def look_around(self, scenario: Scenario | None) -> None:
-        """Read the statuses of scenarios, the running runs, and the past runs of a scenario.
+        """Read the statuses of scenarios, the live runs, and the past runs of a scenario.
 
-        Post `RunsCame`, and `PastSeen` for the past runs. Without a scenario, no past runs are
-        read.
+        Live runs are running or queued. Post `RunsCame`, and `PastSeen` for the past runs. Without
+        a scenario, no past runs are read.
         """
         if not self._is_reading_statuses:
             self._is_reading_statuses = True
@@ -147,6 +147,7 @@ class BackgroundReader:
             self._start(partial(self._look_at, scenario))
 
     def _start(self, work: Callable[[], None]) -> None:
+        # An error while reading must not close the screens.
         self._screen.run_worker(work, thread=True, exit_on_error=False)
 
     def _see_box(self) -> None:
@@ -155,12 +156,14 @@ class BackgroundReader:
         self._screen.post_message(self.BoxSeen(box_line()))
 
     def _look_at_files(self) -> None:
+        """Read the scenarios again; if one has changed, post `FilesChanged`."""
         has_changed = self._session.read_again()
         self._is_reading_files = False
         if has_changed:
             self._screen.post_message(self.FilesChanged())
 
     def _see_gpus(self, question: "GpuQuestion") -> None:
+        """Wait for the answer about GPUs and post it, unless there is none."""
         gpus = question.answer()
         if gpus:
             self._screen.post_message(self.GpusSeen(gpus))

@@ -70,7 +70,7 @@ def fill(draft: Draft, values: Mapping[str, Value], *, is_quick: bool) -> None:
 
 def order_of(draft: Draft, session: Session) -> "RunOrder":
     """Return the order of a draft. Raise UsageError if it has a wrong value."""
-    argv = command_line.run_words(draft, session.root, session.folders)[1:]
+    argv = command_line.run_words(draft, session.root, session.folders)[1:]  # without `tuilab`
     return draft.order(session.root, argv)
 
 
@@ -83,7 +83,7 @@ def orders_of_topic(
     """
     from tuilab.engine import launch
 
-    argv = shlex.split(command)[1:]
+    argv = shlex.split(command)[1:]  # without `tuilab`
     orders = []
     for scenario in scenarios:
         if not scenario.error:

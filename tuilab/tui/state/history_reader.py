@@ -110,7 +110,7 @@ class HistoryReader:
         return sizes
 
     def is_any_recorded(self) -> bool:
-        """Return whether a run is running that is, as far as is known, on this machine."""
+        """Return whether a run is running or queued, as far as is known on this machine."""
         return any(entry.is_running and entry.is_of_this_box for entry in self._unfinished())
 
     @property

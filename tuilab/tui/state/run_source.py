@@ -42,7 +42,8 @@ class RunSource:
     def __init__(self, run_dir: Path, watch: Watch) -> None:
         self.run_dir = run_dir
         self.summary = watch.summary
-        self.arms: list[str] = []  # in an order that all panes share, because it sets the styles
+        # The variants that are compared, in an order that all panes share: it sets their styles.
+        self.arms: list[str] = []
         self.state: str = ""  # empty until the record, or at least its end, was read
         self.is_caught_up = False
         self.is_frozen = False
@@ -143,6 +144,7 @@ class LiveRun(RunSource):
 
     @property
     def elapsed_s(self) -> float:
+        """The seconds since the run began, by the clock of its machine; at last its duration."""
         if self.is_over or not self.summary.first_t:
             return self.summary.elapsed_s
         return (self._watch.now_ns - self.summary.first_t) / 1e9
@@ -155,6 +157,7 @@ class LiveRun(RunSource):
 
     @property
     def place(self) -> str:
+        """The place that says what can be done: it depends on what is known of the run by now."""
         if self.is_over:
             return "finished run"
         if not self.is_caught_up and self.state not in RUNNING_STATES:
@@ -181,6 +184,7 @@ class LiveRun(RunSource):
         return (self.summary.records, self.state) != old_state
 
     def freeze(self) -> RunSource:
+        """Freeze or resume the display; if the run is over, replay it instead."""
         if self.is_over:
             return self.replay()
         self.is_frozen = not self.is_frozen
@@ -247,6 +251,7 @@ class Replay(RunSource):
         return self
 
     def seek(self, share: float) -> RunSource:
+        """Move by a share of the run; do nothing while the record is being read."""
         if self.is_caught_up:
             self._go_to(self._position + round(share * self.whole_s * 1e9))
             self._shown_s = 0.0
@@ -308,6 +313,7 @@ def _time_of(item: tuple[str, Item]) -> int:
 
 
 def _cut_all(series: Iterable[tuple[Key, Series]], t: int) -> Iterator[tuple[Key, Series]]:
+    """Yield each series as it was at a moment, with its key, unless it had no point yet."""
     for key, whole in series:
         part = cut(whole, t)
         if part.count:

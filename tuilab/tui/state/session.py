@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """One for the app. The screens ask it instead of reading files themselves."""
+    """The session of the app. The screens ask it instead of reading files themselves."""
 
     def __init__(
         self,
@@ -228,15 +228,16 @@ class Session:
         return entries
 
     def is_running(self) -> bool:
-        """Return whether a run that was started here is running."""
+        """Return whether a run that was started here is running or queued."""
         return any(self.is_going_on(self.root / run) for run in reversed(self.started))
 
     def going_on(self) -> "list[RunEntry]":
-        """Return the running runs that were started here."""
+        """Return the runs that were started here and are running or queued."""
         entries = [self.index.entry(name) for name in self.started]
         return [entry for entry in entries if entry.is_running]
 
     def is_going_on(self, run_dir: Path) -> bool:
+        """Return whether a run in the folder of runs is running or queued."""
         return self.index.entry(run_dir.name).is_running
 
 

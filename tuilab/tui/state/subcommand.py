@@ -75,6 +75,7 @@ class Subcommand:
 
     @property
     def elapsed_s(self) -> float:
+        """The seconds since the start; after the end was noticed, those until then."""
         end_s = self._ended_s
         if end_s is None:
             end_s = time.monotonic()

@@ -291,6 +291,7 @@ class Terminal(TextualDriver):
         self.app.post_message(Resize(size, size))
 
     def _read(self) -> bytes:
+        """Return what the terminal has sent; nothing if the terminal is gone."""
         try:
             return os.read(self.fileno, _READ)
         except OSError:
@@ -334,6 +335,7 @@ class Terminal(TextualDriver):
             self._leave_lost_terminal()
 
     def _await_room(self) -> None:
+        """Make the loop call `_continue` when the terminal accepts bytes again."""
         if not self._is_writer_added:
             self._is_writer_added = True
             self.loop.add_writer(self._out_fd, self._continue)

@@ -74,6 +74,7 @@ class TypeAhead:
             self._settling = asyncio.create_task(self._await_effect())
 
     async def _await_effect(self) -> None:
+        """Wait until the key has acted, then let the next one act, even if the wait has failed."""
         try:
             await self._settle()
         finally:

@@ -22,7 +22,7 @@ from tuilab.tui.widgets.drawing import Drawing
 
 _MIN_SHARE = 1e-4  # of the x axis: a zoom shows no less
 _AXIS_COLUMNS = 10  # columns that the labels of the y axis take, about
-_MAX_ARM = 30  # characters of an arm
+_MAX_ARM = 30  # characters of the name of an arm, which is a variant that is compared
 
 
 class _KeyedPoints(NamedTuple):
@@ -287,6 +287,7 @@ class Chart(Drawing):
         return tuple((id(series), series.count) for series in self._curves.series)
 
     def _overlays_key(self) -> tuple[tuple[str, int, int], ...]:
+        """Return what identifies the overlaid curves and how much of them was read."""
         key = []
         for curve in self._curves.overlays:
             key.append((curve.label, id(curve.series), curve.series.count))

@@ -180,6 +180,7 @@ class Drawing(Widget):
         return dict(zip(styles, filtered, strict=True))
 
     def _theme_styles(self) -> dict[str, Style]:
+        """Return the style of each role in the current theme, or in the terminal's own colours."""
         theme = self.app.current_theme
         if self.app.native_ansi_color:
             return ansi_styles(is_dark=theme.dark)

@@ -206,6 +206,7 @@ class Gauges(Lines):
 
     @property
     def _symbols(self) -> Symbols:
+        """The characters to draw with: those of the app, else those that the locale allows."""
         symbols: Symbols | None = getattr(self.app, "symbols", None)
         if symbols:
             return symbols

@@ -100,7 +100,10 @@ def _footer_keys(keys: Sequence[Key]) -> list[Key]:
 
 
 def _place(key: Key) -> int:
-    """Return the number by which the keys of the last line are sorted."""
+    """Return the number by which the keys of the last line are sorted.
+
+    Enter comes first, then the keys of the place, then those that work everywhere.
+    """
     if key.key == "enter":
         return -2
     if key.key in _EVERYWHERE:

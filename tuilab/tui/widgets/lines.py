@@ -48,6 +48,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         Binding("down", "scroll_by(1)", show=False),
         Binding("pageup", "scroll_pages(-1)", show=False),
         Binding("pagedown,space", "scroll_pages(1)", show=False),
+        # No text has as many lines as these numbers, which mean its start and its end.
         Binding("home", "scroll_by(-1000000)", show=False),
         Binding("end", "scroll_by(1000000)", show=False),
     ]
@@ -160,6 +161,7 @@ class PickList(Lines, Cursored):
         Binding("down", "move(1)", show=False),
         Binding("pageup", "move_pages(-1)", show=False),
         Binding("pagedown", "move_pages(1)", show=False),
+        # No list has as many lines as these numbers, which mean its start and its end.
         Binding("home", "move(-1000000)", show=False),
         Binding("end", "move(1000000)", show=False),
     ]

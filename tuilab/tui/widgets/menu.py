@@ -50,6 +50,7 @@ class Menu(Dialog[str]):
         self.action_choose()
 
     def action_choose(self) -> None:
+        """Answer with the text of the line at the cursor; in an empty menu, as if cancelled."""
         if not self._items:
             self.dismiss("")
             return

@@ -96,6 +96,7 @@ class Overlays:
         return curves
 
     def _add(self, run_dir: Path, label: str) -> None:
+        """Begin to follow a run; if it cannot be read, keep the reason in `problem`."""
         try:
             self._runs[run_dir] = _OverlaidRun(LiveRun(run_dir), label)
         except TuilabError as problem:

@@ -76,6 +76,7 @@ def of_run(run: "RunStarted", state: str = "", last_run: str = "") -> OwnCommand
         path=f"{run.topic} {run.scenario} in {run.folder}: {line(run.command)}",
         title=title,
         lesson="\n\n".join(part for part in parts if part),
+        # The options are behind `tuilab` and the subcommand.
         params=_params(_read_options(verb_of(run)[2:]), run.command, run.folder),
     )
     command.kind = kind_of_run(run.scenario, run.topic)

@@ -118,6 +118,7 @@ def _parse(text: Text, key: str, parse: Callable[[str], T]) -> T | None:
 
 
 def _parse_repeats(typed: str) -> int:
+    """Return the number of repeats. Raise UsageError if the text is no number in the range."""
     is_short = len(typed) <= len(str(MAX_REPEATS))  # Python refuses to parse thousands of digits
     if is_short and typed.isdecimal() and 1 <= int(typed) <= MAX_REPEATS:
         return int(typed)

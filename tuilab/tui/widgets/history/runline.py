@@ -86,6 +86,7 @@ def _choose_columns(width: int, sort_column: str) -> list[Column]:
 
 
 def _widen_name_only(column: Column, spare: int) -> Column:
+    """Return a column; if it is `name`, with all spare cells, or fewer if `spare` is negative."""
     if column.name != "name":
         return column
     return column._replace(width=max(column.width + spare, _MIN_NAME_WIDTH))

@@ -122,6 +122,7 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
 
     @property
     def _chosen_run(self) -> str:
+        """The name of the run at the cursor; empty in an empty list."""
         if self._cursor >= len(self._runs):
             return ""
         return self._runs[self._cursor]

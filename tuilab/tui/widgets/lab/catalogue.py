@@ -138,6 +138,7 @@ class Catalogue(PickList):
             self._rebuild(old_row)
 
     def _set_filter(self, text: str) -> None:
+        """Keep the words of a filter and find what matches them; the rows are not made again."""
         self._filter = text
         self._matching = self._scenarios
         if text:

@@ -63,6 +63,7 @@ class Choice(Widget, can_focus=True):
         self._choose((self.chosen + count) % len(self.words))
 
     def _choose(self, number: int) -> None:
+        """Choose a word by its number; post `Changed` if it is another one."""
         if number != self.chosen:
             self.chosen = number
             self.refresh()

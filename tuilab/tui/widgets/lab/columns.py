@@ -102,6 +102,7 @@ class CataloguePane(Vertical):
         self._show_title()
 
     def _show_title(self) -> None:
+        """Show the number of scenarios in the title, and how many match if not all do."""
         matching = _count(self.catalogue.matching)
         count = str(self._count)
         if matching != self._count:

@@ -232,6 +232,7 @@ class _ChoiceRow(Widget):
         return Content("\n").join(self._lines(self.content_size.width))
 
     def _lines(self, width: int) -> list[Content]:
+        """Return the name, and below it the explanation, which is wrapped."""
         lines = [self._title]
         if self._note:
             note = wrap_lines(self._note, max(width - self._column, 8))

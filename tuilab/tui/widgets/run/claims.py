@@ -87,6 +87,7 @@ class ClaimsPane(TextPane):
         return lines
 
     def _show_again(self) -> None:
+        """Show the claims again, for another width or because interim results are loaded now."""
         self._will_retry = False
         if self._last is not None:
             self.show(*self._last)

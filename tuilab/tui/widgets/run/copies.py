@@ -58,6 +58,7 @@ def rerun_command(summary: RunSummary) -> str:
 
 
 def _name(run: RunSource) -> str:
+    """Return a run as `topic/scenario id`; without a recorded start, the name of its folder."""
     started = run.summary.run
     if not started:
         return run.run_dir.name

@@ -102,6 +102,7 @@ class NotesPane(TextPane):
 
 
 def _title(summary: RunSummary, *, has_notes: bool) -> str:
+    """Return the title of the pane, by what is in it."""
     if summary.run and summary.run.command:
         return "Command"
     return "Notes" if has_notes else "Try next"

@@ -1,4 +1,7 @@
-"""The time of a step of each arm: the spread of its blocks, and the noise floor as a band."""
+"""The time of a step of each arm: the spread of its blocks, and the noise floor as a band.
+
+An arm is a variant that is compared. A block is a batch of its calls, which is timed as a whole.
+"""
 
 from statistics import median, quantiles
 
