@@ -42,10 +42,7 @@ class Settings:
 
 
 def load(*, is_read_only: bool = False) -> Settings:
-    """Return the kept settings; the defaults if the file cannot be used.
-
-    Unless read-only, move the file of the first versions to its new place before.
-    """
+    """Return the kept settings; the defaults if the file cannot be used."""
     settings = None
     with suppress(TuilabError):
         if not is_read_only:
