@@ -46,12 +46,15 @@ def start(
 ) -> int:
     """Open the screens, run the orders or show a run, and return the exit code.
 
-    If the user is learning, the screens open at the next lesson. If the caller passes `code_of`,
-    it computes the exit code from the first run. In read-only mode, the user can look, but
-    change nothing.
+    If the user is learning, the screens open at the next lesson. If the caller passes `code_of`, it
+    computes the exit code from the first run. In read-only mode, the user can look, but change
+    nothing.
 
     The guardian is forked before the app is imported, while this process is small and has one
     thread.
+
+    Raise UsageError before the screens open if a folder of scenarios, the device or TUILAB_ALERTS
+    is wrong. Raise ScenarioError if the screens crashed.
     """
     if os.environ.get("TEXTUAL_COLOR_SYSTEM", "auto") not in _COLOURS:
         del os.environ["TEXTUAL_COLOR_SYSTEM"]  # textual ends if rich does not know the word

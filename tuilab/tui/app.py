@@ -117,7 +117,10 @@ class TuilabApp(TerminalApp[int]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Run the action of a key, a click or the palette, unless read-only mode forbids it."""
+        """Run the action of a key, a click or the palette, unless read-only mode forbids it.
+
+        A forbidden action counts as done, so that no other binding of the key is tried.
+        """
         name = action if isinstance(action, str) else action[1]
         if is_change(name) and not self.may_change():
             return True
@@ -138,7 +141,8 @@ class TuilabApp(TerminalApp[int]):
         """Start runs, and show each of them while it is running.
 
         Open the first run at once. If a run that was started here is still running and one of the
-        new runs has to wait for its turn, open nothing and show a message about the queue.
+        new runs has to wait for its turn, open nothing and show a message about the queue. If a run
+        cannot be started, show why, and leave out the runs after it.
         """
         if not self.may_change():
             return
@@ -178,7 +182,10 @@ class TuilabApp(TerminalApp[int]):
             later(self, 1.0, self._show_next)
 
     def open_run(self, run_dir: Path, *, is_replay: bool = False) -> None:
-        """Show a run: live if it is running, else its record. With `is_replay`, replay it."""
+        """Show a run: live if it is running, else its record. With `is_replay`, replay it.
+
+        If it cannot be read, show why.
+        """
         from tuilab.tui.screens.run import RunPage
 
         try:
@@ -402,6 +409,10 @@ class TuilabApp(TerminalApp[int]):
         self.tell(f"drawn with {next_set.name} characters", is_problem=False)
 
     def action_reset_layout(self) -> None:
+        """Reset all settings but the chosen scenario, and the layout of the current screen.
+
+        The hint for new users is not shown again.
+        """
         self.desk.settings = settings.Settings(
             has_seen_hint=True, scenario=self.desk.settings.scenario
         )

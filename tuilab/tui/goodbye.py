@@ -69,7 +69,10 @@ def code_of_first(desk: Session, code_of: Callable[[RunSummary, str], int]) -> i
 
 
 def stop_all(desk: Session) -> None:
-    """Stop the calibration and the runs that were started here cleanly, queued runs first."""
+    """Stop the calibration and the runs that were started here cleanly, queued runs first.
+
+    Wait until they have ended, but only some seconds: then they may still be ending.
+    """
     deadline = time.monotonic() + _PATIENCE_S
     if desk.calibration:
         desk.calibration.stop()

@@ -593,7 +593,7 @@ BY_NAME = (
 
 
 def bindings(place: str) -> list[BindingType]:
-    """Return the keys of a place as bindings of Textual."""
+    """Return the keys of a place that have an action, as bindings of Textual."""
     bound: list[BindingType] = []
     for key in KEYS[place]:
         if key.action:

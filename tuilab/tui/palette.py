@@ -78,6 +78,7 @@ class Commands(Provider):
             yield DiscoveryHit(entry, command, key.help)
 
     async def search(self, query: str) -> Hits:
+        """Yield the matching entries, the best first; without a match, an entry that says so."""
         words = query.lower().split()
         hits = [
             *self._find_keys(words),
@@ -94,6 +95,7 @@ class Commands(Provider):
             yield Hit(1.0, entry, _do_nothing, "no command matches")
 
     def _find_keys(self, words: Sequence[str]) -> Iterator[Hit]:
+        """Yield the matching keys. A match of the word of a key counts more than of its help."""
         for key, command in self.commands():
             text = f"{key.word}: {key.help}" if key.word else key.help
             score = _score(words, key.word) or _score(words, text) * 0.9
@@ -103,6 +105,7 @@ class Commands(Provider):
                 yield Hit(score, entry, command, text)
 
     def _find_themes(self, words: Sequence[str]) -> Iterator[Hit]:
+        """Yield the themes that match; each is chosen by its entry."""
         for name in themes.NAMES:
             text = f"theme {name}"
             score = _score(words, text)
@@ -111,6 +114,7 @@ class Commands(Provider):
                 yield Hit(score, _mark_words(words, text), choose, text)
 
     def _find_scenarios(self, words: Sequence[str]) -> Iterator[Hit]:
+        """Yield the matching scenarios, each to be opened and, unless read-only, to be run."""
         for scenario in self._usable:
             for verb, act in self._verbs:
                 name = f"{verb} {show(scenario.id, 60)}"
@@ -146,7 +150,8 @@ class Commands(Provider):
     def commands(self) -> Iterator[tuple[Key, IgnoreReturnCallbackType]]:
         """Yield the keys that may be used where the user is, each with its command.
 
-        The screens of `BY_NAME`, which have a name but no key, are yielded as well.
+        The screens of `BY_NAME`, which have a name but no key, are yielded as well. In read-only
+        mode, keys that change something are left out.
         """
         places: list[str] = getattr(self.screen, "places", list)()
         keys_here: list[Key] = []
@@ -220,6 +225,7 @@ class Commands(Provider):
         return cast(Navigator, self.app)
 
     def _run(self, scenario: Scenario) -> None:
+        """Run a scenario with its defaults; if that is not possible, show why."""
         from tuilab.engine import launch  # imported here: only runs need it
 
         try:

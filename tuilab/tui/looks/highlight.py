@@ -42,6 +42,7 @@ def highlight(source: str) -> list[Content]:
 
 
 def _spans(text: str) -> Iterator[StyledSpan]:
+    """Yield the pieces of a source that are not plain, up to the first syntax error."""
     previous = ""
     file = io.StringIO(text, newline="\n")
     with suppress(tokenize.TokenError, SyntaxError):

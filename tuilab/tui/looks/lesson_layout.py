@@ -41,6 +41,10 @@ def lay_out(text: str, width: int, marker: Marker | None = None) -> list[Content
 
 
 def _lay_out_block(kind: str, text: str, width: int, marker: Marker | None) -> Iterator[Content]:
+    """Yield the lines of a block; of a bullet, with the mark and the text of `marker`.
+
+    `kind` is one of the kinds that `blocks` of `catalogue/lesson.py` returns.
+    """
     match kind:
         case "code":
             code = Content.styled(f"  {text}", "$text-secondary")
@@ -109,6 +113,7 @@ def together(text: Content) -> Content:
 
 
 def _untied(line: Content) -> Content:
+    """Return a line with plain spaces in the place of the signs that tie words together."""
     if TIE not in line.plain:
         return line
     return Content(line.plain.replace(TIE, " "), spans=list(line.spans))

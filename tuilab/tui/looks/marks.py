@@ -1,4 +1,7 @@
-"""Marks and colours of verdicts and states on the screens; never a colour alone."""
+"""Marks and colours of verdicts and states on the screens; never a colour alone.
+
+A mark is a single sign, such as `✓` for a supported claim.
+"""
 
 from collections.abc import Iterable
 

@@ -1,8 +1,11 @@
 """The styles of the roles of a drawing in each theme.
 
-They are not in a style sheet: every chart would match its rules again for every role whenever it is
-mounted, which took longer than drawing it. The colours of arms can be told apart with every kind of
-colour vision (after Okabe and Ito), and never carry meaning alone.
+A role is what a piece of a drawing is, such as an axis or the line of an arm; an arm is one of the
+variants that are compared.
+
+The styles are not in a style sheet: every chart would match its rules again for every role whenever
+it is mounted, which took longer than drawing it. The colours of arms can be told apart with every
+kind of colour vision (after Okabe and Ito), and never carry meaning alone.
 """
 
 from collections.abc import Mapping, Sequence

@@ -65,6 +65,7 @@ class BoxPage(Page):
         return "tuilab doctor --all"
 
     def _measure(self) -> None:
+        """Show the load of the cores and the memory, unless another screen covers this one."""
         if not self.is_current:
             return
         memory = psutil.virtual_memory()
@@ -81,6 +82,10 @@ class BoxPage(Page):
         self.gauges.show(reading)
 
     def _listen_to_gpus(self) -> None:
+        """Start the process that asks NVML, and show its answers; do nothing if it runs already.
+
+        If it cannot be started, show why.
+        """
         if self._nvml is not None:
             return
         try:
@@ -107,6 +112,7 @@ class BoxPage(Page):
                 return
 
     def on_box_page_gpus_answered(self, message: GpusAnswered) -> None:
+        """Show the answer: the GPUs, how they are used, or why that is not known."""
         answer = message.answer
         if isinstance(answer, str):
             self.gauges.show_silence(answer)

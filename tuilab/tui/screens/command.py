@@ -41,12 +41,13 @@ class Printout(SearchedLines):
         self._text = ""
 
     def show(self, text: str, *, from_top: bool = False) -> None:
-        """Show a text."""
+        """Show a text, unless it is shown already; `from_top` scrolls to its first line."""
         if text != self._text or from_top:
             self._text = text
             self.renew(from_top=from_top)
 
     def lay_out(self, width: int) -> list[Content]:
+        """Return the lines in colour. Lines that are too wide are wrapped."""
         lines: list[Content] = []
         for line in coloured(self._text.split("\n")):
             if line.cell_length < width:
@@ -117,16 +118,20 @@ class CommandPage(Page):
         return ["running subcommand", *super().places()]
 
     def idle_keys(self) -> set[str]:
+        """Return the keys that start a subcommand while one is running, else that of stopping."""
         if self.has_running_command:
             return {"r", "a", "enter", "g"}
         return {"s"}
 
     def run_words(self, words: Sequence[str]) -> Subcommand | None:
-        """Run a subcommand, and return it; None if its process cannot be started."""
+        """Run a subcommand, and return it; None if its process cannot be started.
+
+        The last subcommand is stopped, unless it is a calibration. An error is shown on the page.
+        """
         self._let_go()
         self._words = list(words)
         command_words = [*words, "--root", str(self.desk.root)]
-        width = self.app.size.width - 3
+        width = self.app.size.width - 3  # padding, scroll bar, and a free column
         try:
             self._show(Subcommand(command_words, width, self.app.size))
         except OSError as problem:
@@ -216,6 +221,7 @@ class CalibratePage(CommandPage):
     BINDINGS = bindings("calibrate")
 
     def begin(self) -> None:
+        """Show the calibration that is running; if none is, show the latest ones."""
         calibration = self.desk.calibration
         if calibration and calibration.is_running:
             self._words = calibration.words[:-2]  # without --root and its folder
@@ -228,12 +234,14 @@ class CalibratePage(CommandPage):
         return self.has_running_command and self._subcommand is self.desk.calibration
 
     def keys_now(self) -> list[Key]:
+        """Leave out the key that calibrates a GPU if this machine has none."""
         keys = super().keys_now()
         if is_gpu_there():
             return keys
         return [key for key in keys if key.key != "g"]
 
     def state_words(self, subcommand: Subcommand) -> str:
+        """Say of a calibration also what it measures and how long that usually takes."""
         if not self._is_calibrating:
             return super().state_words(subcommand)
         device = self._words[-1]
@@ -282,6 +290,7 @@ class CalibratePage(CommandPage):
 
 
 def _describe_end(subcommand: Subcommand) -> str:
+    """Return how a subcommand ended, in how much time, and its exit code if it is not 0."""
     if subcommand.was_stopped:
         return "stopped"
     duration = clock(subcommand.elapsed_s)

@@ -109,6 +109,10 @@ class ComparePage(Page):
 
     @work(thread=True, exclusive=True, group="read")
     def _read(self) -> None:
+        """Read all runs in a thread, and post `Loaded`.
+
+        Changes of the source are only described if all runs are of the same scenario.
+        """
         watches: list[Watch] = []
         entries: list[RunEntry] = []
         problems: list[str] = []
@@ -129,6 +133,7 @@ class ComparePage(Page):
         self.post_message(self.Loaded(watches, entries, changes, baselines, problems))
 
     def on_compare_page_loaded(self, message: Loaded) -> None:
+        """Show the runs that could be read, and a message for each other one."""
         self._watches = message.watches
         self._entries = message.entries
         self._changes = message.changes
@@ -141,7 +146,10 @@ class ComparePage(Page):
         self._show()
 
     def follow(self) -> None:
-        """Read what is new of the running runs, and show a message for each deleted run."""
+        """Read what is new of the running runs, and show a message for each deleted run.
+
+        If a run cannot be read, show the reason and leave the rest of the screen as it is.
+        """
         if not self.is_current:
             return
         has_lost = self._note_deleted()
@@ -180,6 +188,7 @@ class ComparePage(Page):
     # ---- what is shown
 
     def _show(self) -> None:
+        """Compare the runs as they were read last, and show the result; do nothing without runs."""
         if not self._watches:
             return
         summaries = [watch.summary for watch in self._watches]

@@ -82,6 +82,7 @@ class FollowingPage(Page):
         return self.desk.scenario_of(run, self.run_dir)
 
     def next_steps(self) -> NextSteps:
+        """Return what the lesson says to try; in read-only mode, without options to try."""
         steps = next_steps(self.source.summary, self.scenario)
         if self.desk.is_read_only:
             # The keys of the options open a form, which read-only mode cannot use.
@@ -135,7 +136,7 @@ class FollowingPage(Page):
             later(self, _SOON_S, partial(self._await_first_point, deadline))
 
     def turn(self) -> None:
-        """Read new records, unless a long record is being read already."""
+        """Read new records and show them, unless a long record is being read already."""
         if not self._is_reading_on:
             self._read_on()
 
@@ -257,6 +258,7 @@ class FollowingPage(Page):
 
     @work(thread=True, exclusive=True, group="queue")
     def _find_place(self) -> None:
+        """Find the place of a queued run in the queue, in a thread, and show it."""
         # imported here: only a queued run needs it
         from tuilab.engine.queue_turn import where_it_waits
 
@@ -289,6 +291,11 @@ class FollowingPage(Page):
         self._had_bad = self.has_bad
 
     def _show_heading(self) -> None:
+        """Show the run, its state and its progress in the heading.
+
+        When the run becomes queued, its place in the queue is looked up. When it is queued no
+        longer, the line with the place disappears.
+        """
         was_queued = self._is_queued
         self._is_queued = self.is_live and self.source.state == RunState.QUEUED
         if self._is_queued and not was_queued:

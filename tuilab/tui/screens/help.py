@@ -72,6 +72,7 @@ class HelpPage(Page):
             yield Sheet(id="marks")
 
     def on_mount(self) -> None:
+        """Show the keys of the page below; if that is no page, those of the given place."""
         page_below = self._page_below
         places: list[str] = []
         idle_keys: set[str] = set()
@@ -141,6 +142,7 @@ def _make_key_section(title: str, keys: Sequence[Key]) -> Section:
 
 
 def _explain_marks() -> list[Section]:
+    """Return the sections that explain verdicts, states, and other signs on the screens."""
     verdicts = [(verdict_words(verdict), Content(text)) for verdict, text in _VERDICTS.items()]
     pending = Content.assemble(mark("pending"), " pending")
     verdicts.append((pending, Content("Not judged yet.")))

@@ -108,6 +108,7 @@ class HistoryPage(Page):
         return shlex.join([*words, *root_option(self.desk.root)])
 
     def places(self) -> list[str]:
+        """Add the places of marked runs and of a running run, before that of the screen."""
         places = super().places()
         entry = self.runs.chosen
         special = []
@@ -151,6 +152,7 @@ class HistoryPage(Page):
 
     @on(FilterLine.Changed)
     def _show(self) -> None:
+        """Show the runs that match the filter in the chosen order; if there are none, why."""
         reader = self._reader
         now_s = self._clock()
         run_filter = parse(with_sweeps(self.filter.value, reader.entries.values()), now_s)
@@ -163,6 +165,7 @@ class HistoryPage(Page):
         self._show_details()
 
     def _show_heading(self, matching_count: int) -> None:
+        """Show the counts of runs, and the folder of runs if there is room for it."""
         heading = run_count.heading_of(
             self._reader,
             matching_count,
@@ -177,6 +180,7 @@ class HistoryPage(Page):
 
     @on(RunList.Moved)
     def _show_details(self) -> None:
+        """Show the details of the run at the cursor, and the keys that work for it."""
         entry = self.runs.chosen
         pane = self.query_one("#details", Static)
         lines: list[Content] = []
@@ -235,6 +239,7 @@ class HistoryPage(Page):
             self.export([self.desk.root / entry.run for entry in entries])
 
     def action_replay(self) -> None:
+        """Replay the run at the cursor; if it is running, show why it cannot be replayed."""
         entry = self.runs.chosen
         if entry is None:
             return

@@ -80,6 +80,11 @@ class LabPage(Page):
         yield self.columns
 
     def on_mount(self) -> None:
+        """Open at the scenario of the last time; without one, below the first topic.
+
+        The user who is learning gets to the next lesson once the screen is laid out. The hint for
+        new users counts as seen from now on.
+        """
         self._reader = BackgroundReader(self, self.desk)
         self.desk.settings.has_seen_hint = True
         if not self._catalogue.go_to(self.desk.settings.scenario):
@@ -133,6 +138,10 @@ class LabPage(Page):
         self._bench.show_command(problem or self.command())
 
     def command(self) -> str:
+        """Return the command that runs the form or the topic at the cursor.
+
+        If nothing is listed, return the command that lists the scenarios.
+        """
         row = self._catalogue.row
         if row is None:
             return "tuilab list"
@@ -143,6 +152,7 @@ class LabPage(Page):
         )
 
     def places(self) -> list[str]:
+        """Add the places of a topic at the cursor, and of running runs."""
         places = super().places()
         row = self._catalogue.row
         is_of_commands = row is not None and row.topic == TOPIC
@@ -327,6 +337,10 @@ class LabPage(Page):
         self._show_chosen()
 
     def on_background_reader_runs_came(self, event: BackgroundReader.RunsCame) -> None:
+        """Show the statuses and the running runs, as they are now.
+
+        If no run is running or queued, prepare the next run when the user has had time to read.
+        """
         self._catalogue.show_statuses(event.statuses)
         self._live_runs = event.going_on
         self._is_queue_paused = event.is_paused
@@ -356,6 +370,7 @@ class LabPage(Page):
     def on_background_reader_past_seen(self, event: BackgroundReader.PastSeen) -> None:
         if event.scenario is self.scenario:
             self._bench.show_runs(self._past)
+        # The cursor has moved meanwhile, and the reader has ignored the scenario that it is at now.
         elif event.is_all:
             self._reader.look_at(self.scenario)
 

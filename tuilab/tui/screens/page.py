@@ -123,6 +123,7 @@ class Page(TerminalScreen[None]):
 
     @property
     def desk(self) -> Session:
+        """The session of the app: its scenarios, its folder of runs and its settings."""
         return self.lab.desk
 
     @property
@@ -183,12 +184,19 @@ class Page(TerminalScreen[None]):
         self.do(partial(export, run_dirs, self.desk.scenarios))
 
     def do(self, act: Callable[[], str], *, is_refusal_a_problem: bool = True) -> None:
-        """Change something in a thread, and show the message that `act` returns, or the error."""
+        """Change something in a thread, and show the message that `act` returns, or the error.
+
+        In read-only mode, only show that nothing can be changed.
+        """
         if self.lab.may_change():
             self._do(act, is_refusal_a_problem=is_refusal_a_problem)
 
     @work(thread=True, group="doing")
     def _do(self, act: Callable[[], str], *, is_refusal_a_problem: bool) -> None:
+        """Call `act` in a thread, then show its message, or its TuilabError.
+
+        With `is_refusal_a_problem=False`, the error is shown as a plain message.
+        """
         is_problem = False
         try:
             message = act()
@@ -199,7 +207,10 @@ class Page(TerminalScreen[None]):
 
     @work(group="question")
     async def stop(self, run_dir: Path, name: str, state: str) -> None:
-        """Ask the user, then stop a run. If the run is stopping already, kill its processes."""
+        """Ask the user, then stop a run. If the run is stopping already, kill its processes.
+
+        If the run is not running, show its state instead.
+        """
         from tuilab.engine import launch
         from tuilab.tui.widgets.question import StopQuestion
 

@@ -35,7 +35,7 @@ class QueuePage(Page):
     _has_looked = False
 
     class Looked(Message):
-        """The queue was read."""
+        """The queue was read; `standing` is its state."""
 
         def __init__(self, standing: queue.QueueState, unlisted: Sequence[RunEntry]) -> None:
             super().__init__()
@@ -62,6 +62,7 @@ class QueuePage(Page):
         return shlex.join(["tuilab", "queue", *root_option(self.desk.root)])
 
     def idle_keys(self) -> set[str]:
+        """Return the keys that lack a run at the cursor, two queued runs, or lost runs."""
         standing = self.queue.standing
         idle: set[str] = set()
         if not self.queue.chosen:
@@ -78,6 +79,7 @@ class QueuePage(Page):
 
     @work(thread=True, exclusive=True, group="look")
     def _look(self) -> None:
+        """Read the queue and the running runs outside it, in a thread; then post `Looked`."""
         standing = queue.read_queue(self.desk.root)
         listed = {ticket.run for _, _, ticket in standing.rows}
         unlisted = []
@@ -87,6 +89,7 @@ class QueuePage(Page):
         self.post_message(self.Looked(standing, unlisted))
 
     def on_queue_page_looked(self, message: Looked) -> None:
+        """Show the queue, the counts of its runs in the heading, and whether it is paused."""
         standing = message.standing
         self._has_looked = True
         self.queue.show(standing, message.unlisted)
@@ -146,6 +149,7 @@ class QueuePage(Page):
             self.do(partial(self._end, state, ticket.run))
 
     def _end(self, state: str, run: str) -> str:
+        """Stop a run; of a lost one, remove its place in the queue. Return a message about it."""
         from tuilab.engine import launch
 
         if state == RunState.LOST:

@@ -43,6 +43,7 @@ class RunPage(FollowingPage):
         return shlex.join(["tuilab", verb, run, *root_option(self.desk.root)])
 
     def how_to_leave(self, key: str) -> str:
+        """Say of a running run also which key stops it."""
         if not self.is_live or self.source.is_over:
             return super().how_to_leave(key)
         sentence = f"{key} quits; the run {self.fate}"
@@ -51,6 +52,7 @@ class RunPage(FollowingPage):
         return f"{sentence}; s stops it"
 
     def places(self) -> list[str]:
+        """Return the places of `keys.py` that apply now, those of the run before the others."""
         summary = self.source.summary
         places_of_focus = super().places()
         places: list[str] = []
@@ -70,6 +72,7 @@ class RunPage(FollowingPage):
         return places
 
     def keys_now(self) -> list[Key]:
+        """Return the keys that have an effect now, the key for a NaN or a search first."""
         # These keys come first if they are offered: there is a NaN or Inf, or text to search.
         first_keys = ["n"]
         if isinstance(self.focused, TextPane) and self._is_chosen(self.focused):
@@ -83,6 +86,7 @@ class RunPage(FollowingPage):
         return sorted(super().keys_now(), key=rank)
 
     def idle_keys(self) -> set[str]:
+        """Return the digits without a suggested run, `r` without repeats, and `s` after the end."""
         is_over = self.source.is_over
         option_count = len(self.next_steps().options) if is_over else 0
         idle = {str(number) for number in range(option_count + 1, 10)}
@@ -166,6 +170,10 @@ class RunPage(FollowingPage):
         self.turn()
 
     def action_next_bad(self) -> None:
+        """Move the cursor to the next NaN or Inf.
+
+        If there is none in the shown charts, show a message: the filter may hide it.
+        """
         if self.views.go_to_next_bad():
             return
         bad_names = self.panes.bad_names

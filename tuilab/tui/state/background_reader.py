@@ -26,7 +26,10 @@ _MAX_NAMESAKES = 200  # runs of commands with one name, searched for those of on
 
 
 class BackgroundReader:
-    """Reads in a thread for each request. A request is ignored while the same one is running."""
+    """Reads in a thread for each request, and posts a message to the screen at the end.
+
+    A request is ignored while the same one is running.
+    """
 
     class BoxSeen(Message):
         """The facts about this machine were read."""
@@ -46,7 +49,7 @@ class BackgroundReader:
             self.gpus = gpus
 
     class RunsCame(Message):
-        """The statuses of scenarios, the running runs and the state of the queue were read."""
+        """The statuses of scenarios, the live runs and the state of the queue were read."""
 
         def __init__(
             self,
@@ -61,7 +64,7 @@ class BackgroundReader:
             self.is_paused = is_paused
 
     class PastSeen(Message):
-        """Past runs of a scenario were read; more may come."""
+        """The newest past run of a scenario was read; with `is_all`, all that the Lab shows."""
 
         def __init__(self, scenario: Scenario, is_all: bool) -> None:
             super().__init__()
@@ -85,23 +88,27 @@ class BackgroundReader:
         return self._past.get(scenario.path)
 
     def has_news(self) -> bool:
-        """Return whether runs may have come or gone since the last look around."""
+        """Return whether runs may have come or gone since they were read; False before that."""
         if not self._has_read_statuses:
             return False
         return store.changed_at(self._session.root) != self._changed_at
 
     def see_box(self) -> None:
-        """Read the facts about this machine."""
+        """Read the facts about this machine, then post `BoxSeen`."""
         self._start(self._see_box)
 
     def look_at_files(self) -> None:
-        """Find out whether files of scenarios have changed."""
+        """Find out whether files of scenarios have changed; if so, post `FilesChanged`."""
         if not self._is_reading_files:
             self._is_reading_files = True
             self._start(self._look_at_files)
 
     def look_at_gpus(self) -> None:
-        """Ask which GPUs a run can use, without waiting for the answer."""
+        """Ask which GPUs a run can use, without waiting for the answer; then post `GpusSeen`.
+
+        Do nothing if the last question is not answered yet or a few seconds old, or if there is no
+        driver.
+        """
         from tuilab.tui.state.gpus import GpuQuestion
 
         if self._gpu_question is None:
@@ -119,19 +126,28 @@ class BackgroundReader:
             self._gpu_question.close()
 
     def look_around(self, scenario: Scenario | None) -> None:
-        """Read the statuses of scenarios, the running runs, and the past runs of a scenario."""
+        """Read the statuses of scenarios, the live runs, and the past runs of a scenario.
+
+        Live runs are running or queued. Post `RunsCame`, and `PastSeen` for the past runs. Without
+        a scenario, no past runs are read.
+        """
         if not self._is_reading_statuses:
             self._is_reading_statuses = True
             self._start(self._look_around)
         self.look_at(scenario)
 
     def look_at(self, scenario: Scenario | None) -> None:
-        """Read the past runs of a scenario, unless those of another one are being read."""
+        """Read the past runs of a scenario, and post `PastSeen`.
+
+        Do nothing without a scenario, or while past runs are being read. Then the page asks again
+        when it gets the last message about them.
+        """
         if self._scenario_being_read is None and scenario:
             self._scenario_being_read = scenario
             self._start(partial(self._look_at, scenario))
 
     def _start(self, work: Callable[[], None]) -> None:
+        # An error while reading must not close the screens.
         self._screen.run_worker(work, thread=True, exit_on_error=False)
 
     def _see_box(self) -> None:
@@ -140,19 +156,26 @@ class BackgroundReader:
         self._screen.post_message(self.BoxSeen(box_line()))
 
     def _look_at_files(self) -> None:
+        """Read the scenarios again; if one has changed, post `FilesChanged`."""
         has_changed = self._session.read_again()
         self._is_reading_files = False
         if has_changed:
             self._screen.post_message(self.FilesChanged())
 
     def _see_gpus(self, question: "GpuQuestion") -> None:
+        """Wait for the answer about GPUs and post it, unless there is none."""
         gpus = question.answer()
         if gpus:
             self._screen.post_message(self.GpusSeen(gpus))
 
     def _look_around(self) -> None:
+        """Read what `look_around` asks for, and post `RunsCame`.
+
+        If the user's commands have changed, post `FilesChanged` before it.
+        """
         from tuilab.runs import queue
 
+        # Read before the runs: what comes while they are read counts as news.
         self._changed_at = store.changed_at(self._session.root)
         self._has_read_statuses = True
         running = self._session.index.running()
@@ -164,6 +187,10 @@ class BackgroundReader:
         self._screen.post_message(self.RunsCame(statuses, running, is_paused=is_paused))
 
     def _look_at(self, scenario: Scenario) -> None:
+        """Read the past runs, newest first, and post `PastSeen` after the first one and at the end.
+
+        Of a command, only its own runs count, and at most `past_runs.NEWEST` of them.
+        """
         runs: list[PastRun] = []
         command = scenario if isinstance(scenario, OwnCommand) else None
         for run_dir in self._find_past_runs(scenario):

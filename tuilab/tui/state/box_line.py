@@ -47,6 +47,7 @@ def _read_model(information: Path) -> str:
 
 
 def _describe_torch() -> str:
+    """Return `torch 2.13.0 cu130`, or that torch is not installed, without importing it."""
     from importlib import metadata
 
     try:

@@ -24,9 +24,9 @@ def chosen_line(
 ) -> str:
     """Return the command that runs a draft.
 
-    Without a draft, return the command that runs the shown scenarios of a topic; `is_whole` if
-    they are all of it. If a draft has a wrong value, which its form shows, return a command for
-    help.
+    Without a draft, return the command that runs the shown scenarios of a topic; `is_whole` if they
+    are all of it. If the file of the scenario has an error, return the command that reports it. If
+    a draft has a wrong value, which its form shows, return a command for help.
     """
     if draft is None:
         return _topic_line(shown, root, folders, is_whole=is_whole)
@@ -45,6 +45,11 @@ def chosen_line(
 def _topic_line(
     shown: Sequence[Scenario], root: Path, folders: Sequence[str], *, is_whole: bool
 ) -> str:
+    """Return the command that runs the shown scenarios of a topic.
+
+    Commands of the user cannot be run together: for them, return the command that lists runs. If
+    the folders of scenarios cannot be read, return a command for help.
+    """
     if shown and isinstance(shown[0], OwnCommand):
         return line(["tuilab", "runs", *root_option(root)])
     try:
@@ -78,13 +83,18 @@ def run_words(draft: Draft, root: Path, folders: Sequence[str] = ()) -> list[str
 def topic_words(
     shown: Sequence[Scenario], root: Path, folders: Sequence[str], *, is_whole: bool
 ) -> list[str]:
-    """Return the words of the command that runs a topic, or the shown scenarios of it."""
+    """Return the words of the command that runs a topic, or the shown scenarios of it.
+
+    Scenarios are named one by one if some are hidden, or if one is in none of the folders.
+    Scenarios whose files have an error are left out then.
+    """
     topic = shown[0].topic
     options = _folder_options(shown[0].path, root, folders)
     names = [_name(scenario, folders) for scenario in shown if not scenario.error]
     has_files = any(name.endswith(".py") for name in names)
     if names and (not is_whole or has_files):
         return ["tuilab", "run", *names, *options]
+    # Without `--`, such a topic would be taken for an option.
     if topic.startswith("-"):
         return ["tuilab", "run", *options, "--", topic]
     return ["tuilab", "run", topic, *options]

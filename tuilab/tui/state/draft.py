@@ -39,7 +39,10 @@ _BUDGET = Param(
 
 @dataclass
 class Draft:
-    """The next run of a scenario. An untouched field has its default, or its quick value."""
+    """The next run of a scenario. An untouched field has its default, or its quick value.
+
+    The properties that are parsed from texts raise UsageError if a text is wrong.
+    """
 
     scenario: Scenario
     is_quick: bool = False
@@ -68,7 +71,10 @@ class Draft:
         return None
 
     def text(self, key: str) -> str:
-        """Return the text of a field."""
+        """Return the text of a field: what was typed, else its default or quick value.
+
+        An option that was not typed is empty.
+        """
         if key in self.typed:
             return self.typed[key]
         if self.command:
@@ -110,7 +116,7 @@ class Draft:
         return problems
 
     def is_changed(self, key: str) -> bool:
-        """Return whether a field differs from its default."""
+        """Return whether a field differs from its default. A wrong text differs."""
         text = self.text(key)
         if is_option(key) and not self.command:
             return bool(text.strip())
@@ -176,7 +182,10 @@ class Draft:
         return parse_duration(text)
 
     def order(self, root: Path, argv: list[str]) -> "RunOrder":
-        """Return the order to start the run; `argv` is the command line that does the same."""
+        """Return the order to start the run; `argv` is the command line that does the same.
+
+        Raise UsageError if a value is wrong. For a command, `argv` is not used: it is made again.
+        """
         if self.command:
             return own_form.order(self.text, root)
         from tuilab.engine import launch

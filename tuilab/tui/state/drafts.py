@@ -22,7 +22,10 @@ class Drafts:
         self._asked_paths: set[str] = set()  # of scenarios whose prediction was asked for
 
     def of(self, scenario: Scenario) -> Draft:
-        """Return the draft of a scenario."""
+        """Return the draft of a scenario, which is created at the first call.
+
+        If the file of the scenario was read again, the typed texts stay.
+        """
         draft = self._drafts.setdefault(scenario.path, Draft(scenario))
         if draft.scenario is not scenario:  # its file was read again
             draft = replace(draft, scenario=scenario)
@@ -67,17 +70,20 @@ def fill(draft: Draft, values: Mapping[str, Value], *, is_quick: bool) -> None:
 
 def order_of(draft: Draft, session: Session) -> "RunOrder":
     """Return the order of a draft. Raise UsageError if it has a wrong value."""
-    argv = command_line.run_words(draft, session.root, session.folders)[1:]
+    argv = command_line.run_words(draft, session.root, session.folders)[1:]  # without `tuilab`
     return draft.order(session.root, argv)
 
 
 def orders_of_topic(
     scenarios: Sequence[Scenario], command: str, session: Session
 ) -> "list[RunOrder]":
-    """Return the orders of all usable scenarios of a topic, with their defaults."""
+    """Return the orders of all usable scenarios of a topic, with their defaults.
+
+    `command` is the command line that does the same; it is recorded with the runs.
+    """
     from tuilab.engine import launch
 
-    argv = shlex.split(command)[1:]
+    argv = shlex.split(command)[1:]  # without `tuilab`
     orders = []
     for scenario in scenarios:
         if not scenario.error:

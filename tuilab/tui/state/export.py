@@ -31,6 +31,7 @@ def export(run_dirs: Sequence[Path], scenarios: Sequence[Scenario]) -> str:
 
 
 def _name(run_dirs: Sequence[Path]) -> str:
+    """Return the file name of a report: with the scenario of the run, or the number of runs."""
     first = RunName(run_dirs[0].name)
     if len(run_dirs) > 1:
         subject = f"{len(run_dirs)}-runs"

@@ -44,7 +44,10 @@ class GpuQuestion:
         self._is_refused = False
 
     def is_due(self, now_s: float) -> bool:
-        """Return whether to ask now."""
+        """Return whether to ask now.
+
+        The last question must be answered and a few seconds old, and must not have been refused.
+        """
         is_idle = self._process is None and not self._is_refused
         return is_idle and now_s - self._asked_s >= _PAUSE_S
 
@@ -54,9 +57,10 @@ class GpuQuestion:
         self._process = NvmlProcess("list")
 
     def answer(self) -> GpuList | None:
-        """Wait for the answer, in a thread of its own.
+        """Wait for the answer, in a thread of its own, and end the process that was asked.
 
-        Return None if the question was closed meanwhile, or if the machine has no GPU.
+        Return None if the question was closed meanwhile, or if the machine has no GPU. If the
+        process has refused to answer, there are no further questions.
         """
         process = self._process
         if process is None:
@@ -101,19 +105,22 @@ def listed(answer: Mapping[str, Any] | str) -> GpuList | None:
 
 
 def _describe_gpu(row: Mapping[str, Any]) -> ListedGpu:
+    """Return a GPU in words; "n/a" stands for free memory or users that are not known."""
     if row["bytes_free"] is None:
         free = "free n/a"
     else:
         free = f"{size(row['bytes_free'])} free"
+    # "why" is the reason why the processes on this GPU are not known.
     users = "n/a" if row["why"] else _describe_users(row["tenants"])
     name = show(row["name"], 60).removeprefix("NVIDIA ")
     return ListedGpu(show(row["label"], 40), free, users, name)
 
 
 def _describe_users(tenants: Sequence[Mapping[str, Any]]) -> str:
-    """Return `ana 61 GiB (pid 812), bo 2 GiB (3 processes)`.
+    """Return `ana 61 GiB (pid 812), bo 2 GiB (3 processes)` for the tenants of a GPU.
 
-    If no user is known, pids are left out: they may be those of another namespace.
+    A tenant is a process that uses the GPU. If no user is known, pids are left out: they may be
+    those of another namespace.
     """
     if not tenants:
         return NO_USERS
@@ -128,6 +135,11 @@ def _describe_users(tenants: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _describe_user(user: str, tenants: Sequence[Mapping[str, Any]], has_pids: bool) -> str:
+    """Return `bo 2 GiB (3 processes)`; for an unknown user, which is empty, `3 processes, 2 GiB`.
+
+    A single process has its pid instead of the count, if `has_pids`. Memory that is not known is
+    left out.
+    """
     if len(tenants) == 1 and has_pids:
         processes = f"pid {tenants[0]['pid']}"
     else:

@@ -110,7 +110,7 @@ class HistoryReader:
         return sizes
 
     def is_any_recorded(self) -> bool:
-        """Return whether a run is running, perhaps on this machine."""
+        """Return whether a run is running or queued, as far as is known on this machine."""
         return any(entry.is_running and entry.is_of_this_box for entry in self._unfinished())
 
     @property
@@ -121,11 +121,14 @@ class HistoryReader:
     # ---- reading
 
     def look(self) -> None:
-        """List the folders of the runs."""
+        """List the folders of the runs in a thread, then post `Listed`."""
         self._screen.run_worker(self._list, thread=True, exclusive=True, group="list")
 
     def take_list(self, message: Listed) -> None:
-        """Use the list of runs. Entries that were read stay."""
+        """Use the list of runs.
+
+        Entries that were read stay, and runs that are not listed any more are dropped.
+        """
         old_entries = {**message.finished, **self.entries}
         entries = {}
         for run in message.runs:
@@ -150,9 +153,11 @@ class HistoryReader:
         return changed
 
     def read_more(self, in_view: Callable[[], Sequence[str]], *, is_new_list: bool = False) -> None:
-        """Read the next runs, those in view first. Save the index once all are read.
+        """Read the next runs in a thread, those in view first, and post `Read`.
 
-        With a new list, the runs that may have changed are read again before them.
+        With a new list, the runs that may have changed are read again before them. A call reads
+        only for a short time, so the screen calls `read_more_soon` after each `Read`. Once all are
+        read, and none may change any more, the index is saved.
         """
         unread = self.unread
         visible = set(in_view())
@@ -193,6 +198,7 @@ class HistoryReader:
         return [entry for entry in self.entries.values() if may_change(entry, now_s)]
 
     def _words_of(self, run: str) -> str:
+        """Return the text of a run that a filter searches. Keep it once the run has been read."""
         words = self._words.get(run, "")
         if not words:
             entry = self.entries[run]
@@ -204,6 +210,10 @@ class HistoryReader:
     # ---- in threads
 
     def _list(self) -> None:
+        """List the runs and read their notes, then post `Listed`.
+
+        If the folder cannot be listed or has no runs, `problem` says why, as far as is known.
+        """
         self._listed_at = store.changed_at(self.root)
         finished = {}
         if not self.is_listed:  # only the first list needs the entries of the index
@@ -223,7 +233,7 @@ class HistoryReader:
         self._screen.post_message(self.Listed(runs, finished, run_notes, problem))
 
     def _read(self, runs: Sequence[str]) -> None:
-        """Read some runs for a short time."""
+        """Read the first of these runs, at least one, for a short time; then post `Read`."""
         deadline = time.monotonic() + _PORTION_S
         entries = []
         for run in runs:
@@ -233,5 +243,6 @@ class HistoryReader:
         self._screen.post_message(self.Read(entries))
 
     def _save(self) -> None:
+        # The file of the index is in the folder, so its change is no news.
         if self._index.save():
             self._listed_at = store.changed_at(self.root)

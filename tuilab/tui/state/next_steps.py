@@ -19,6 +19,7 @@ class NextSteps:
 
     @property
     def text(self) -> str:
+        """The text of the section; empty without a scenario or without that section."""
         if self.scenario is None:
             return ""
         return self.scenario.sections.get("Try next", "")

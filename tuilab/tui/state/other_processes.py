@@ -26,7 +26,8 @@ class OtherProcesses:
     def describe(self, supervisor: Identity) -> str:
         """Return the busy processes besides the run and these screens, in words.
 
-        For a run on another machine, return nothing.
+        For a run on another machine, return nothing. Until the next poll is due, return the words
+        of the last one.
         """
         if time.monotonic() >= self._due_s:
             began_s = time.thread_time()
@@ -35,6 +36,11 @@ class OtherProcesses:
         return self._words
 
     def _poll(self, supervisor: Identity) -> str:
+        """Return the busy processes in words.
+
+        Return nothing if the supervisor is not alive on this machine, or if the children of the run
+        cannot be found: its own processes would be named as well.
+        """
         if presence.presence(supervisor) != "alive":
             return ""
         own = {supervisor.pid, os.getpid()}

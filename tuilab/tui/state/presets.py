@@ -119,7 +119,10 @@ def _read_options(scenario: Scenario, text: str) -> dict[str, str]:
 
 
 def _take_option(params: Mapping[str, Param], words: list[str]) -> dict[str, str]:
-    """Remove one option with its value from the front of a command line, and return it."""
+    """Remove one option with its value from the front of a command line, and return it.
+
+    Raise KeyError, IndexError, ValueError or UsageError if it is no option with a valid value.
+    """
     option, equals_sign, value = words.pop(0).removeprefix("--").partition("=")
     is_off = option.startswith("no-") and option not in params
     if is_off:
@@ -132,7 +135,10 @@ def _take_option(params: Mapping[str, Param], words: list[str]) -> dict[str, str
 
 
 def _take_value(param: Param, words: list[str], *, is_off: bool) -> str:
-    """Return the value of an option without `=`: that of a flag, else the next word, removed."""
+    """Return the value of an option without `=`: that of a flag, else the next word, removed.
+
+    Raise IndexError if no word is left.
+    """
     if param.type == "bool":
         if is_off:
             return "false"

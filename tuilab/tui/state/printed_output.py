@@ -96,6 +96,7 @@ def _lines(data: bytes, start: int, seam: Seam | None) -> list[str]:
 
 
 def _split(data: bytes) -> list[str]:
+    """Return the lines of some bytes, without line ends, and without an empty last line."""
     text = data.decode(errors="replace")
     lines = [line.rstrip("\r") for line in text.split("\n")]
     if not lines[-1]:

@@ -42,7 +42,8 @@ class RunSource:
     def __init__(self, run_dir: Path, watch: Watch) -> None:
         self.run_dir = run_dir
         self.summary = watch.summary
-        self.arms: list[str] = []  # in an order that all panes share, because it sets the styles
+        # The variants that are compared, in an order that all panes share: it sets their styles.
+        self.arms: list[str] = []
         self.state: str = ""  # empty until the record, or at least its end, was read
         self.is_caught_up = False
         self.is_frozen = False
@@ -81,7 +82,10 @@ class RunSource:
         return self._watch.bytes_read
 
     def read(self) -> bool:
-        """Read what is new, for a moment at most; return whether anything was."""
+        """Read what is new, for a moment at most; return whether anything was.
+
+        Raise TuilabError if the record cannot be read.
+        """
         raise NotImplementedError
 
     def close(self) -> None:
@@ -100,22 +104,28 @@ class RunSource:
         self.has_news = False
 
     def freeze(self) -> "RunSource":
-        """Freeze the display, or resume it; play or pause a replay."""
+        """Freeze or resume the display of a running run; play or pause a replay.
+
+        A finished run is replayed.
+        """
         raise NotImplementedError
 
     def replay(self) -> "RunSource":
-        """Replay the run from its start."""
+        """Replay the run from its start. This source is closed.
+
+        Raise UsageError if the run is still running.
+        """
         if not self.is_over:
             raise UsageError("a running run cannot be replayed yet")
         self.close()
         return Replay(self.run_dir)
 
     def speed_up(self, factor: float) -> "RunSource":
-        """Replay faster or slower."""
+        """Replay faster or slower, within limits. For a live run, do nothing."""
         return self
 
     def seek(self, share: float) -> "RunSource":
-        """Move the replay by a share of the run."""
+        """Move the replay by a share of the run. For a live run, do nothing."""
         return self
 
 
@@ -134,6 +144,7 @@ class LiveRun(RunSource):
 
     @property
     def elapsed_s(self) -> float:
+        """The seconds since the run began, by the clock of its machine; at last its duration."""
         if self.is_over or not self.summary.first_t:
             return self.summary.elapsed_s
         return (self._watch.now_ns - self.summary.first_t) / 1e9
@@ -146,6 +157,7 @@ class LiveRun(RunSource):
 
     @property
     def place(self) -> str:
+        """The place that says what can be done: it depends on what is known of the run by now."""
         if self.is_over:
             return "finished run"
         if not self.is_caught_up and self.state not in RUNNING_STATES:
@@ -159,6 +171,7 @@ class LiveRun(RunSource):
         return self._disk.warning(self._watch)
 
     def read(self) -> bool:
+        """Read new records for a moment. The state is known only when all records were read."""
         deadline = time.monotonic() + _PORTION_S
         old_state = self.summary.records, self.state
         while time.monotonic() < deadline:
@@ -171,6 +184,7 @@ class LiveRun(RunSource):
         return (self.summary.records, self.state) != old_state
 
     def freeze(self) -> RunSource:
+        """Freeze or resume the display; if the run is over, replay it instead."""
         if self.is_over:
             return self.replay()
         self.is_frozen = not self.is_frozen
@@ -187,7 +201,8 @@ class Replay(RunSource):
         self.summary = RunSummary()  # of the moment that is replayed
         self.is_playing = True
         self.speed = 1.0
-        # All records but the points of series, which are cut instead.
+        # All records but the points of series, which are cut instead. Each has its writer,
+        # which is the process that wrote it.
         self._items: list[tuple[str, Item]] = []
         self._folded_count = 0  # of the items, those that the summary has
         self._position = 0  # nanoseconds since the first record
@@ -211,6 +226,10 @@ class Replay(RunSource):
         return "replay"
 
     def read(self) -> bool:
+        """Load the record in portions and return False; then move on by the time that passed.
+
+        Return False if the replay is paused or at its end.
+        """
         if not self.is_caught_up:
             self._load()
             return False
@@ -232,6 +251,7 @@ class Replay(RunSource):
         return self
 
     def seek(self, share: float) -> RunSource:
+        """Move by a share of the run; do nothing while the record is being read."""
         if self.is_caught_up:
             self._go_to(self._position + round(share * self.whole_s * 1e9))
             self._shown_s = 0.0
@@ -293,6 +313,7 @@ def _time_of(item: tuple[str, Item]) -> int:
 
 
 def _cut_all(series: Iterable[tuple[Key, Series]], t: int) -> Iterator[tuple[Key, Series]]:
+    """Yield each series as it was at a moment, with its key, unless it had no point yet."""
     for key, whole in series:
         part = cut(whole, t)
         if part.count:
@@ -300,7 +321,10 @@ def _cut_all(series: Iterable[tuple[Key, Series]], t: int) -> Iterator[tuple[Key
 
 
 def cut(series: Series, t: int) -> Series:
-    """Return a series as it was at a moment. A bucket counts from its first point on."""
+    """Return a series as it was at a moment.
+
+    A bucket, which merges several points, counts from its first point on.
+    """
     if t >= series.last_t:
         return series
     end = bisect_right(series.times, t)

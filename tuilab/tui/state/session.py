@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """One for the app. The screens ask it instead of reading files themselves."""
+    """The session of the app. The screens ask it instead of reading files themselves."""
 
     def __init__(
         self,
@@ -61,6 +61,7 @@ class Session:
         return self._load()
 
     def _load(self) -> list[Scenario]:
+        """Return the scenarios of the folders, then those of files outside that still exist."""
         scenarios = catalog.load(self.folders)
         extra_scenarios = []
         for file in self._files:
@@ -69,7 +70,10 @@ class Session:
         return [*scenarios, *extra_scenarios]
 
     def take_file(self, file: str) -> None:
-        """Add the scenario of a file to the catalogue, even if it is in none of the folders."""
+        """Add the scenario of a file to the catalogue, even if it is in none of the folders.
+
+        Do nothing if it is in the catalogue already, or if there is no such file.
+        """
         path = os.path.realpath(file)
         is_new = all(scenario.path != path for scenario in self.scenarios)
         if is_new and os.path.isfile(path):
@@ -77,7 +81,11 @@ class Session:
             self.scenarios = [*self.scenarios, *catalog.find(self.scenarios, path)]
 
     def scenario_of(self, run: "RunStarted", run_dir: Path) -> Scenario | None:
-        """Return the scenario of a run: that of its file if it exists, else one of its name."""
+        """Return the scenario of a run: that of its file if it exists, else one of its name.
+
+        Return None without either. The scenario is added to the catalogue, and a command of the
+        user to the list of commands.
+        """
         if run.command:
             return self._command_of(run)
         from tuilab.runs.command_line import file_of
@@ -139,10 +147,11 @@ class Session:
         old_ids = [id(scenario) for scenario in self.scenarios]
         has_changed = [id(scenario) for scenario in scenarios] != old_ids
         self.scenarios = scenarios
-        self.__dict__.pop("topics", None)
+        self.__dict__.pop("topics", None)  # they are read again with the next access
         return has_changed
 
     def _load_reusing_old(self) -> list[Scenario]:
+        """Return the catalogue as it is now, with the old object of each scenario that is equal."""
         old_scenarios = {scenario.path: scenario for scenario in self.scenarios}
         scenarios = []
         for scenario in self._load():
@@ -175,7 +184,10 @@ class Session:
         return past
 
     def start(self, order: "RunOrder") -> Path:
-        """Start a run, which may be queued at first, and return its folder."""
+        """Start a run, which may be queued at first, and return its folder.
+
+        This uses up the spare process, if one is ready. The run is listed in `started`.
+        """
         from tuilab.engine import launch
 
         order.waits = waits(order)
@@ -186,7 +198,7 @@ class Session:
         return run_dir
 
     def prepare(self) -> None:
-        """Start a spare process, so that the next run starts at once.
+        """Start a spare process, which loads torch meanwhile, so that the next run starts at once.
 
         It must not be called while a run is running, because it would disturb the run.
         """
@@ -216,15 +228,16 @@ class Session:
         return entries
 
     def is_running(self) -> bool:
-        """Return whether a run that was started here is running."""
+        """Return whether a run that was started here is running or queued."""
         return any(self.is_going_on(self.root / run) for run in reversed(self.started))
 
     def going_on(self) -> "list[RunEntry]":
-        """Return the running runs that were started here."""
+        """Return the runs that were started here and are running or queued."""
         entries = [self.index.entry(name) for name in self.started]
         return [entry for entry in entries if entry.is_running]
 
     def is_going_on(self, run_dir: Path) -> bool:
+        """Return whether a run in the folder of runs is running or queued."""
         return self.index.entry(run_dir.name).is_running
 
 

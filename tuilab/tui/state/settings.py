@@ -71,7 +71,10 @@ def _move_old_file() -> None:
 
 
 def save(settings: Settings) -> None:
-    """Write the settings that have changed. New settings are written completely."""
+    """Write the settings that have changed. New settings are written completely.
+
+    If they cannot be written, they are lost without an error.
+    """
     with suppress(OSError, TuilabError):
         path = places.settings_file()
         folder = os.path.dirname(path)

@@ -29,6 +29,10 @@ class Subcommand:
     def __init__(
         self, words: Sequence[str], width: int, terminal_size: tuple[int, int] = (80, 24)
     ) -> None:
+        """Start `tuilab` with these words. `width` are the columns of the page.
+
+        Raise OSError if the process cannot be started.
+        """
         self.words = list(words)
         self.was_stopped = False
         self._began_s = time.monotonic()
@@ -71,13 +75,17 @@ class Subcommand:
 
     @property
     def elapsed_s(self) -> float:
+        """The seconds since the start; after the end was noticed, those until then."""
         end_s = self._ended_s
         if end_s is None:
             end_s = time.monotonic()
         return end_s - self._began_s
 
     def read(self) -> str:
-        """Return everything that it has printed so far, the messages on stderr last."""
+        """Return everything that it has printed so far, the messages on stderr last.
+
+        Of a very long output, only the end is kept.
+        """
         # OSError: there is no more output now, the program has ended, or `close` was called.
         with suppress(OSError):
             chunk = os.read(self._terminal, _CHUNK)
@@ -109,5 +117,8 @@ class Subcommand:
 
 
 def _environment(width: int) -> dict[str, str]:
-    """Return Python's variables of this process, without those set in C since (see `arrays.py`)."""
+    """Return the environment of the subcommand, whose lines are as wide as the page.
+
+    It has Python's variables of this process, without those set in C since (see `arrays.py`).
+    """
     return {**os.environ, "COLUMNS": str(max(width, 20))}

@@ -52,7 +52,7 @@ class View:
         return replace(self.with_windows({chart: spot.window}), cursor_t=spot.t)
 
     def matching(self, names: Sequence[str]) -> list[str]:
-        """Return the names that contain all words."""
+        """Return the names that contain all words of the filter, in upper or lower case."""
         words = self.words.lower().split()
         matching = []
         for name in names:
@@ -62,7 +62,10 @@ class View:
         return matching
 
     def page_of(self, names: Sequence[str], most: int) -> range:
-        """Return the places of the current page among the names that match. Pages go round."""
+        """Return the places of the current page among the names that match.
+
+        Pages go round: after the last page comes the first one.
+        """
         count = len(self.matching(names))
         page_count = max(math.ceil(count / most), 1)
         page = self.page % page_count
@@ -113,7 +116,10 @@ class ViewModel:
         self._show()
 
     def toggle_smooth(self) -> str:
-        """Switch from raw values to smoothed ones, then to smoother ones, then back."""
+        """Switch from raw values to smoothed ones, then to smoother ones, then back.
+
+        Return a message about the new state.
+        """
         if not self.view.is_smooth:
             self.change(is_smooth=True, is_smoother=False)
             return "light smoothing; raw values stay visible"

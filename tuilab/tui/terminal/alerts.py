@@ -31,7 +31,10 @@ def chosen() -> tuple[str, ...]:
 
 
 def alert(text: str) -> str:
-    """Return the characters that make the terminal alert the user with a text."""
+    """Return the characters that make the terminal alert the user with a text.
+
+    They are empty if the user wants no alerts. Raise UsageError as `chosen` does.
+    """
     message = f"tuilab: {show(text, 100)}"
     if why_ascii():
         message = message.encode("ascii", "replace").decode()

@@ -119,6 +119,10 @@ class Terminal(TextualDriver):
             self._send()
 
     def start_application_mode(self) -> None:
+        """Take the terminal and open the screens.
+
+        A process in the background cannot do that: then the screens open when it is continued.
+        """
         self._is_leaving = False
         self._is_cut = False
         self._answers_expected = 1  # the start asks one question
@@ -155,9 +159,13 @@ class Terminal(TextualDriver):
         self._answers_expected = 0
         os.write(self._wake_writer_fd, b".")
         super().disable_input()
-        os.read(self._wake_fd, 1)
+        os.read(self._wake_fd, 1)  # empties the pipe for the next start
 
     def stop_application_mode(self) -> None:
+        """Give the terminal back, and wait a moment until it accepts the last bytes.
+
+        If it does not, `is_given_back` is False, and the bytes are dropped.
+        """
         super().stop_application_mode()
         patience_s = 0.0 if self._is_stuck else _LAST_WORDS_S
         self.is_given_back = self._push(patience_s)
@@ -167,7 +175,7 @@ class Terminal(TextualDriver):
         self._waiting = b""
 
     def _take_question_back(self) -> None:
-        """Remove questions that have not been sent yet."""
+        """Remove the questions that have not been sent yet; no answer to them is expected."""
         with self._lock:
             unasked = self._waiting.replace(_QUESTION, b"")
             if unasked != self._waiting:
@@ -283,6 +291,7 @@ class Terminal(TextualDriver):
         self.app.post_message(Resize(size, size))
 
     def _read(self) -> bytes:
+        """Return what the terminal has sent; nothing if the terminal is gone."""
         try:
             return os.read(self.fileno, _READ)
         except OSError:
@@ -297,6 +306,7 @@ class Terminal(TextualDriver):
         return _ANSWER.sub("", text)
 
     def _note_answers(self, count: int) -> None:
+        """Count answers of the terminal. After the last one, report that a frame may be sent."""
         with self._lock:
             self._has_answered = True
             self._patience_s = _PATIENCE_S
@@ -306,6 +316,10 @@ class Terminal(TextualDriver):
                 self.loop.call_soon_threadsafe(self.on_ready)
 
     def _send(self) -> None:
+        """Send as many waiting bytes as the terminal accepts, and the rest when it accepts more.
+
+        If the terminal is gone, drop the bytes and make the app exit.
+        """
         if self._is_gone:
             self._waiting = b""
             return
@@ -321,11 +335,13 @@ class Terminal(TextualDriver):
             self._leave_lost_terminal()
 
     def _await_room(self) -> None:
+        """Make the loop call `_continue` when the terminal accepts bytes again."""
         if not self._is_writer_added:
             self._is_writer_added = True
             self.loop.add_writer(self._out_fd, self._continue)
 
     def _continue(self) -> None:
+        """Send more bytes, because the terminal accepts some again; after the last, report that."""
         with self._lock:
             self._send()
             if not self._waiting:

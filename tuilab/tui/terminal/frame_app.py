@@ -132,6 +132,10 @@ class PacedApp(TextualApp[ReturnType]):
         self.panic(Segments([Segment(show_lines(traceback.format_exc()))]))
 
     def display_update(self, screen: Screen[Any], update: Any) -> None:
+        """Note the changes of a screen, and draw the next frame when the terminal is ready.
+
+        Without a terminal, or without an update, do what Textual does.
+        """
         if self.terminal is None or update is None:
             super().display_update(screen, update)
             return
@@ -184,6 +188,10 @@ class PacedApp(TextualApp[ReturnType]):
         self._timer = loop.call_later(delay_s, self._draw, context=self._drawing_context)
 
     def _draw(self) -> None:
+        """Send the next frame if something has changed; if the terminal is not ready, try later.
+
+        After the first frame, call the functions that wait for it.
+        """
         self._timer = None
         terminal = self.terminal
         if not self._is_due or not self.is_running or self.is_closed or terminal is None:

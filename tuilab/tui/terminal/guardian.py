@@ -39,6 +39,7 @@ class Guardian:
     """The process that guards a terminal. Create it while this process has only one thread."""
 
     def __init__(self, terminal: int) -> None:
+        """Fork the process, which keeps the settings that the terminal has now."""
         self._is_taken = False
         settings = termios.tcgetattr(terminal)
         own_fd = open_again(terminal)

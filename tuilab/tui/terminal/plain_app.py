@@ -133,6 +133,7 @@ class Cleaner(LineFilter):
         return clean
 
     def _clean_text(self, text: str) -> str:
+        """Return a text without control characters; without UTF-8, with ASCII of the same width."""
         text = _CONTROLS.sub("", text)  # control characters have no width
         if self._is_utf8 or text.isascii():
             return text

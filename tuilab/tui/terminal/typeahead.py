@@ -61,6 +61,10 @@ class TypeAhead:
             self._settling.cancel()
 
     async def _take_next(self) -> None:
+        """Make the next key act, and call this function again once it has acted.
+
+        If no key waits, the queue is not busy any more.
+        """
         self.is_busy = bool(self._waiting)
         if not self._waiting:
             return
@@ -70,6 +74,7 @@ class TypeAhead:
             self._settling = asyncio.create_task(self._await_effect())
 
     async def _await_effect(self) -> None:
+        """Wait until the key has acted, then let the next one act, even if the wait has failed."""
         try:
             await self._settle()
         finally:

@@ -22,7 +22,7 @@ from tuilab.tui.widgets.drawing import Drawing
 
 _MIN_SHARE = 1e-4  # of the x axis: a zoom shows no less
 _AXIS_COLUMNS = 10  # columns that the labels of the y axis take, about
-_MAX_ARM = 30  # characters of an arm
+_MAX_ARM = 30  # characters of the name of an arm, which is a variant that is compared
 
 
 class _KeyedPoints(NamedTuple):
@@ -61,7 +61,10 @@ class Curves:
     overlays: tuple[OverlaidCurve, ...] = ()  # dimmed curves behind; the legend has their labels
 
     def t_at(self, x: float, *, is_timed: bool, is_log_x: bool) -> int | None:
-        """Return the moment of a place on the x axis, in nanoseconds as in the records."""
+        """Return the moment of a place on the x axis, in nanoseconds as in the records.
+
+        On an axis of steps, return that of the nearest point, or None without points.
+        """
         if is_timed:
             return round(x * 1e9) + self._start_t
         points = []
@@ -223,6 +226,7 @@ class Chart(Drawing):
         return self._spot(next_bad(self._raw_lines, start))
 
     def on_click(self, event: events.Click) -> None:
+        """Post the spot of the point nearest to the click; nothing without a point."""
         place = event.get_content_offset(self)
         if place is None:
             return
@@ -283,6 +287,7 @@ class Chart(Drawing):
         return tuple((id(series), series.count) for series in self._curves.series)
 
     def _overlays_key(self) -> tuple[tuple[str, int, int], ...]:
+        """Return what identifies the overlaid curves and how much of them was read."""
         key = []
         for curve in self._curves.overlays:
             key.append((curve.label, id(curve.series), curve.series.count))
@@ -365,6 +370,7 @@ class Chart(Drawing):
     # ---- drawing
 
     def _line_chart(self) -> LineChart:
+        """Return what is drawn: the current lines with the axes, the window and the cursor."""
         curves = self._curves
         lines, raw_lines = self._current_lines()
         return LineChart(
@@ -388,6 +394,7 @@ class Chart(Drawing):
 
     @property
     def _x_name(self) -> str:
+        """The name of the x axis: `time`, the name that the scenario gave it, or `step`."""
         if self.is_timed:
             return "time"
         axes = self._curves.axes

@@ -113,6 +113,7 @@ class Drawing(Widget):
         return has_many and not self.app.no_color and not self.app.native_ansi_color
 
     def render_line(self, y: int) -> Strip:
+        """Return a row of the picture as wide as the widget; below the picture, a blank one."""
         width = self.content_size.width
         if y >= len(self._picture.rows):
             return Strip.blank(width, self.rich_style)
@@ -135,6 +136,7 @@ class Drawing(Widget):
         return [self._strip(y).crop(*crop.column_span) for y in crop.line_range]
 
     def _strip(self, y: int) -> Strip:
+        """Return a row, which is rendered only once until it changes."""
         if y not in self._strips:
             strip = self.render_line(y)
             if y >= len(self._picture.rows):
@@ -178,6 +180,7 @@ class Drawing(Widget):
         return dict(zip(styles, filtered, strict=True))
 
     def _theme_styles(self) -> dict[str, Style]:
+        """Return the style of each role in the current theme, or in the terminal's own colours."""
         theme = self.app.current_theme
         if self.app.native_ansi_color:
             return ansi_styles(is_dark=theme.dark)

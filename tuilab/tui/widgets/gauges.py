@@ -85,7 +85,10 @@ class Gauges(Lines):
         self.renew()
 
     def show_readings(self, readings: Mapping[str, Any]) -> None:
-        """Show new readings of the GPUs, by UUID."""
+        """Show new readings of the GPUs, by UUID.
+
+        A GPU without a reading gets the reason in the place of values, and keeps its users.
+        """
         for uuid, gpu in self._gpus.items():
             reading = readings.get(uuid, {})
             gpu.values = reading.get("values", {})
@@ -107,6 +110,7 @@ class Gauges(Lines):
     # ---- lines
 
     def lay_out(self, width: int) -> list[Content]:
+        """Return the lines of the cores in all, the memory, the load, the GPUs, and each core."""
         reading = self._reading
         if reading is None:
             return [Content.styled("measuring …", "dim")]
@@ -142,6 +146,7 @@ class Gauges(Lines):
         return Content.assemble(words, strip, (_LAST_MINUTE, "dim"))
 
     def _memory_line(self, reading: GaugeReading, room: int) -> Content:
+        """Return the used memory as a bar and in words, and the swap behind it."""
         swap = _swap(reading)
         used = reading.memory_used_bytes
         total = reading.memory_total_bytes
@@ -169,6 +174,7 @@ class Gauges(Lines):
         return lines
 
     def _gpu_line(self, gpu: GpuGauge, room: int) -> Content:
+        """Return the readings of a GPU, as many as fit; if there are none, the reason."""
         parts = []
         if gpu.slice:
             parts.append(to_content(gpu.slice, 40))
@@ -200,6 +206,7 @@ class Gauges(Lines):
 
     @property
     def _symbols(self) -> Symbols:
+        """The characters to draw with: those of the app, else those that the locale allows."""
         symbols: Symbols | None = getattr(self.app, "symbols", None)
         if symbols:
             return symbols

@@ -63,6 +63,7 @@ class Heading(Widget):
             self.refresh()
 
     def render(self) -> RenderResult:
+        """Return the texts, cut so that the badge behind them has room."""
         if not self._badge:
             return self._texts(self.content_size.width)
         width = max(self.content_size.width - self._badge.cell_length - _GAP, 0)
@@ -71,6 +72,7 @@ class Heading(Widget):
         return Content("").join([texts, space, self._badge])
 
     def _texts(self, width: int) -> Content:
+        """Return both texts in a width. The right one gets at most two thirds, or is left out."""
         right = self._right.truncate(max(width * 2 // 3, 0), ellipsis=True)
         room = width - right.cell_length - _GAP
         if room < _MIN_LEFT:

@@ -45,6 +45,7 @@ class KeyBar(Widget):
             self.refresh()
 
     def render(self) -> RenderResult:
+        """Return the keys that fit at the left end, and the note at the right end."""
         width = self.content_size.width
         note = self._fit_note(width)
         parts = [_draw_key(key) for key in self._fit_keys(width, note)]
@@ -99,7 +100,10 @@ def _footer_keys(keys: Sequence[Key]) -> list[Key]:
 
 
 def _place(key: Key) -> int:
-    """Return the number by which the keys of the last line are sorted."""
+    """Return the number by which the keys of the last line are sorted.
+
+    Enter comes first, then the keys of the place, then those that work everywhere.
+    """
     if key.key == "enter":
         return -2
     if key.key in _EVERYWHERE:

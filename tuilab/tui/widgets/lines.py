@@ -50,6 +50,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         Binding("down", "scroll_by(1)", show=False),
         Binding("pageup", "scroll_pages(-1)", show=False),
         Binding("pagedown,space", "scroll_pages(1)", show=False),
+        # No text has as many lines as these numbers, which mean its start and its end.
         Binding("home", "scroll_by(-1000000)", show=False),
         Binding("end", "scroll_by(1000000)", show=False),
     ]
@@ -87,6 +88,10 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
             self.renew()
 
     def render_line(self, y: int) -> Strip:
+        """Return a visible line; below the last line, a blank one.
+
+        If the width has changed, the lines are laid out again soon.
+        """
         number = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
         if width != self._laid_out_width and not self._will_renew:
@@ -158,6 +163,7 @@ class PickList(Lines, Cursored):
         Binding("down", "move(1)", show=False),
         Binding("pageup", "move_pages(-1)", show=False),
         Binding("pagedown", "move_pages(1)", show=False),
+        # No list has as many lines as these numbers, which mean its start and its end.
         Binding("home", "move(-1000000)", show=False),
         Binding("end", "move(1000000)", show=False),
     ]
@@ -195,6 +201,7 @@ class PickList(Lines, Cursored):
         self.scroll_to_cursor()
 
     def draw(self, line: Content, width: int, number: int) -> Strip:
+        """Return a line; that of the cursor is marked, most clearly if the list has the focus."""
         # A sentence in the place of an empty list has no cursor, so that `count` matters.
         if number != self.cursor or number >= self.count:
             return super().draw(line, width, number)

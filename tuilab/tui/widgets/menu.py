@@ -50,6 +50,7 @@ class Menu(Dialog[str]):
         self.action_choose()
 
     def action_choose(self) -> None:
+        """Answer with the text of the line at the cursor; in an empty menu, as if cancelled."""
         if not self._items:
             self.dismiss("")
             return
@@ -72,6 +73,7 @@ class _Items(PickList):
         return self.count
 
     def lay_out(self, width: int) -> Sequence[Content]:
+        """Return a line for each item: its kind in a column, then its words."""
         longest_kind = max((len(item.kind) for item in self._items), default=0)
         column = longest_kind + 2
         lines = []

@@ -154,6 +154,7 @@ class TextPane(Pane, Searched):
         self._text.update(laid_out(lines, self._width))
 
     def go_to_line(self, number: int) -> None:
+        """Scroll to a line, below the rows into which the lines before it are wrapped."""
         width = max(self._text.size.width, 1)
         rows_above = 0
         if number:

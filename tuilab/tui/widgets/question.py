@@ -32,6 +32,7 @@ class ConfirmDialog(Dialog[bool]):
         self._note = note
 
     def compose_box(self) -> ComposeResult:
+        """Yield what the question is about, the note, and the keys that answer it."""
         lines = [Content(" ")]
         lines += [to_content(f"  {line}", 200) for line in shorten_list(self._about)]
         lines.append(Content(" "))

@@ -55,6 +55,10 @@ class QueueList(PickList):
             self.move_to(self.cursor)
 
     def lay_out(self, width: int) -> Sequence[Content]:
+        """Return a line for each run in the queue, then the running runs outside it.
+
+        If the queue is empty, a sentence says how to queue runs.
+        """
         lines = []
         for state, place, ticket in self.standing.rows:
             shown_place = f"{place}." if place else ""

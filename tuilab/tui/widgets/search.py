@@ -108,11 +108,13 @@ class Searched(Widget):
         await self.screen.mount(SearchLine(self))
 
     def action_next_match(self, step: int) -> None:
+        """Go to another match; without a search, leave the key to the screen."""
         if not self.words:
             raise SkipAction  # the screen has a meaning for the key
         self.show_match(self._go_to_match(step))
 
     def action_end_search(self) -> None:
+        """End the search; without one, leave the key to the screen."""
         if not self.words:
             raise SkipAction
         self.search_for("")

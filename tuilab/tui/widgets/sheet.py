@@ -56,6 +56,7 @@ class Sheet(Widget):
         return Content("\n").join(self._laid_out(self.content_size.width))
 
     def _laid_out(self, width: int) -> list[Content]:
+        """Return the lines at a width; they are laid out again only at another width."""
         if width != self._width:
             self._lines = lay_out(self._sections, width)
             self._width = width
@@ -95,6 +96,7 @@ def lay_out(sections: Sequence[Section], width: int) -> list[Content]:
 
 
 def _lay_out_rows(section: Section, width: int) -> list[Content]:
+    """Return the lines of the rows in columns; of too narrow ones, with cells below each other."""
     rows = list(section.rows)
     if any(section.heads):
         rows.insert(0, section.heads)

@@ -1,4 +1,7 @@
-"""The other runs in the folder of the shown run: the running ones, and its reference."""
+"""The other runs in the folder of the shown run: the running ones, and its reference.
+
+The reference is the run that it is compared with: the baseline of its scenario, or an earlier run.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -67,7 +70,11 @@ class LiveRuns:
             self.look()
 
     def next(self, step: int) -> Path | None:
-        """Return the running run `step` places after this one, in a ring; None without another."""
+        """Return the running run `step` places after this one, in a ring; None without another.
+
+        If this run is not running, it is the first running run, or the last one for a negative
+        step.
+        """
         if not self._others:
             return None
         if self._run in self._runs:
@@ -108,6 +115,7 @@ class LiveRuns:
         return [run for run in self._runs if run != self._run]
 
     def _look(self, *, wants_reference: bool) -> None:
+        """Find the running runs, and on request the reference; then post `Seen`."""
         self._changed_at = store.changed_at(self._root)
         running = self._index.running()
         reference = None

@@ -1,4 +1,7 @@
-"""The runs whose curves are overlaid. A finished run is read once, a running one is followed."""
+"""The runs whose curves are overlaid. A finished run is read once, a running one is followed.
+
+The curves of an overlaid run are drawn dimmed behind those of the shown run.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -38,7 +41,11 @@ class Overlays:
     _runs: dict[Path, _OverlaidRun] = field(default_factory=dict)
 
     def put(self, runs: Sequence[tuple[Path, str]]) -> None:
-        """Overlay these runs, each with a word for its label. Runs that are there stay."""
+        """Overlay these runs, at most `MOST`, each with a word for its label.
+
+        Other runs are removed. Runs that are there stay, with the new label. If a run cannot be
+        read, it is left out, and `problem` has the reason.
+        """
         words = dict(runs[:MOST])
         for run_dir in self._runs.keys() - words.keys():
             self._runs.pop(run_dir).run.close()
@@ -89,12 +96,18 @@ class Overlays:
         return curves
 
     def _add(self, run_dir: Path, label: str) -> None:
+        """Begin to follow a run; if it cannot be read, keep the reason in `problem`."""
         try:
             self._runs[run_dir] = _OverlaidRun(LiveRun(run_dir), label)
         except TuilabError as problem:
             self.problem = str(problem)
 
     def _read(self, overlay: _OverlaidRun) -> bool:
+        """Read what is new of a run, for a moment at most. Return whether anything was.
+
+        A run that is over, or cannot be read, is not read again. In the second case, `problem` has
+        the reason.
+        """
         try:
             has_news = overlay.run.read()
         except TuilabError as problem:

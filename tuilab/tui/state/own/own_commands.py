@@ -76,6 +76,7 @@ def of_run(run: "RunStarted", state: str = "", last_run: str = "") -> OwnCommand
         path=f"{run.topic} {run.scenario} in {run.folder}: {line(run.command)}",
         title=title,
         lesson="\n\n".join(part for part in parts if part),
+        # The options are behind `tuilab` and the subcommand.
         params=_params(_read_options(verb_of(run)[2:]), run.command, run.folder),
     )
     command.kind = kind_of_run(run.scenario, run.topic)
@@ -88,7 +89,10 @@ def of_run(run: "RunStarted", state: str = "", last_run: str = "") -> OwnCommand
 
 
 def last(past_of: "Callable[[Path], PastRun]", root: Path) -> list[OwnCommand]:
-    """Return the last commands, each once, the newest first; then the form of a new one."""
+    """Return the last commands, each once, the newest first; then the form of a new one.
+
+    Only the newest runs are searched, and only a few commands are returned.
+    """
     from tuilab.runs.folders import run_names
 
     commands: dict[str, OwnCommand] = {}  # by path

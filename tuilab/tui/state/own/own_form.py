@@ -62,11 +62,15 @@ def run_line(text: Text, root: Path) -> str:
 
 
 def order(text: Text, root: Path) -> "RunOrder":
-    """Return the order to run a form."""
+    """Return the order to run a form. Raise UsageError if the form has a wrong value."""
     return _order(text, root, run_words(text, root)[1:])
 
 
 def _order(text: Text, root: Path, argv: list[str]) -> "RunOrder":
+    """Return the order to run a form. Raise UsageError if the form has a wrong value.
+
+    `argv` is the command line that does the same; it is recorded with the run.
+    """
     from tuilab.commands import arms, make_order
     from tuilab.engine.messages import CommandOrder
 
@@ -114,6 +118,7 @@ def _parse(text: Text, key: str, parse: Callable[[str], T]) -> T | None:
 
 
 def _parse_repeats(typed: str) -> int:
+    """Return the number of repeats. Raise UsageError if the text is no number in the range."""
     is_short = len(typed) <= len(str(MAX_REPEATS))  # Python refuses to parse thousands of digits
     if is_short and typed.isdecimal() and 1 <= int(typed) <= MAX_REPEATS:
         return int(typed)
@@ -130,6 +135,10 @@ def problem(text: Text, key: str) -> str:
 
 
 def _check(text: Text, key: str, typed: str) -> None:
+    """Raise UsageError if the text of a field is wrong; `typed` is the text without outer spaces.
+
+    Most fields may be empty. A claim is not checked while the arms (variants) are wrong.
+    """
     if key == "command":
         _command(text)
     elif key == "folder" and typed and not os.path.isdir(os.path.expanduser(typed)):

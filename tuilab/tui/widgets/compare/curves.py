@@ -114,6 +114,7 @@ class CurvesColumn(Vertical):
 
     @property
     def _repeats(self) -> list[int]:
+        """The numbers of the repeats in which any of the runs logged something."""
         repeats: set[int] = set()
         for summary in self._summaries:
             repeats.update(summary.repeats_with())

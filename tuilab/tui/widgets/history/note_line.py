@@ -37,6 +37,10 @@ class WrittenLine(Dialog[str]):
         check: Callable[[str], None],
         completions: Sequence[str] = (),
     ) -> None:
+        """Ask for a line; `check` raises UsageError if the line cannot be written.
+
+        `about` are the lines above it, and `completions` the words that complete it.
+        """
         super().__init__(title)
         self._about = about
         self._hint = hint
@@ -44,6 +48,7 @@ class WrittenLine(Dialog[str]):
         self._completions = completions
 
     def compose_box(self) -> ComposeResult:
+        """Yield the lines above, the line to type in, its problem, and the keys."""
         about_lines = [to_content(line, 200, "$text-muted") for line in self._about]
         yield Static(Content("\n").join(about_lines))
         suggester = None
@@ -121,7 +126,8 @@ def _check_note(line: str) -> None:
 def write(kind: str, root: Path, runs: Sequence[str], line: str) -> str:
     """Write a line onto runs and return a sentence that says so; `kind` is "tags" or "note".
 
-    Raise UsageError if a word cannot be a tag.
+    Raise UsageError if a word cannot be a tag. If a run cannot be written, the runs before it have
+    the line already.
     """
     added, removed = _split_tags(line)
     for run in runs:

@@ -27,6 +27,7 @@ def _name(entry: RunEntry, now_s: float) -> str:
     return entry.name
 
 
+# Every sort key gets the time, but only running runs need it for their duration.
 _SORT_KEYS: dict[str, Callable[[RunEntry, float], int | float | str]] = {
     "worst first": _worst_verdict,
     "longest first": _longest,

@@ -71,6 +71,10 @@ def columns(width: int, sort_column: str = "") -> list[Column]:
 
 
 def _choose_columns(width: int, sort_column: str) -> list[Column]:
+    """Return the columns that fit, and the one by which the table is sorted.
+
+    In a table without room for all, that one replaces the other right-aligned columns.
+    """
     is_room_short = bool(sort_column) and width < _WIDTH_WITH_ALL
     chosen = []
     for column in _COLUMNS:
@@ -82,6 +86,7 @@ def _choose_columns(width: int, sort_column: str) -> list[Column]:
 
 
 def _widen_name_only(column: Column, spare: int) -> Column:
+    """Return a column; if it is `name`, with all spare cells, or fewer if `spare` is negative."""
     if column.name != "name":
         return column
     return column._replace(width=max(column.width + spare, _MIN_NAME_WIDTH))
@@ -138,6 +143,7 @@ def verdict_marks(entry: RunEntry, width: int) -> Content:
 
 
 def _count_marks(entry: RunEntry, separator: str) -> Content:
+    """Return each verdict mark behind its count and the separator; pending claims come last."""
     verdicts = [verdict for _, verdict in entry.claims]
     pending = verdicts.count("")
     parts = []
@@ -158,6 +164,7 @@ def tags_and_note(notes: Notes) -> Content:
 
 
 def _cell(entry: RunEntry, notes: Notes, column: Column, now_s: float) -> Content:
+    """Return a cell of a run. Until the run is read, its folder's name is all that is known."""
     match column.name:
         case "when":
             return Content(ago(entry.started_s, now_s))
@@ -184,6 +191,7 @@ def _cell(entry: RunEntry, notes: Notes, column: Column, now_s: float) -> Conten
             if entry.is_waiting:
                 return Content(WAITS)
             return Content(lasting(entry.elapsed_at(now_s)))
+    # Only the column `size` is left.
     if entry.bytes_total is None:
         return Content.styled("n/a", "dim")
     return Content.styled(size(entry.bytes_total), "dim")

@@ -122,6 +122,7 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
 
     @property
     def _chosen_run(self) -> str:
+        """The name of the run at the cursor; empty in an empty list."""
         if self._cursor >= len(self._runs):
             return ""
         return self._runs[self._cursor]
@@ -160,6 +161,7 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def on_click(self, event: events.Click) -> None:
+        """Move the cursor to the clicked run. A double click on the run at the cursor opens it."""
         offset = event.get_content_offset(self)
         if offset is None or offset.y < 1:
             return
@@ -170,6 +172,7 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
             self._put_cursor(place)
 
     def _put_cursor(self, place: int) -> None:
+        """Move the cursor to a place, at most to the last run; if that is new, post `Moved`."""
         place = min(max(place, 0), max(len(self._runs) - 1, 0))
         if place == self._cursor:
             return
@@ -182,6 +185,7 @@ class RunList(Cursored, can_focus=True, inherit_bindings=False):
     # ---- drawing
 
     def render_line(self, y: int) -> Strip:
+        """Return the head, the line of a run, or a line below the runs."""
         width = self.scrollable_content_region.width
         if y == 0:
             head = runline.head(width, self._sort_column)

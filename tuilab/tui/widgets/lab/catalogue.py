@@ -138,13 +138,18 @@ class Catalogue(PickList):
             self._rebuild(old_row)
 
     def _set_filter(self, text: str) -> None:
+        """Keep the words of a filter and find what matches them; the rows are not made again."""
         self._filter = text
         self._matching = self._scenarios
         if text:
             self._matching = matching(self._scenarios, text)
 
     def go_to(self, name: str) -> bool:
-        """Put the cursor on the scenario of an id or a path. Return False if it is not listed."""
+        """Put the cursor on the scenario of an id or a path, and open its topic.
+
+        Return False if it is not listed. If the filter hides it, return False as well, and put the
+        cursor on the first scenario.
+        """
         for scenario in self._scenarios:
             if name in (scenario.id, scenario.path):
                 row = CatalogueRow(scenario.topic, scenario)
@@ -154,7 +159,7 @@ class Catalogue(PickList):
         return False
 
     def go_to_topic(self, topic: str) -> None:
-        """Put the cursor on a topic."""
+        """Put the cursor on a topic, which must be listed."""
         self.move_to(self._rows.index(CatalogueRow(topic)))
 
     def open_topic(self, topic: str) -> None:
@@ -174,6 +179,7 @@ class Catalogue(PickList):
         return topic not in self._closed_topics or bool(self._filter)
 
     def action_toggle_topic(self) -> None:
+        """Open or close the topic of the row at the cursor, which may be a scenario."""
         if self.row is None:
             return
         if self.is_open(self.row.topic):
@@ -205,6 +211,7 @@ class Catalogue(PickList):
         return 0
 
     def _make_rows(self) -> Iterator[CatalogueRow]:
+        """Yield each topic with a match, and below an open one its scenarios that match."""
         topics = dict.fromkeys(scenario.topic for scenario in self._matching)
         for topic in topics:
             yield CatalogueRow(topic)
@@ -215,6 +222,7 @@ class Catalogue(PickList):
     # ---- drawing
 
     def lay_out(self, width: int) -> Sequence[Content]:
+        """Return a line for each row; without rows, the reason and what to do."""
         if not self._rows:
             reason = "no scenarios; write one: tuilab new NAME"
             if self._filter:
@@ -242,6 +250,10 @@ class Catalogue(PickList):
         return lines
 
     def _draw_topic(self, topic: str, width: int) -> Content:
+        """Return the line of a topic: its name, and how many of its scenarios have which verdict.
+
+        The topic of the user's commands has only its name.
+        """
         scenarios = self.of_topic(topic)
         arrow = "▾" if self.is_open(topic) else "▸"
         if isinstance(scenarios[0], OwnCommand):

@@ -65,12 +65,14 @@ class Choice(Widget, can_focus=True):
         self._choose((self.chosen + count) % len(self.words))
 
     def _choose(self, number: int) -> None:
+        """Choose a word by its number; post `Changed` if it is another one."""
         if number != self.chosen:
             self.chosen = number
             self.refresh()
             self.post_message(self.Changed(self))
 
     def on_click(self, event: events.Click) -> None:
+        """Choose the clicked word; if only the chosen word has room, choose the next one."""
         if not self._has_room:
             self.action_choose(1)
             return
@@ -95,6 +97,7 @@ class Choice(Widget, can_focus=True):
         return width <= self.size.width
 
     def render(self) -> RenderResult:
+        """Return all words, the chosen one in brackets; without room, that one and its number."""
         style = "bold $text-accent" if self.has_focus else "bold"
         if not self._has_room:
             chosen_word = Content.styled(f"‹{show(self.value, _MAX_WORD)}›", style)

@@ -102,6 +102,7 @@ class CataloguePane(Vertical):
         self._show_title()
 
     def _show_title(self) -> None:
+        """Show the number of scenarios in the title, and how many match if not all do."""
         matching = _count(self.catalogue.matching)
         count = str(self._count)
         if matching != self._count:
@@ -154,6 +155,7 @@ class Columns(Horizontal):
             self.bench.show_none(self.catalogue.filter_words, self.catalogue.topics)
 
     def _show_topic(self, topic: str) -> None:
+        """Show a topic: the sentence about it, if there is one, and its scenarios that match."""
         default = own_commands.ABOUT if topic == own_commands.TOPIC else ""
         self.bench.show_topic(
             topic,
@@ -173,7 +175,10 @@ class Columns(Horizontal):
         self._left.open_filter()
 
     def show_part(self, part: str, field: str = "") -> None:
-        """Open a part of the workbench and focus it, in the form a certain field."""
+        """Open a part of the workbench and focus it, in the form a certain field.
+
+        On a topic, which has only a lesson, show a message for the other parts.
+        """
         if self.catalogue.row is None:
             return
         if self.scenario is None and part != "lesson":

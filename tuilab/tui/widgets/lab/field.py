@@ -75,6 +75,7 @@ class Field(Widget):
         yield self._editor
 
     def _make_editor(self) -> Input | Choice:
+        """Return the editor of the value: a line to type in, or a choice of words."""
         editor: Input | Choice
         if self._is_typed:
             editor = Input(
@@ -152,6 +153,7 @@ class Field(Widget):
         self.refresh(layout=True)
 
     def on_input_changed(self, event: Input.Changed) -> None:
+        """Put the typed text into the draft, without control characters."""
         event.stop()
         safe = show(event.input.value)
         if safe != event.input.value:

@@ -81,6 +81,10 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
             self._focus_field(self._wanted_field)
 
     def _make_widgets(self, draft: Draft) -> list[Widget]:
+        """Return the widgets of a form. A file with an error has none, only a sentence.
+
+        `column` is where the values begin. A user's command has neither presets nor headings.
+        """
         if draft.scenario.error:
             return [Static(to_content("No form: the file cannot be used.", None, "$text-muted"))]
         if draft.command:
@@ -100,6 +104,7 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         ]
 
     def _make_question(self, draft: Draft, column: int) -> list[Widget]:
+        """Return the question of the lesson with its field; nothing if it has no question."""
         if GUESS not in draft.fields:
             return []
         question = inline(show(flow(draft.scenario.sections["Predict"])))
@@ -111,6 +116,7 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         ]
 
     def _make_params(self, draft: Draft, column: int) -> list[Widget]:
+        """Return the presets and the fields of the parameters; nothing without parameters."""
         params = draft.scenario.params
         if not params:
             return []
@@ -124,6 +130,7 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         ]
 
     def _make_options(self, draft: Draft, column: int) -> list[Widget]:
+        """Return the fields of the options of a run, which every scenario has."""
         choice = Choice(["no", "yes"], int(draft.is_quick), id="quick")
         return [
             Static(heading("Run")),
@@ -154,6 +161,7 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
         self.call_later(self._build)
 
     def _focus_field(self, key: str) -> None:
+        """Focus a field, else the first one that can be edited, and forget the request for it."""
         self._wanted_field = None
         for field in self.query(Field):
             if field.key == key:
@@ -172,6 +180,7 @@ class Form(VerticalScroll, can_focus=False, inherit_bindings=False):
             choice.put("yes" if is_quick else "no")
 
     def on_choice_changed(self, event: Choice.Changed) -> None:
+        """Put a preset, or the choice of a quick run, into the draft; show all values."""
         event.stop()
         if self._draft is None:
             return
@@ -204,13 +213,14 @@ class _ChoiceRow(Widget):
     DEFAULT_CSS = "_ChoiceRow { height: auto; width: 100%; layout: horizontal; }"
 
     def __init__(self, name: str, note: str, choice: Choice, column: int) -> None:
+        """Lay out a choice, whose words begin at a column as the values of fields do."""
         super().__init__()
         self._title = Content.styled(f"  {name}", "bold")
         self._note = Content.styled(note, "$text-muted")
         self._column = column
         self._choice = choice
         choice.add_class("editor")
-        choice.styles.margin = (0, 0, 0, column - 1)
+        choice.styles.margin = (0, 0, 0, column - 1)  # 1: the sign around the chosen word
 
     def compose(self) -> ComposeResult:
         yield self._choice
@@ -222,6 +232,7 @@ class _ChoiceRow(Widget):
         return Content("\n").join(self._lines(self.content_size.width))
 
     def _lines(self, width: int) -> list[Content]:
+        """Return the name, and below it the explanation, which is wrapped."""
         lines = [self._title]
         if self._note:
             note = wrap_lines(self._note, max(width - self._column, 8))

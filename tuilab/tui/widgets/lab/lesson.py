@@ -78,6 +78,7 @@ class Lesson(SearchedLines):
         self.renew(from_top=True)
 
     def lay_out(self, width: int) -> list[Content]:
+        """Return the lines of the scenario, its error, or the topic; else how to filter."""
         width -= 1  # keeps a column free before the scroll bar
         if self._scenario is None:
             if self._all_topics:
@@ -106,6 +107,10 @@ def _topic_lines(
     *,
     is_whole: bool,
 ) -> Iterator[Content]:
+    """Yield what the enter key runs, then each scenario with the mark of its verdict.
+
+    `scenarios` are those that match the filter, at least one; `is_whole` if all of the topic do.
+    """
     if isinstance(scenarios[0], OwnCommand):
         yield from _command_lines(scenarios, width)
         return
@@ -166,6 +171,7 @@ def _command_line(command: OwnCommand, width: int) -> list[Content]:
 
 
 def _error_lines(scenario: Scenario, width: int) -> Iterator[Content]:
+    """Yield why the file of a scenario cannot be used, and the command that reports it all."""
     yield Content.styled("! This file cannot be used", "bold $text-error")
     yield Content("")
     yield from wrap_lines(to_content(scenario.error, 2000), width)
@@ -178,6 +184,7 @@ def _error_lines(scenario: Scenario, width: int) -> Iterator[Content]:
 
 
 def _lesson_lines(scenario: Scenario, past_run: PastRun | None, width: int) -> Iterator[Content]:
+    """Yield the lesson: what this machine lacks for it, its introduction, and its sections."""
     lesson = translated(scenario).lesson
     if past_run is not None and past_run.lacks:
         reason = to_content(f"not testable here: {past_run.lacks}", 500, "bold")

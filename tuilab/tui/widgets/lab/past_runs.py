@@ -50,6 +50,7 @@ class PastRuns(PickList):
         return self._runs[self.cursor].run_dir
 
     def lay_out(self, width: int) -> list[Content]:
+        """Return a line for each run; if there may be more, name the key that shows them."""
         if not self._runs:
             return [Content.styled("No runs on this machine yet.", "$text-muted")]
         lines = [_line(run, width) for run in self._runs]
@@ -77,6 +78,7 @@ def _line(run: PastRun, width: int) -> Content:
 
 
 def _verdict_marks(run: PastRun) -> Content:
+    """Return a mark for each claim of a run, in their order. Some may be pending."""
     marks = []
     for claim in run.claims:
         if claim.verdict:

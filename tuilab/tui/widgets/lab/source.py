@@ -1,4 +1,7 @@
-"""The source of a scenario with line numbers and marks on the lines that claim and race."""
+"""The source of a scenario with line numbers, and marks on the lines that claim and race.
+
+A race is a call of `lab.race`, which times variants of code against each other.
+"""
 
 import ast
 from collections.abc import Mapping, Sequence
@@ -91,6 +94,7 @@ class Source(SearchedLines):
         self.virtual_size = Size(max(self._gutter + longest, 1), len(lines))
 
     def draw(self, line: Content, width: int, number: int) -> Strip:
+        """Return a line of code behind its number and sign, which do not scroll sideways."""
         digits = self._gutter - _NUMBER_GAPS
         line_number = Content.styled(f"{number + 1:>{digits}} ", "$text-muted")
         sign = self._signs.get(number + 1, Content(" "))

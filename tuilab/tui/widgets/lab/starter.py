@@ -35,7 +35,11 @@ class Starter:
         self._navigator = navigator
 
     def start(self, draft: Draft | None, command: str) -> None:
-        """Run a draft; without a draft, the topic at the cursor."""
+        """Run a draft; without a draft, the topic at the cursor.
+
+        The form of a user's command has to be open: if it is not, open it instead. If a prediction
+        is missing, ask for it first. If values are wrong, only show that.
+        """
         if draft and draft.command and not self._columns.bench.is_in_form:
             self._columns.show_part("form", "command")
         elif draft and self._drafts.has_to_ask(draft):
@@ -65,6 +69,7 @@ class Starter:
         self._columns.app.push_screen(PredictionDialog(draft), continue_after)
 
     def _run(self, draft: Draft | None, command: str) -> None:
+        """Start the runs of a draft, or of the topic at the cursor. If that fails, show why."""
         try:
             orders = self._make_orders(draft, command)
             if orders:
@@ -73,7 +78,11 @@ class Starter:
             self._navigator.tell(str(problem))
 
     def _make_orders(self, draft: Draft | None, command: str) -> "list[RunOrder]":
-        """Return the order of a draft, or the orders of all scenarios of the topic."""
+        """Return the order of a draft, or the orders of all scenarios of the topic.
+
+        The user's commands are not run together: for their topic, show a message and return
+        nothing.
+        """
         session = self._navigator.desk
         if draft:
             return [drafts.order_of(draft, session)]
@@ -99,6 +108,7 @@ class PredictionDialog(Dialog[bool]):
         self._old_text = draft.text(GUESS)
 
     def compose_box(self) -> ComposeResult:
+        """Show the question, a line to type in, a line for an error, and the keys."""
         question = flow(self._draft.scenario.sections["Predict"])
         yield Paragraph(inline(question[:_MAX_QUESTION]))
         line = Input(

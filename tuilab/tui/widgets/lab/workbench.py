@@ -61,6 +61,7 @@ class Parts(Widget):
                 self.post_message(self.Picked(part))
 
     def render(self) -> RenderResult:
+        """Return the names with their keys. `_places` has to match: it says where each name is."""
         tabs = []
         for part, key in PARTS.items():
             style = "bold underline $text-primary" if part == self._open else "$text-muted"
@@ -202,7 +203,8 @@ class Workbench(Vertical):
     def text_of(self, scenario: Scenario) -> str:
         """Return the lesson of a scenario. If the code is open, return the whole file instead.
 
-        If the file cannot be read, return the reason.
+        If the file cannot be read, return the reason. For a user's command, always return the
+        lesson.
         """
         from tuilab.catalogue.source import Broken, read_text
 

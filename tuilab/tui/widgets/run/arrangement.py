@@ -190,7 +190,7 @@ def _to_be_scrolled(
     tall = _tall_panes(order, size, needs, min_row)
     grid = make_grid(order, size.columns, tall)
     last_text = texts[-1]
-    most = 6 if size.height < 30 else 99
+    most = 6 if size.height < 30 else 99  # 99: as many lines as the text needs
     last_height = min(needs.get(last_text, 1) + _FRAME, most)
     share = (size.lines - last_height) // max(grid.rows, 1)
     height = "1fr" if share >= min_row - 1 else str(min_row)

@@ -38,6 +38,7 @@ class ClaimsPane(TextPane):
         self._show_again()
 
     def show(self, run: RunSource, view: View) -> None:
+        """Show the claims with their verdicts or interim results, and count the judged ones."""
         self._last = run, view
         states = self._describe_claims(run)
         self.note(Content(_count_judged(states)))
@@ -86,6 +87,7 @@ class ClaimsPane(TextPane):
         return lines
 
     def _show_again(self) -> None:
+        """Show the claims again, for another width or because interim results are loaded now."""
         self._will_retry = False
         if self._last is not None:
             self.show(*self._last)

@@ -58,6 +58,7 @@ def rerun_command(summary: RunSummary) -> str:
 
 
 def _name(run: RunSource) -> str:
+    """Return a run as `topic/scenario id`; without a recorded start, the name of its folder."""
     started = run.summary.run
     if not started:
         return run.run_dir.name
@@ -92,6 +93,7 @@ def _value_items(summary: RunSummary, cursor_t: int | None) -> Iterator[Item]:
 
 
 def _describe_repeat(series: Series, summary: RunSummary) -> str:
+    """Return `repeat 2` for a series; if its process has not started, the name of the process."""
     worker = summary.workers.get(series.writer)
     if worker and worker.started:
         return f"repeat {worker.started.repeat + 1}"

@@ -23,12 +23,17 @@ class FailurePane(TextPane):
         super().__init__("What failed")
 
     def show(self, run: RunSource, view: View) -> None:
+        """Show the failure, and the key that opens the file, if the file exists."""
         note = "E opens the file" if file_of(run.summary, run.run_dir) else ""
         self.note(Content(note))
         self.put(list(_lines(run.summary)))
 
 
 def _lines(summary: RunSummary) -> Iterator[Content]:
+    """Yield the lines of a failure; nothing if the run has not failed.
+
+    The user's own frame comes first, then the message, the hint, all frames, and crashed processes.
+    """
     failure = summary.failure
     if failure is None:
         return
@@ -64,6 +69,7 @@ def _section(title: str, lines: list[Content]) -> Iterator[Content]:
 
 
 def _all_frames(parts: Sequence[Frame | str]) -> list[Content]:
+    """Return the lines of all frames. A part that is a text, not a frame, is muted."""
     lines: list[Content] = []
     for part in parts:
         if isinstance(part, Frame):

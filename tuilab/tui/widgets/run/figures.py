@@ -1,4 +1,7 @@
-"""Bars, tables and lanes that a scenario showed, below each other."""
+"""Bars, tables and lanes that a scenario showed, below each other.
+
+A lane is a line over time or steps, with what one process or stream did when.
+"""
 
 from textual.app import ComposeResult
 from textual.content import Content
@@ -27,6 +30,7 @@ class FiguresPane(Pane):
         yield self._drawing
 
     def show(self, run: RunSource, view: View) -> None:
+        """Show the figures of the run, and how many they are if there are several."""
         self._figures = tuple(figures_of(run.summary))
         count = len(self._figures)
         note = f"{count} figures" if count > 1 else ""

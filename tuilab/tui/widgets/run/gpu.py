@@ -34,6 +34,10 @@ class GpuPane(DrawingPane):
         self._rows_version: Hashable = None
 
     def show(self, run: RunSource, view: View) -> None:
+        """Show the GPUs of the run, or all of the machine, over the seconds that memory shows.
+
+        The strips are made again only when there is new data.
+        """
         summary = run.summary
         own = [gpu.nvml for gpu in own_gpus(summary) if gpu.nvml]
         shown = list(own)

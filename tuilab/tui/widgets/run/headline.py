@@ -82,6 +82,7 @@ def _name_and_state(run_dir: Path, source: RunSource, room: int) -> Content:
 
 
 def _state(source: RunSource) -> Content:
+    """Return `replay`, or the state of the run; nothing until the state is known."""
     if isinstance(source, Replay):
         return Content.styled("replay", "bold $text-accent")
     if not source.state:

@@ -37,6 +37,7 @@ class NotesPane(TextPane):
             self.show(*self._last)
 
     def show(self, run: RunSource, view: View) -> None:
+        """Show the command, errors, warnings and texts; at the end, what to try next."""
         self._last = run, view
         summary = run.summary
         errors = gpu_errors(summary)
@@ -101,6 +102,7 @@ class NotesPane(TextPane):
 
 
 def _title(summary: RunSummary, *, has_notes: bool) -> str:
+    """Return the title of the pane, by what is in it."""
     if summary.run and summary.run.command:
         return "Command"
     return "Notes" if has_notes else "Try next"

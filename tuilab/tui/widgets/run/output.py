@@ -29,6 +29,11 @@ class OutputPane(TextPane):
         self.stage_at_cursor: int | None = None
 
     def show(self, run: RunSource, view: View) -> None:
+        """Show the stages and the last printed lines; scroll to the stage at the cursor.
+
+        During a replay, printed lines are left out, because their times are not recorded. If there
+        are too many lines, the first ones are left out.
+        """
         cursor_stage = _stage_at(run.summary, view.cursor_t)
         first_t = run.summary.first_t
         lines = []
@@ -82,6 +87,7 @@ def _stage_at(summary: RunSummary, t: int | None) -> int | None:
 
 
 def _stage_line(stage: StageEntered, first_t: int, *, is_at_cursor: bool) -> Content:
+    """Return the line of a stage: the seconds since the start of the run, and its name."""
     elapsed_s = (stage.t - first_t) / 1e9
     sign_style = ""
     name_style = ""

@@ -217,6 +217,7 @@ class Panes(Container):
 
 
 def _make_pane(name: str) -> Pane:
+    """Return a new pane; the name of a chart is `series`, a space and its metric."""
     kind, _, metric = name.partition(" ")
     if kind == "series":
         return SeriesPane(metric)

@@ -34,6 +34,7 @@ class PicturesPane(Pane):
         yield from ()
 
     def show(self, run: RunSource, view: View) -> None:
+        """Show the pictures; of very many, show the first ones and count the others."""
         images = list(run.summary.images.items())
         for key, image in images[:_MAX_PICTURES]:
             if key not in self._drawings:

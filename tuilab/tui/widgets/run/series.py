@@ -50,6 +50,7 @@ class SeriesPane(ChartPane):
         self._planned_end: float | None = None  # the last step that is expected
 
     def show(self, run: RunSource, view: View) -> None:
+        """Show the curves of the metric, with other repeats and other runs dimmed behind them."""
         summary = run.summary
         repeats = summary.repeats_with(self.series_name)
         repeat = 0  # all repeats
@@ -116,6 +117,7 @@ class MemoryPane(ChartPane):
         super().__init__(MEMORY)
 
     def show(self, run: RunSource, view: View) -> None:
+        """Show the memory of the processes and GPUs, always linear and without smoothing."""
         summary = run.summary
         has_others = view.has_other_gpus
         lines = memory_lines(summary, has_others=has_others)
@@ -171,7 +173,7 @@ def memory_note(summary: RunSummary, *, has_others: bool) -> str:
     hidden = len(other_gpus(summary))
     if not hidden or has_others:
         return ""
-    return f"{plural(hidden, 'other GPU')}: d"
+    return f"{plural(hidden, 'other GPU')}: d"  # `d` is the key that shows them
 
 
 def bad_names(summary: RunSummary) -> set[str]:

@@ -1,4 +1,7 @@
-"""The time of a step of each arm: the spread of its blocks, and the noise floor as a band."""
+"""The time of a step of each arm: the spread of its blocks, and the noise floor as a band.
+
+An arm is a variant that is compared. A block is a batch of its calls, which is timed as a whole.
+"""
 
 from statistics import median, quantiles
 
@@ -29,6 +32,7 @@ class TimingsPane(DrawingPane):
         self._has_asides = False
 
     def show(self, run: RunSource, view: View) -> None:
+        """Show the times of each arm, the noise floor, and how many blocks were disturbed."""
         times = arm_times(run.summary)
         noise = noise_floor(run.summary)
         measure = measure_of(run.summary)
