@@ -324,7 +324,7 @@ class TuilabApp(TerminalApp[int]):
         try:
             words = editor.command(path, line)
             with self.suspend():
-                code = editor.run(words)
+                code = self.foreground.run(words)
         except TuilabError as problem:
             self.tell(str(problem))
             return False
