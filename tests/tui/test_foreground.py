@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from tests.made_runs import PLAIN, finished, write
-from tests.tui.terminals import Terminal, terminal
+from tests.tui.terminals import PATIENCE_S, Terminal, terminal
 
 PAGER = """#!/bin/sh
 echo "pager $$ is open"
@@ -115,3 +115,12 @@ print("code", foreground.run(["sleep", "600"]))
     with terminal(tmp_path, "-c", script, command=sys.executable) as term:
         assert term.wait() == 0
         assert b"code 0" in term.sent
+
+
+def test_sigterm_gives_130_even_if_the_terminal_closes_then(tmp_path: Path) -> None:
+    with terminal(tmp_path) as term:
+        term.wait_for("softmax", "quit", " cores")
+        term.process.send_signal(signal.SIGTERM)
+        term.hang_up()
+
+        assert term.process.wait(PATIENCE_S) == 130
