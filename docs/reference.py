@@ -53,6 +53,9 @@ Some subcommands have exit codes of their own:
   be used.
 - [`tuilab check`](commands.md#tuilab-check) and [`tuilab verify`](commands.md#tuilab-verify): 1 for a mistake.
 - [`tuilab compare --fail-on`](commands.md#tuilab-compare): 1 if it found what you named.
+
+The screens end with 130 after SIGTERM, SIGINT and SIGQUIT. SIGHUP, as from a closed terminal, ends them like `q`. An
+open pager or editor ends first, and does not change the code.
 """
 
 # The places of `KEYS` below the screen on which they are; a part that several screens have comes after the screens.

@@ -50,6 +50,37 @@ for leave in (lambda: Gone(), lambda: globals().pop("held")):
 """
 
 
+FORKED = """
+import logging, os, signal, time
+from tuilab import interrupts
+
+interrupts.heed()
+
+class Noted:
+    def acquire(self): pass
+    def release(self):
+        logging._lock = None
+        signal.raise_signal(signal.SIGINT)
+    def _at_fork_reinit(self): pass
+
+logging._lock = Noted()
+try:
+    if os.fork() == 0:
+        os._exit(0)
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("heeded", flush=True)
+"""
+
+
+def test_ctrl_c_during_a_fork_is_not_lost() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=60
+    )
+
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "heeded\n")
+
+
 def test_one_that_comes_while_an_object_goes_is_not_lost() -> None:
     """Python drops what is raised in a `__del__`, or where a weak set or dictionary forgets somebody."""
     done = subprocess.run(

@@ -15,7 +15,8 @@ from types import FrameType
 from tuilab import first_process
 
 _RETRY_S = 0.02
-_CLEANUP_FILES = ("/weakref.py", "/_weakrefset.py")
+# Python calls these as an object is freed, or within a fork, and drops what they raise.
+_CALLED_BY_PYTHON = ("/weakref.py", "/_weakrefset.py", "/logging/__init__.py")
 _PATIENCE_S = 5.0  # an answer that takes longer hangs, and is interrupted after all
 
 
@@ -84,10 +85,13 @@ def _leave_terminal() -> None:
 
 
 def _would_be_lost(frame: FrameType | None) -> bool:
-    """Return whether an exception would be dropped here: in an import, or as an object is freed."""
+    """Return whether an exception would be dropped here.
+
+    This is so in an import, as an object is freed, and in the hooks of a fork.
+    """
     while frame is not None:
         code = frame.f_code
-        is_cleanup = code.co_name == "__del__" or code.co_filename.endswith(_CLEANUP_FILES)
+        is_cleanup = code.co_name == "__del__" or code.co_filename.endswith(_CALLED_BY_PYTHON)
         if is_cleanup or code.co_filename.startswith("<frozen importlib"):
             return True
         frame = frame.f_back

@@ -101,6 +101,9 @@ def start(
             "the screens crashed (see above); this is a bug in tuilab. Runs continue; list them:"
             f" {hint(root, 'runs')}"
         )
+    if app.was_interrupted:
+        # The terminal may also have closed, or the user may have quit at the same time.
+        code = ExitCode.INTERRUPTED
     has_shown_runs = desk.started or desk.calibration or desk.watched
     if app.is_terminal_given_back and has_shown_runs:
         from tuilab.tui.goodbye import say_goodbye

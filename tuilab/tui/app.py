@@ -77,6 +77,7 @@ class TuilabApp(TerminalApp[int]):
         is_of_command = scenario.endswith((".exec", ".ab"))
         # The first time that the user goes back to the Lab, it goes to the form of the command.
         self._goes_to_command = is_of_command or any(order.command for order in orders)
+        self.was_interrupted = False  # by SIGINT, SIGTERM or SIGQUIT
         self._alerted: set[str] = set()
         self._message_screen: Screen[Any] | None = None  # that was open at the last message
         for own_theme in themes.OURS:
@@ -331,7 +332,7 @@ class TuilabApp(TerminalApp[int]):
         try:
             words = editor.command(path, line)
             with self.suspend():
-                code = editor.run(words)
+                code = self.foreground.run(words)
         except TuilabError as problem:
             self.tell(str(problem))
             return False
@@ -426,11 +427,10 @@ class TuilabApp(TerminalApp[int]):
         self.redraw()
 
     def heed_signal(self, number: int) -> None:
-        """Quit cleanly, with exit code 130 after SIGINT, SIGTERM or SIGQUIT, else with 0."""
-        if number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
-            self.exit(130)
-        else:
-            self.exit(0)
+        """Quit cleanly. SIGHUP only closes the screens; the other signals interrupt them."""
+        if number != signal.SIGHUP:
+            self.was_interrupted = True
+        self.exit(0)
 
     def on_unmount(self) -> None:
         if self._alerted:

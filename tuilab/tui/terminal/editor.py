@@ -1,14 +1,11 @@
-"""Run the user's editor; the screens give the terminal back until the editor ends."""
+"""Find the user's editor, and the arguments that open a file at a line in it."""
 
 import os
 import shlex
 import shutil
-import subprocess
-from collections.abc import Sequence
 
 from tuilab.errors import UsageError
 from tuilab.text.display import show
-from tuilab.tui.terminal.foreground import lend_terminal
 
 _TAKES_LINE = {
     "vi", "vim", "nvim", "view", "vis", "kak", "nano", "pico",
@@ -49,8 +46,3 @@ def _name_place(editor: str, path: str, line: int) -> list[str]:
     if editor in _TAKES_COLON:
         return [f"{path}:{line}"]
     return [path]
-
-
-def run(words: Sequence[str]) -> int:
-    """Run a program in the foreground of the terminal and return its exit code."""
-    return lend_terminal(subprocess.Popen(words, process_group=0))

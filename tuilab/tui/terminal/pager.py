@@ -2,14 +2,13 @@
 
 import os
 import shlex
-import subprocess
 import tempfile
 
 from tuilab.text.display import show
-from tuilab.tui.terminal.foreground import lend_terminal
+from tuilab.tui.terminal.foreground import Foreground
 
 
-def show_in_pager(text: str) -> str:
+def show_in_pager(text: str, foreground: Foreground) -> str:
     """Show a text in $PAGER, or in `less` if that is not set.
 
     The text must be safe to show. Return a sentence about what failed; empty if nothing did.
@@ -19,13 +18,12 @@ def show_in_pager(text: str) -> str:
         file.write(text.encode(errors="replace"))
         file.seek(0)
         try:
-            process = subprocess.Popen(shlex.split(pager), stdin=file, process_group=0)
+            code = foreground.run(shlex.split(pager), stdin=file)
         except (OSError, ValueError, IndexError) as problem:
             return (
                 f"cannot start the pager {show(pager, 60)} ({show(problem, 100)}); set PAGER to"
                 " another one"
             )
-        code = lend_terminal(process)
     if code <= 0:
         return ""
     return f"the pager {show(pager, 60)} exited with code {code}"

@@ -16,6 +16,7 @@ from textual.screen import Screen
 from textual.worker import Worker
 
 from tuilab.text.display import has_colour
+from tuilab.tui.terminal.foreground import Foreground
 from tuilab.tui.terminal.pager import show_in_pager
 from tuilab.tui.terminal.typeahead import TypeAhead, wait_until_handled
 
@@ -32,6 +33,7 @@ class TypedApp(App[ReturnType]):
         super().__init__(**kwargs)
         self.no_color = self.no_color or not has_colour()  # Textual checks only NO_COLOR
         self.on_terminal_taken: Callable[[bool], None] = lambda is_taken: None  # False: given back
+        self.foreground = Foreground()
         # Workers and screens whose question or list did not come in time.
         self._never_came: WeakSet[Worker[Any] | Screen[Any]] = WeakSet()
         self._typed = TypeAhead(super().on_event, self._settle, self.call_later)
@@ -43,7 +45,7 @@ class TypedApp(App[ReturnType]):
 
     async def run_async(self, **kwargs: Any) -> ReturnType | None:
         """Run until the user leaves; handle signals before the app takes the terminal."""
-        _leave_on_signals(self.heed_signal)
+        _leave_on_signals(self.heed_signal, self.foreground)
         try:
             return await super().run_async(**kwargs)
         finally:
@@ -63,7 +65,7 @@ class TypedApp(App[ReturnType]):
         if not self.has_terminal:
             return "there is no terminal to show a pager in"
         with self.suspend():
-            return show_in_pager(text)
+            return show_in_pager(text, self.foreground)
 
     async def on_event(self, event: Event) -> None:
         """Make keys act one after another; ^q, which leaves, does not wait for other keys."""
@@ -140,7 +142,7 @@ class TypedApp(App[ReturnType]):
         self._typed.stop()
 
 
-def _leave_on_signals(leave: Callable[[int], None]) -> None:
+def _leave_on_signals(leave: Callable[[int], None], foreground: Foreground) -> None:
     """Make the signals that would end the process close the screens cleanly.
 
     So the terminal is given back.
@@ -148,4 +150,6 @@ def _leave_on_signals(leave: Callable[[int], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
         loop.add_signal_handler(number, leave, number)
+        # While a program has the terminal, the loop does not run, and calls `leave` afterwards.
+        signal.signal(number, foreground.heed_signal)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
