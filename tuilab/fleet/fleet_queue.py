@@ -27,7 +27,11 @@ _SILENCE_S = 5.0  # after so long, say what we wait for
 def carry(
     orders: Sequence[RunOrder], cluster: Cluster, placement: FleetPlacement, tell: Tell, take: Take
 ) -> bool:
-    """Run all orders; `take` gets each run that is over. Return whether Ctrl-C ended it."""
+    """Run all orders on the cluster, and return whether Ctrl-C stopped them.
+
+    `tell` gets messages for the user, `take` the end of each run. Raises UsageError or BoxLacks if
+    the orders or the nodes do not fit, before any run starts. The nodes are released in any case.
+    """
     if placement.nnodes:
         check_ranks(orders)
     nodes = chosen(cluster.nodes(), placement, tell)
@@ -101,6 +105,11 @@ class FleetQueue:
             node_run.remote.drop()
 
     def _step(self) -> None:
+        """Give free nodes their next task, ask for news, and wait a moment for answers.
+
+        Reserves and releases nodes first. If runs do not stop in time after Ctrl-C, it gives them
+        up. Raises KeyboardInterrupt at Ctrl-C, and HeadLost if the head of the cluster is gone.
+        """
         self._hold_nodes()
         self._tell_of_waiting()
         for node_run in self._node_runs:
@@ -134,6 +143,7 @@ class FleetQueue:
                 self._node_runs.append(NodeRun(node, remote, self._me))
 
     def _tell_of_waiting(self) -> None:
+        """Print, once after five seconds, which nodes have not started their process."""
         not_ready = [node_run for node_run in self._node_runs if not node_run.is_ready]
         waiting = [show(node_run.node.name, 60) for node_run in not_ready]
         if time.monotonic() > self._tell_at and waiting:
@@ -155,6 +165,11 @@ class FleetQueue:
         return None
 
     def _hear(self, node_run: NodeRun, answer: object) -> None:
+        """Handle the answer of a node; if its run is over, report the end of the run.
+
+        If the node cannot be used any more, its task moves to another node if the run had not
+        started there. Otherwise the task fails.
+        """
         is_over = hear(node_run, answer, self._tell)
         if node_run.is_broken:
             task = node_run.task
@@ -169,7 +184,11 @@ class FleetQueue:
             self._take(RemoteEnd(node_run.node.name, run_dir, node_run.problem, node_run.code))
 
     def _give_up(self, node_run: NodeRun, why: str, code: int) -> None:
-        """Give up the task of a node; the next task gets a new process there."""
+        """Release a node, and report its run as failed with this reason and exit code.
+
+        A later task gets a new process on the node. If the node had no task, it could not even
+        start its process, so it is used no more.
+        """
         task = node_run.task
         run_dir = node_run.run_dir
         self._drop(node_run)
@@ -179,12 +198,16 @@ class FleetQueue:
             self._leave(node_run, why)
 
     def _drop(self, node_run: NodeRun) -> None:
+        """Forget the run of a node and release the node; Ray ends the process there."""
         node_run.let_go()
         node_run.remote.drop()
         self._node_runs.remove(node_run)
 
     def _lose(self, node_run: NodeRun, why: Exception) -> None:
-        """Handle a lost node: its task is tried again on another one."""
+        """Handle a lost node: report its run as lost, and use the node no more.
+
+        Its task is tried again on another node, unless Ctrl-C was pressed or `_try_again` refuses.
+        """
         task = node_run.task
         run_dir = node_run.run_dir
         node_run.let_go()
@@ -218,7 +241,11 @@ class FleetQueue:
             self._take(RemoteEnd(node_run.node.name, None, problem, int(ExitCode.FAILED)))
 
     def _try_again(self, task: Task, run: str, lost: Node) -> bool:
-        """Queue a lost task again, if it may run on another node; return whether."""
+        """Queue a lost task as the next one, and return True; return False if it cannot be tried again.
+
+        A task is not queued if it was meant for its node, if it was lost three times, or if no
+        other node is left. `run` is the name of the lost run, or empty if it had none yet.
+        """
         name = show(task.order.scenario, 60)
         if task.node:
             self._tell(f"{name} is not restarted: it was meant for that node")
@@ -235,7 +262,10 @@ class FleetQueue:
         return True
 
     def _interrupt(self) -> None:
-        """Stop all runs, at once at the second interrupt; nothing more begins."""
+        """Stop all runs and drop the tasks that are left, after one Ctrl-C.
+
+        The second Ctrl-C stops the runs at once, the third gives up their nodes.
+        """
         self._stops += 1
         self._tasks.clear()
         busy = [node_run for node_run in self._node_runs if node_run.task]

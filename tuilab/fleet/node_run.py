@@ -79,7 +79,7 @@ class NodeRun:
         self.mirror = None
 
     def begin(self, task: Task) -> None:
-        """Start the run of a task."""
+        """Send the order of a task to the node, without waiting for its answer."""
         self.task = task
         self.mirror = None
         self.problem = ""
@@ -92,7 +92,11 @@ class NodeRun:
         self._ask("start", messages.pack(order), dict(task.files))
 
     def heed(self) -> None:
-        """Send the next request if it is due, and requests to stop."""
+        """Pass on a request to stop that is new, and ask for news if that is due.
+
+        Such a request comes from this process (`wanted`), or from another one through a file in the
+        folder of the run. Does nothing until the run has started.
+        """
         if self.mirror is None:
             return
         stop = self.wanted
@@ -107,9 +111,10 @@ class NodeRun:
             self._ask("read", self.mirror.known, PATIENCE_S)
 
     def take(self, answer: Any) -> bool:
-        """Handle an answer; return whether the run is over and completely copied.
+        """Handle the answer to the open request; return whether the run is over and copied.
 
         An error on the node, an invalid answer, or a full disk here ends this run, and no other.
+        Then `is_broken`, `problem` and `code` are set.
         """
         self.asked = None
         try:
@@ -129,6 +134,10 @@ class NodeRun:
         return True
 
     def _take(self, answer: Any) -> bool:
+        """Handle an answer by the method that was asked; return whether the run is over.
+
+        May raise anything if the node sent something else.
+        """
         match self._what:
             case "is_there":
                 self.is_ready = True
@@ -146,6 +155,10 @@ class NodeRun:
         self.asked = self.remote.ask(method, *args, **named)
 
     def _started(self, receipt: Receipt) -> bool:
+        """Begin the copy of a run that has started, and return False; return True if it failed to start.
+
+        The node names the run, so the name is checked before a folder of that name is created here.
+        """
         assert self.task
         if receipt.error:
             self.is_broken = receipt.exit_code == ExitCode.CANNOT_RECORD  # the next one fails, too
@@ -166,6 +179,10 @@ class NodeRun:
         return False
 
     def _has_read(self, reading: RunNews) -> bool:
+        """Write the news into the copy; when nothing more will come, ask for the digests of the files.
+
+        The result is False: the run is over only after the files were compared.
+        """
         assert self.mirror
         self.mirror.take(reading.pieces)
         self.call = reading.call
@@ -177,6 +194,10 @@ class NodeRun:
         return False
 
     def _compared(self, digests: dict[str, str]) -> bool:
+        """Compare the copy with the digests of the node, and return whether the run is over.
+
+        Files that differ are read again, up to three times. After that the run ends with a problem.
+        """
         assert self.mirror
         self._rounds += 1
         is_whole = self.mirror.forget_wrong(digests)

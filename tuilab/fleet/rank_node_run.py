@@ -23,7 +23,7 @@ class RankNodeRun:
     remote: Remote
     first: Remote
     at: int  # its number among the nodes
-    place: Place
+    place: Place  # its name, and its clock compared with that of the first node
     asked: NodeRequest | None = None
     is_lost: bool = False
     _what: str = ""
@@ -35,7 +35,11 @@ class RankNodeRun:
     _due: float = 0.0
 
     def heed(self, call: int, order: bytes, files: Mapping[str, bytes], scenario: str) -> None:
-        """Start the ranks of a call, follow them, and end them when the call is over."""
+        """Start the ranks of a call, ask for their news, and end them when the call is over.
+
+        `call` is the open call of the first node, or 0. If this node is lost, its ranks fail at
+        once.
+        """
         if self._call and self._call != call and not self._is_ended:
             self._is_ended = True
             self.remote.ask("stop", at_once=True)  # we do not wait for its answer
@@ -80,7 +84,10 @@ class RankNodeRun:
                 self._done, self._call = self._call, 0
 
     def lose(self) -> None:
-        """Handle the loss of this node, or of the first one while it got news from this one."""
+        """Handle the loss of this node, or of the first one while it got news from this one.
+
+        The ranks of a lost node fail at the next call of `heed`.
+        """
         self.asked = None
         self.is_lost = self._what != "pass_on"
         self._call = 0
@@ -90,6 +97,7 @@ class RankNodeRun:
             self._end(receipt.error)
 
     def _has_read(self, reading: RunNews) -> None:
+        """Pass on the news of the ranks to the first node, with their result if they are over."""
         for piece in reading.pieces:
             self._known[piece.name] = piece.end
         end: WorkerResult | None = None
@@ -104,9 +112,11 @@ class RankNodeRun:
         self._pass_on(reading.pieces, end)
 
     def _end(self, why: str) -> None:
+        """Send an error to the first node as the result of these ranks."""
         self._pass_on([], WorkerResult(error=why, rank=1))
 
     def _pass_on(self, pieces: Any, end: WorkerResult | None) -> None:
+        """Send output of the ranks to the first node, and their result, or None if they are running."""
         self._is_over = end is not None
         self._what, self.asked = "pass_on", self.first.ask("pass_on", self._call, pieces, end)
 

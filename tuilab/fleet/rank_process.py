@@ -41,6 +41,10 @@ class RankOutput:
 
 
 def main() -> int:
+    """Start the ranks, print a receipt and then their result, and wait until stdin closes.
+
+    Runs in an orphan, because Ray kills the children of its actor. Removes the folder at the end.
+    """
     folder = Path(sys.argv[1])
     if os.fork():  # Ray kills the children of its actor, but not an orphan
         os._exit(0)

@@ -24,6 +24,11 @@ _PATIENCE_S = 60.0  # for a supervisor that was told to end at once
 
 
 def main() -> int:
+    """Start the run, print a receipt, and obey requests until stdin closes.
+
+    Runs in an orphan, because Ray kills the children of its actor. Removes the folder at the end,
+    once the supervisor has ended or a minute has passed.
+    """
     folder = Path(sys.argv[1])
     if os.fork():  # Ray kills the children of its actor, but not an orphan
         os._exit(0)
