@@ -218,7 +218,7 @@ class Cluster:
                 ) from problem
 
     def _on(self, node_id: str, function: Callable[[], Any]) -> Any:
-        """Start a function on a node without reserving a core, and return the reference of its result.
+        """Start a function on a node without reserving a core; return the reference of its result.
 
         Ray neither moves the function to another node nor retries it.
         """

@@ -241,7 +241,7 @@ class FleetQueue:
             self._take(RemoteEnd(node_run.node.name, None, problem, int(ExitCode.FAILED)))
 
     def _try_again(self, task: Task, run: str, lost: Node) -> bool:
-        """Queue a lost task as the next one, and return True; return False if it cannot be tried again.
+        """Queue a lost task as the next one; return False if it cannot be tried again, else True.
 
         A task is not queued if it was meant for its node, if it was lost three times, or if no
         other node is left. `run` is the name of the lost run, or empty if it had none yet.

@@ -64,7 +64,7 @@ class Host:
         return time.monotonic_ns()
 
     def start(self, order: bytes, files: Mapping[str, bytes]) -> Receipt:
-        """Start a run with the files that came with it; return a receipt with its folder or an error.
+        """Start a run with the files that came with it; return its folder, or an error.
 
         Ends the earlier run of this host first: a host has one run at a time.
         """
@@ -107,10 +107,10 @@ class Host:
         return self._begin("rank_process", messages.pack(worker_order))
 
     def read(self, sizes: Mapping[str, int], patience_s: float = 0.0) -> RunNews:
-        """Return the news of the run: the data beyond `sizes` in its files, an open call, and its end.
+        """Return the news of the run: new data of its files, an open call, and its end.
 
-        If there is nothing new, wait for it up to `patience_s`. The order of a call is included
-        only the first time.
+        `sizes` has what the caller has of each file. If there is nothing new, wait for it up to
+        `patience_s`. The order of a call is included only the first time.
         """
         until = time.monotonic() + patience_s
         while True:
@@ -127,7 +127,7 @@ class Host:
         return RunNews(pieces, is_over and is_all, call, order, self._last_words)
 
     def pass_on(self, call: int, pieces: Sequence[FilePiece], end: WorkerResult | None) -> None:
-        """Take the output of ranks on another node, and their result, or None if they are running."""
+        """Take the output of ranks on another node, and their result; None if they still run."""
         if self._calls:
             self._calls.pass_on(call, self._run_dir, pieces, end)
 

@@ -155,7 +155,7 @@ class NodeRun:
         self.asked = self.remote.ask(method, *args, **named)
 
     def _started(self, receipt: Receipt) -> bool:
-        """Begin the copy of a run that has started, and return False; return True if it failed to start.
+        """Begin the copy of a run that has started; return True if it did not start, else False.
 
         The node names the run, so the name is checked before a folder of that name is created here.
         """
@@ -179,7 +179,7 @@ class NodeRun:
         return False
 
     def _has_read(self, reading: RunNews) -> bool:
-        """Write the news into the copy; when nothing more will come, ask for the digests of the files.
+        """Write the news into the copy; after the last news, ask for the digests of the files.
 
         The result is False: the run is over only after the files were compared.
         """

@@ -21,10 +21,10 @@ class FleetPlacement:
 
 
 def chosen(nodes: Sequence[Node], placement: FleetPlacement, tell: Tell) -> list[Node]:
-    """Return the nodes that can be used; print why others cannot, and whether their software differs.
+    """Return the nodes that can be used; print why others cannot.
 
-    Raises BoxLacks if no node can be used, UsageError if the user asks for more nodes than there
-    are.
+    Prints a warning if their software differs. Raises BoxLacks if no node can be used, UsageError
+    if the user asks for more nodes than there are.
     """
     from tuilab import __version__
 

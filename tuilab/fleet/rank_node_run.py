@@ -116,7 +116,7 @@ class RankNodeRun:
         self._pass_on([], WorkerResult(error=why, rank=1))
 
     def _pass_on(self, pieces: Any, end: WorkerResult | None) -> None:
-        """Send output of the ranks to the first node, and their result, or None if they are running."""
+        """Send output of the ranks to the first node, and their result; None if they still run."""
         self._is_over = end is not None
         self._what, self.asked = "pass_on", self.first.ask("pass_on", self._call, pieces, end)
 
