@@ -17,6 +17,7 @@ _ENDLESS = 1 << 62  # a higher limit is none
 
 
 def available(box: Box) -> DoctorFinding:
+    """Check how much memory is free: a process with torch needs 300 MiB."""
     facts = cpu_facts(box.root)
     if "memory_available_bytes" not in facts:
         return unknown(facts["missing"]["memory_available_bytes"])
@@ -31,6 +32,7 @@ def available(box: Box) -> DoctorFinding:
 
 
 def limit(box: Box) -> DoctorFinding:
+    """Check the memory limit of the cgroup: the kernel kills a run that exceeds it."""
     facts = cpu_facts(box.root)
     limit_bytes = facts.get("memory_limit_bytes")
     if limit_bytes is None:
@@ -88,6 +90,7 @@ def locked(box: Box) -> DoctorFinding:
 
 
 def files(box: Box) -> DoctorFinding:
+    """Check the limit of open files, and how it can be raised if it is low."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if _is_endless(soft):
         return passed("unlimited open files")

@@ -27,6 +27,7 @@ def cores(box: Box) -> DoctorFinding:
 
 
 def quota(box: Box) -> DoctorFinding:
+    """Check the CPU limit of the cgroup: torch ignores it, and starts a thread for each core."""
     facts = cpu_facts(box.root)
     quota_cores = facts.get("quota_cores")
     if quota_cores is None:
@@ -73,6 +74,7 @@ def pressure(box: Box) -> DoctorFinding:
 
 
 def governor(box: Box) -> DoctorFinding:
+    """Warn if the frequency governor raises clocks slowly."""
     facts = cpu_facts(box.root)
     name = facts.get("governor")
     if name is None:
@@ -86,6 +88,7 @@ def governor(box: Box) -> DoctorFinding:
 
 
 def throttling(box: Box) -> DoctorFinding:
+    """Check whether heat has lowered the clocks since boot."""
     cpus = box.root / "sys/devices/system/cpu"
     paths = list(cpus.glob("cpu[0-9]*/thermal_throttle/core_throttle_count"))
     if not paths:
@@ -121,6 +124,7 @@ def clock(box: Box) -> DoctorFinding:
 
 
 def numa(box: Box) -> DoctorFinding:
+    """Report the NUMA nodes; warn if memory of more than one can be used."""
     facts = numa_facts(box.root)
     nodes = facts.get("nodes")
     allowed_nodes = facts.get("allowed_nodes")
