@@ -127,6 +127,10 @@ def _min_clocks(states_of_interval: Sequence[Sequence[GpuState]]) -> dict[str, f
 def _find_disturbance(
     states: Sequence[GpuState], min_clocks: Mapping[str, float]
 ) -> GpuDisturbance:
+    """Return whether any reading of an interval shows a disturbance, and what the readings contain.
+
+    `min_clocks` has the lowest undisturbed clock of each GPU in MHz.
+    """
     is_disturbed = False
     has_clocks = False
     has_tenants = False
@@ -141,6 +145,7 @@ def _find_disturbance(
 
 
 def _is_disturbed(state: GpuState, min_mhz: float) -> bool:
+    """Return whether a reading shows a low clock, other processes at work, or throttling."""
     is_slow = state.sm_mhz is not None and state.sm_mhz < min_mhz
     foreign_percent = state.foreign_percent
     is_shared = foreign_percent is not None and foreign_percent > _MAX_FOREIGN_PERCENT
