@@ -2,7 +2,8 @@
 
 `journal.Writer` fills in `n` (sequence number in its stream) and `t` (CLOCK_MONOTONIC nanoseconds).
 Fields may be added with a default. A field never changes its meaning, and a kind is never reused.
-Readers skip kinds that they do not know.
+Readers skip kinds that they do not know. A `writer` is a process that writes a stream of its own,
+under its name: a worker, a rank, the sampler, the supervisor or the judge.
 """
 
 import math

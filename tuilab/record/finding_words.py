@@ -416,7 +416,10 @@ def _most_held(summary: RunSummary, gpu: OwnGpu, metrics: Sequence[str]) -> floa
 
 
 def others_words(summary: RunSummary, gpu: OwnGpu) -> str:
-    """Return the other processes that were on a GPU: user, pid, memory."""
+    """Return the other processes that were on a GPU (user, pid, memory), or why they are not known.
+
+    Those that are there now come first, then those with the most memory. Only five are described.
+    """
     tenants = summary.neighbours.get(gpu.nvml_uuid)
     if tenants is None or not tenants.processes:
         if f"{gpu.nvml_uuid} foreign_processes" in summary.resources:
@@ -437,6 +440,7 @@ def others_words(summary: RunSummary, gpu: OwnGpu) -> str:
 
 
 def _tenant_words(tenant: GpuTenant, *, is_there: bool) -> str:
+    """Return the owner of a process on a GPU, and its memory; say if it is gone."""
     process = tenant.tenant
     if process.user:
         owner = f"{show(process.user, 60)} (pid {process.pid})"
@@ -475,6 +479,10 @@ def company_words(summary: RunSummary) -> str:
 
 
 def _users_of_gpu(tenants: GpuTenants, label: str, *, is_over: bool) -> list[str]:
+    """Return, for each user of a GPU, how many processes there are and their memory.
+
+    During a run only the processes that are there now count, afterwards all that were seen.
+    """
     count = 0
     by_user: dict[str, list[GpuTenant]] = {}
     for tenant in tenants.processes.values():

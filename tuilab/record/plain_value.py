@@ -106,6 +106,10 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def _is_same(a: Value, b: Value, tolerance: float) -> bool:
+    """Return whether two values have the same structure, and equal texts and numbers.
+
+    Numbers may differ by `tolerance`. True equals only True, and NaN equals NaN.
+    """
     if isinstance(a, list) and isinstance(b, list):
         if len(a) != len(b):
             return False

@@ -105,7 +105,7 @@ def has_our_clock(identity: "Identity") -> bool:
 
 
 def is_of_this_box(identity: "Identity") -> bool:
-    """Say whether a recorded process ran on this machine, even under another host name."""
+    """Return whether a recorded process ran on this machine, even under another host name."""
     boot = boot_id()
     is_same_boot = boot != "" and identity.boot == boot
     return is_same_boot or identity.host == host_name()
@@ -127,6 +127,7 @@ def descendants(pid: int, spare: Iterable[int] = ()) -> list[int]:
 
 
 def _below(pid: int, spare: Iterable[int], children_of: Callable[[int], list[int]]) -> list[int]:
+    """Return all descendants of a process, by a function that returns the children of a process."""
     below: list[int] = []
     queue = [pid]
     while queue:

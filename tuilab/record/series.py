@@ -130,6 +130,7 @@ class Series:
             self.bad.append(Bad(step, t, value))
 
     def _open_bucket(self, step: float, t: int, value: float) -> None:
+        """Put a finite value into a new bucket; at the limit, merge all buckets in pairs first."""
         if len(self.lows) >= LIMIT:
             self._merge_neighbours()
         self.steps.append(step)
@@ -152,6 +153,7 @@ class Series:
             self._most = max(self._most, high)
 
     def _merge_neighbours(self) -> None:
+        """Halve the number of buckets, so that each stands for twice as many points."""
         self.steps = self.steps[::2]
         self.times = self.times[::2]
         self.lows = list(map(min, self.lows[::2], self.lows[1::2]))

@@ -87,6 +87,7 @@ def fold_stream(summary: RunSummary, stream: str, items: list[Item]) -> None:
 
 
 def _fold_others(summary: RunSummary, stream: str, items: Iterable[Item]) -> None:
+    """Fold the records that are not `Logged`, and count damaged, missing and unknown ones."""
     for item in items:
         if isinstance(item, Corrupt):
             summary.damage.corrupt_count += 1

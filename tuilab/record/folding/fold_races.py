@@ -12,6 +12,7 @@ def race_started(summary: RunSummary, stream: str, event: events.RaceStarted) ->
 
 
 def block_timed(summary: RunSummary, stream: str, event: events.BlockTimed) -> None:
+    """Keep a block with those of its control, or of its arm if it belongs to no control."""
     # Older versions timed the GPU by its events, and recorded 0 if their clock was too coarse.
     step_s = (event.device_ns or event.wall_ns) / event.loops / 1e9
     block = Block(

@@ -71,7 +71,7 @@ def gpu_of_claim(claim: Claim, summary: RunSummary) -> tuple[str, str]:
     """Return the UUID and the name of the GPU on which a claim was measured.
 
     That is the GPU of its race. Without a race, it is the GPU of the workers that measured the
-    claim. Several of them are joined by commas; both texts are empty if there is none.
+    claim. Several GPUs are joined by commas; both texts are empty if there is none.
     """
     uuids = _uuids_of_races(claim, summary)
     if uuids is None:
