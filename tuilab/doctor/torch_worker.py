@@ -171,7 +171,7 @@ def why_idle(name: str, loaded: set[str]) -> str:
 
 
 def preload(box: Box) -> DoctorFinding:
-    """Check whether each library in LD_PRELOAD is loaded: the linker only warns about a wrong path."""
+    """Check that each library in LD_PRELOAD is loaded; the linker only warns about a bad path."""
     value = box.environ.get("LD_PRELOAD", "")
     if not value:
         return unknown("LD_PRELOAD is not set")
