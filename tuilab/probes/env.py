@@ -111,7 +111,10 @@ def _is_dirty(folder: Path) -> bool:
 
 
 def _git(folder: Path, *words: str, may_fail: bool = False) -> str:
-    """Return the output of a git command in a folder."""
+    """Return the output of a git command in a folder.
+
+    Raises NotKnown if git is missing, is too slow, or fails; with `may_fail`, a failure is fine.
+    """
     environment = dict(_GIT_ENVIRONMENT)
     for name, value in os.environ.items():
         if not name.startswith("GIT_"):
@@ -149,6 +152,7 @@ def _parallel_info(torch: Any) -> list[str]:
 
 
 def _cudnn(torch: Any) -> int:
+    """Return the version of cuDNN as a number; raise NotKnown if this torch has none."""
     # Not torch.backends.cudnn.version(): it makes a context on every GPU to compare them.
     cudnn = getattr(torch._C, "_cudnn", None)
     if cudnn is None:

@@ -88,7 +88,10 @@ class BusyProcesses:
         self._read_at_s = 0.0
 
     def read(self, ours: Collection[int] = ()) -> list[Process] | None:
-        """Return the busy processes except ours, the busiest first; None at the first reading."""
+        """Return the busy processes except ours, the busiest first; None at the first reading.
+
+        `ours` has pids. None as well if the clock has not advanced. At most 200 are returned.
+        """
         now_s = self._clock()
         is_first = not self._read_at_s
         elapsed_s = now_s - self._read_at_s
@@ -130,6 +133,7 @@ class BusyProcesses:
 
 
 def _process(pid: int, stat: _ProcessStat, root: Path) -> Process:
+    """Return a process from its statistics, with its user, age and command."""
     user, why = user_of(pid, root)
     age_s = max(time.clock_gettime(time.CLOCK_BOOTTIME) - stat.start_ticks / _TICKS_PER_S, 0.0)
     command = _command(pid, root) or f"[{show(stat.name, 60)}]"
@@ -137,6 +141,11 @@ def _process(pid: int, stat: _ProcessStat, root: Path) -> Process:
 
 
 def _stat(pid: int, root: Path) -> _ProcessStat:
+    """Return the statistics of a process from /proc/PID/stat.
+
+    Raises OSError if the process has ended or is hidden, ValueError or IndexError if the file is
+    cut.
+    """
     data = _read(f"{root}/proc/{pid}/stat")
     pid_and_name, _, rest = data.rpartition(b") ")  # the name may contain anything, brackets too
     name = pid_and_name.partition(b" (")[2].decode(errors="replace")

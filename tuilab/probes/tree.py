@@ -52,6 +52,7 @@ class Tree:
     """
 
     def __init__(self, top: int) -> None:
+        """Prepare to read a tree; the first reading counts from the start of the process `top`."""
         self._top = top
         fields = presence.stat_fields(top)
         # The start of the top process, so that the first reading is the average since then.
@@ -62,7 +63,7 @@ class Tree:
         self._uss_due_s = 0.0
 
     def read(self) -> Usage:
-        """Read the tree once more."""
+        """Read the tree once more, and return what its processes use."""
         stats, cpu_s = self._snapshot()
         now_s = _now_s()
         percent = _percent(cpu_s - self._cpu_s, now_s - self._read_at_s)
