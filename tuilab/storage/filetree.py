@@ -56,7 +56,8 @@ def _size_of(file: FolderEntry) -> int:
 def remove(folder: Path, last: str = "") -> None:
     """Remove a folder and everything in it; folders named `last` go after all others.
 
-    So a folder with this name exists as long as anything does.
+    So a folder with this name exists as long as anything does. Raises OSError, with the rest left,
+    if something cannot be removed.
     """
     for entry in walk(folder, last):
         if entry.is_folder:
@@ -71,7 +72,8 @@ def walk(
 ) -> Iterator[FolderEntry]:
     """Yield everything in a folder, a folder after its content.
 
-    OSError if these are more than `most` entries. Folders named `last` come after all others.
+    The caller may remove each entry as it comes. Folders named `last` come after all others. Raises
+    OSError if there are more than `most` entries, or if a folder is moved meanwhile.
     """
     fd = os.open(folder, _OPEN)
     # The folders above the open one, from the top: the identity of each, and the names of its
