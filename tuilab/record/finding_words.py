@@ -212,7 +212,10 @@ def cut_words(summary: RunSummary) -> str:
 
 
 def seconds_left(summary: RunSummary, elapsed_s: float) -> float | None:
-    """Return how long the run will still take, by its finished repeats; None if not known."""
+    """Return how long the run will still take, by its finished repeats.
+
+    None for a run with a time budget, before the first repeat has ended, and after the last one.
+    """
     if summary.run is None or summary.run.budget_s is not None:
         return None
     end_times = []
@@ -302,7 +305,10 @@ def node_words(summary: RunSummary) -> str:
 
 
 def ranks_words(summary: RunSummary) -> str:
-    """Return which rank ran on which of several nodes, and how well their clocks were aligned."""
+    """Return which rank ran on which of several nodes, and how well their clocks were aligned.
+
+    Before a rank has started, name the planned nodes; empty if the run has one node.
+    """
     if not summary.ranks:
         nodes = summary.run.nodes if summary.run else []
         if not nodes:
@@ -344,7 +350,7 @@ def device_notices(summary: RunSummary) -> list[str]:
 
 
 def gpu_errors(summary: RunSummary) -> list[str]:
-    """Return a sentence for each kind of GPU error that the driver reported during the run."""
+    """Return a sentence for each kind of GPU error (Xid: NVIDIA's number) during the run."""
     sentences = []
     for (uuid, xid), count in summary.xids.items():
         gpu = summary.gpus.get(uuid)

@@ -246,6 +246,7 @@ def _is_there(pid: int) -> bool:
 
 
 def _environment(entry: Path) -> list[bytes]:
+    """Return the variables of a process as `NAME=value`; an empty list if it has ended."""
     try:
         return (entry / "environ").read_bytes().split(b"\0")
     except GONE:
@@ -261,6 +262,7 @@ def boot_id() -> str:
 
 
 def _namespace(kind: str) -> int:
+    """Return the number of our namespace of this kind; 0 if /proc does not show it."""
     try:
         return os.stat(f"/proc/self/ns/{kind}").st_ino
     except (FileNotFoundError, PermissionError):
@@ -268,6 +270,7 @@ def _namespace(kind: str) -> int:
 
 
 def _check_proc() -> None:
+    """Raise OSError if /proc does not show the processes of our pid namespace."""
     if why := why_not_shown():
         raise OSError(errno.ENOTSUP, why)
 

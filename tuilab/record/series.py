@@ -59,7 +59,7 @@ class Series:
             self._least, self._most = min(self.lows), max(self.highs)
 
     def add(self, step: float, t: int, value: float) -> None:
-        """Append a point."""
+        """Append a point; one that is NaN or infinite is kept apart."""
         self.count += 1
         self.last, self.last_step, self.last_t = value, step, t
         if value - value != 0.0:  # NaN or infinite; cheaper than math.isfinite
