@@ -1,4 +1,8 @@
-"""Run orders on the nodes of a cluster, one at a time on each, and copy the runs here meanwhile."""
+"""Run orders on the nodes of a cluster, one at a time on each, and copy the runs here meanwhile.
+
+A task is an order with its files. It stays in the queue until a node is free for it. `tell` prints
+a message for the user, and `take` receives the end of each run.
+"""
 
 import math
 import time
@@ -83,7 +87,10 @@ class FleetQueue:
         self._tell_at = time.monotonic() + _SILENCE_S  # when to say what we wait for
 
     def run(self) -> bool:
-        """Run until all is done; return whether Ctrl-C ended it."""
+        """Run all tasks; return whether Ctrl-C was pressed.
+
+        If the head of the cluster is gone, every run counts as lost.
+        """
         with OneByOne() as turns:
             turns.wait()
             while self._tasks or any(node_run.task for node_run in self._node_runs):
@@ -98,7 +105,10 @@ class FleetQueue:
         return self._stops > 0
 
     def close(self) -> None:
-        """Release the nodes; a run that is still running there is stopped."""
+        """Release the nodes, so that the runs that are still running there are stopped.
+
+        The copy of such a run has no end, so it counts as lost.
+        """
         for node_run in self._node_runs:
             if node_run.mirror and node_run.task:
                 node_run.mirror.end()
@@ -154,6 +164,7 @@ class FleetQueue:
             )
 
     def _has_task(self, node: Node) -> bool:
+        """Return whether any task that is left may run on a node."""
         return any(task.node in ("", node.id) for task in self._tasks)
 
     def _next_for(self, node_run: NodeRun) -> Task | None:
@@ -229,7 +240,10 @@ class FleetQueue:
         self._leave(node_run, "the node is gone")
 
     def _leave(self, node_run: NodeRun, why: str) -> None:
-        """Use a node no more, and fail the tasks that only it may run."""
+        """Use a node no more, and report the tasks that only this node may run as failed.
+
+        If no node is left, all other tasks fail as well.
+        """
         self._nodes = [node for node in self._nodes if node.id != node_run.node.id]
         for task in list(self._tasks):
             if task.node == node_run.node.id:

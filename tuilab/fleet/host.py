@@ -93,7 +93,7 @@ class Host:
         worker_order: WorkerOrder = messages.unpack(order, WorkerOrder)
         assert worker_order.arm and worker_order.spread
         run_dir = folder / "runs" / os.path.basename(worker_order.run_dir)
-        for name in ("", *FOLDERS):
+        for name in ("", *FOLDERS):  # "": the folder of the run itself
             (run_dir / name).mkdir(mode=0o700, parents=True)
         (run_dir / "scenario.py").write_bytes(files[scenario])
         worker_order.run_dir = str(run_dir)
@@ -141,7 +141,10 @@ class Host:
         self._say(b"kill\n" if at_once else b"stop\n")
 
     def end(self) -> None:
-        """Forget the run and remove its folder; a running one is stopped."""
+        """Stop the run if it is running, forget it, and remove its folder.
+
+        Waits until the process that started the run has ended. Does nothing without a run.
+        """
         if self._keeper and self._keeper.stdin and self._keeper.stdout:
             self._keeper.stdin.close()
             os.set_blocking(self._keeper.stdout.fileno(), True)
@@ -158,7 +161,7 @@ class Host:
         self._calls = None
 
     def _make_folder(self, files: Mapping[str, bytes]) -> Path:
-        """Create a folder with the files that came with an order."""
+        """End the earlier run, and create a folder with the files that came with an order."""
         self.end()
         self._folder, self._held = folders.make()
         (self._folder / "source").mkdir()

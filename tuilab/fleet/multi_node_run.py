@@ -1,4 +1,8 @@
-"""Run orders one after another on several nodes, which are reserved at the same time."""
+"""Run orders one after another on several nodes, which are reserved at the same time.
+
+The first node has the run. Its scenario starts ranks (processes that compute together) there and on
+the other nodes.
+"""
 
 import math
 import os
@@ -50,7 +54,7 @@ class MultiNodeRun:
         self._give_up_at = math.inf  # when to give up nodes that were told to stop
 
     def run(self) -> bool:
-        """Run until all is done; return whether Ctrl-C ended it."""
+        """Run all tasks, one after another; return whether Ctrl-C was pressed."""
         with OneByOne() as turns:
             turns.wait()
             while self._tasks or (self._first and self._first.task):
@@ -63,7 +67,10 @@ class MultiNodeRun:
         return self._stops > 0
 
     def close(self) -> None:
-        """Release the nodes; a run that is still running there is stopped."""
+        """Release the nodes, so that a run that is still running there is stopped.
+
+        The copy of such a run has no end, so it counts as lost.
+        """
         if self._first and self._first.mirror and self._first.task:
             self._first.mirror.end()
         for node_run in self._node_runs():
@@ -73,11 +80,13 @@ class MultiNodeRun:
         self._forget_nodes()
 
     def _forget_nodes(self) -> None:
+        """Drop the handles of all nodes without releasing them."""
         self._group = None
         self._first = None
         self._others = []
 
     def _node_runs(self) -> list[NodeRun | RankNodeRun]:
+        """Return the reserved nodes with their runs, the first node first; none before that."""
         if not self._first:
             return []
         return [self._first, *self._others]
@@ -106,7 +115,10 @@ class MultiNodeRun:
             self._end(first, "it did not stop in time; Ray ends it")
 
     def _hold_nodes(self) -> None:
-        """Reserve the nodes, all at once, and use them when they are free."""
+        """Reserve all nodes at the same time, and use them once all are free.
+
+        If one is lost while tuilab waits, begin again with the nodes that are left.
+        """
         if self._group is None:
             self._group = self._cluster.group(
                 self._nodes, self._placement.nnodes, self._placement.gpus

@@ -55,11 +55,12 @@ class NodeRun:
     is_ready: bool = False  # the host has started on the node
     is_broken: bool = False  # the host cannot be used any more
     odd: str = ""  # a warning about the host that was not shown yet
-    _what: str = ""
-    _due: float = 0.0
+    _what: str = ""  # the method of the open request
+    _due: float = 0.0  # when to ask for news again, by the monotonic clock
     _stop: str | None = None  # the request to stop that was sent to the node
     _rounds: int = 0
-    wanted: str | None = None  # the request of this process to stop
+    # The request of this process to stop: None, "" (cleanly) or carried.AT_ONCE.
+    wanted: str | None = None
     call: int = 0  # the number of the call that needs ranks on other nodes; 0: none
     order: bytes = b""  # of that call
 
@@ -72,7 +73,7 @@ class NodeRun:
         return self.mirror.run_dir if self.mirror else None
 
     def let_go(self) -> None:
-        """Forget the run, which is over or lost."""
+        """Forget the run, which is over or lost, and record that it is no longer copied."""
         if self.mirror:
             self.mirror.end()
         self.task = None
@@ -151,6 +152,10 @@ class NodeRun:
         return False
 
     def _ask(self, method: str, *args: Any, **named: Any) -> None:
+        """Send a request to the node, and remember the method: `take` handles its answer.
+
+        Only one request is open at a time; requests to stop do not count.
+        """
         self._what = method
         self.asked = self.remote.ask(method, *args, **named)
 
@@ -228,7 +233,10 @@ def ourselves() -> Identity:
 
 
 def hear(node_run: NodeRun, answer: Any, tell: Callable[[str], None]) -> bool:
-    """Handle an answer, and print warnings and the start of the run; return whether it is over."""
+    """Handle an answer; return whether the run is over.
+
+    Prints, once each, a warning about the host and the start of the run.
+    """
     had_run = node_run.mirror is not None
     name = show(node_run.node.name, 60)
     is_over = node_run.take(answer)

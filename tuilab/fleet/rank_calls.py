@@ -1,5 +1,8 @@
 """The calls of a run that need ranks on other nodes, and the results of those ranks.
 
+A scenario makes such a call with `lab.ranks`, and waits for the result. The socket of the call is
+its line.
+
 The output of ranks is written into the folder of the run before their result is sent, so that the
 record is complete by then. What they print goes to the output of the run. There is one call at a
 time, because a scenario waits for its ranks.
@@ -73,6 +76,7 @@ class Calls:
                     self._end()
 
     def close(self) -> None:
+        """End the open call, and accept no further one."""
         with self._lock:
             self._end()
             self._listener.close()
@@ -120,5 +124,6 @@ def _has_hung_up(line: socket.socket) -> bool:
 
 
 def _print(output: int, data: bytes) -> None:
+    """Write all bytes to an output of the run; raise OSError if it is closed."""
     while data:  # one write may take only a part
         data = data[os.write(output, data) :]

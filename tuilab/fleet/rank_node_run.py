@@ -26,11 +26,11 @@ class RankNodeRun:
     place: Place  # its name, and its clock compared with that of the first node
     asked: NodeRequest | None = None
     is_lost: bool = False
-    _what: str = ""
+    _what: str = ""  # the method of the open request
     _call: int = 0  # the call of its ranks; 0: it has none
     _done: int = 0  # the last call that it has finished
-    _known: dict[str, int] = field(default_factory=dict)
-    _is_over: bool = False
+    _known: dict[str, int] = field(default_factory=dict)  # the size of each file passed on
+    _is_over: bool = False  # the result of its ranks was passed on
     _is_ended: bool = False  # its ranks were told to end
     _due: float = 0.0
 
@@ -57,7 +57,7 @@ class RankNodeRun:
                 self._ask("start_ranks", order, dict(files), scenario, self.at, self.place)
 
     def hear(self, answer: Any) -> None:
-        """Handle an answer; an error on the node or an invalid answer ends its ranks."""
+        """Handle an answer; an error on the node or an invalid answer fails the ranks there."""
         try:
             if isinstance(answer, NodeFailed):
                 raise answer
@@ -73,7 +73,7 @@ class RankNodeRun:
                 )
 
     def take(self, answer: Any) -> None:
-        """Handle a valid answer."""
+        """Handle a valid answer; an invalid one may raise anything."""
         self.asked = None
         match self._what:
             case "start_ranks":
@@ -93,6 +93,7 @@ class RankNodeRun:
         self._call = 0
 
     def _started(self, receipt: Receipt) -> None:
+        """Pass on the error of ranks that did not start."""
         if receipt.error:
             self._end(receipt.error)
 
@@ -121,4 +122,5 @@ class RankNodeRun:
         self._what, self.asked = "pass_on", self.first.ask("pass_on", self._call, pieces, end)
 
     def _ask(self, method: str, *args: Any) -> None:
+        """Send a request to the node, and remember the method: `take` handles its answer."""
         self._what, self.asked = method, self.remote.ask(method, *args)
