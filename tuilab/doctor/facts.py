@@ -104,6 +104,7 @@ def gpu_facts(answer: Mapping[str, Any] | str) -> list[Fact]:
 
 
 def _gpu(gpu: Mapping[str, Any]) -> Fact:
+    """Return the name and memory of a GPU as a fact under its label."""
     total_bytes = gpu.get("bytes_total")
     memory = size(total_bytes) if total_bytes else "memory n/a"
     label = show(gpu_label(gpu["index"], gpu.get("slice", "")))
@@ -352,6 +353,7 @@ def _assigned_string(source: str, name: str) -> str | None:
 
 
 def _torch_threads() -> str:
+    """Return how many threads torch will use, without asking torch."""
     count = os.environ.get("OMP_NUM_THREADS")
     if count:
         return f"{show(count, 20)}, from OMP_NUM_THREADS"

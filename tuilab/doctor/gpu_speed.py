@@ -194,6 +194,7 @@ def _can_run(target: _Target, version: tuple[int, int]) -> bool:
 
 
 def _parse_target(name: str) -> _Target | None:
+    """Return an architecture such as `sm_90a` in parts; None for one that is not NVIDIA's."""
     match = re.fullmatch(r"(sm|compute)_(\d{2,3})([af]?)", name)
     if match is None:
         return None

@@ -112,6 +112,7 @@ def files(box: Box) -> DoctorFinding:
 
 
 def _is_endless(value: int) -> bool:
+    """Return whether a limit of a process is none, or too high to matter."""
     return value == resource.RLIM_INFINITY or value > _ENDLESS
 
 

@@ -119,6 +119,7 @@ def torch_build(box: Box) -> DoctorFinding:
 
 
 def _is_installed(name: str) -> bool:
+    """Return whether a package is installed, by its metadata."""
     try:
         metadata.version(name)
     except metadata.PackageNotFoundError:
