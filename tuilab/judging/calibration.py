@@ -202,6 +202,7 @@ def describe_saved() -> list[str]:
 
 
 def _describe_calibration(calibration: Calibration) -> list[str]:
+    """Return the lines about a calibration; none if it has no trials."""
     lines = describe_trials(calibration.trials_of_method)
     if lines:
         lines.append(describe_process_sd(calibration.process_sd))

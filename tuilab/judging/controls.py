@@ -245,6 +245,7 @@ def describe_circumstances(evidence: Evidence) -> list[str]:
 
 
 def _describe_host_bound(share_of_arm: dict[str, float]) -> str:
+    """Return which arms are host-bound, and which share of their time the GPU works at most."""
     arms = " and ".join(share_of_arm)
     verb = "is" if len(share_of_arm) == 1 else "are"
     shares = " and ".join(f"{100 * share:.0f} %" for share in share_of_arm.values())
