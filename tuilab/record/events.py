@@ -424,7 +424,7 @@ class TableShown(Event):
 class SpanShown(Event):
     """A part of a lane, for example one task of a process; the spans of an arm are one picture."""
 
-    lane: str
+    lane: str  # the row of the picture that the span is drawn in
     began: Finite
     ended: Finite
     name: str = ""  # of the task

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from tuilab.record.events import Identity
 
-MARK = "TUILAB_RUN"  # environment variable that every process of a run inherits
+# The mark of a run: an environment variable with its name, which all its processes inherit.
+MARK = "TUILAB_RUN"
 # How /proc answers about a process that ended before it was opened, or while it was read.
 GONE = (FileNotFoundError, ProcessLookupError)
 MOUNT = "mount -t proc proc /proc"
@@ -199,6 +200,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _tasks(pid: int) -> list[str]:
+    """Return the threads of a process; none if it has ended."""
     try:
         return os.listdir(f"/proc/{pid}/task")
     except GONE:
@@ -220,7 +222,8 @@ def _children_of_all() -> dict[int, list[int]]:
 def stat_fields(pid: int) -> list[str] | None:
     """Return the fields of /proc/PID/stat from the state on; None if the process is gone.
 
-    The name before the state may contain anything, even brackets.
+    The name before the state may contain anything, even brackets. Raises OSError if /proc hides the
+    process (PermissionError) or is of another pid namespace.
     """
     _check_proc()
     try:

@@ -125,6 +125,7 @@ class Series:
         return self.bad[0].step if self.bad else None
 
     def _add_bad(self, step: float, t: int, value: float) -> None:
+        """Count a point that is NaN or infinite, and keep the first ones."""
         self.bad_count += 1
         if len(self.bad) < BAD_LIMIT:
             self.bad.append(Bad(step, t, value))

@@ -89,6 +89,7 @@ def gpu_shared(summary: RunSummary, stream: str, event: events.GpuShared) -> Non
 
 
 def xid_reported(summary: RunSummary, stream: str, event: events.XidReported) -> None:
+    """Count the errors of a GPU by their number."""
     error = event.uuid, event.xid
     if error in summary.xids or len(summary.xids) < MOST:
         summary.xids[error] = summary.xids.get(error, 0) + 1

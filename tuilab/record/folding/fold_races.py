@@ -53,6 +53,7 @@ def cores_awaited(summary: RunSummary, stream: str, event: events.CoresAwaited) 
 
 
 def race_finished(summary: RunSummary, stream: str, event: events.RaceFinished) -> None:
+    """Keep the end of a race; if it was of commands, show their table again."""
     summary.differences.append((stream, event))
     if event.accounts:
         update_arms_table(summary)

@@ -282,6 +282,7 @@ class Throttling:
         return state.uuid in self._last and state.t < self._last[state.uuid][0]
 
     def _add(self, uuid: str, t: int, mask: int) -> None:
+        """Add a reading: the period of the previous one ends where it begins."""
         if uuid in self._last:
             last_t, last_mask = self._last[uuid]
             _append(self._periods.setdefault(uuid, []), last_t, last_mask, t)
