@@ -81,6 +81,7 @@ def _online(root: Path) -> list[int]:
 
 
 def _physical_cores() -> int:
+    """Return the number of physical cores; raise NotKnown if the kernel does not report it."""
     cores = psutil.cpu_count(logical=False)
     if cores is None:
         raise NotKnown("the kernel does not report which hardware threads share a core")

@@ -77,7 +77,10 @@ def _variables() -> dict[str, str]:
 
 
 def _libc() -> str:
-    """Return the version of the C library, such as `glibc 2.36`; musl does not report it."""
+    """Return the version of the C library, such as `glibc 2.36`.
+
+    Raises NotKnown for a library that does not report it, such as musl.
+    """
     try:
         libc = os.confstr("CS_GNU_LIBC_VERSION")
     except ValueError:

@@ -40,6 +40,7 @@ def _node(folder: Path) -> dict[str, Any]:
 
 
 def _memory(folder: Path, key: str) -> int:
+    """Return a number of a node's meminfo in bytes; raise NotKnown if it has no such line."""
     for line in (folder / "meminfo").read_text().splitlines():  # Node 0 MemTotal:  8156624 kB
         words = line.split()
         if words[2] == f"{key}:":

@@ -126,6 +126,7 @@ class BusyProcesses:
             return []
 
     def _stat(self, pid: int) -> _ProcessStat | None:
+        """Return the statistics of a process; None if it has ended, or is hidden."""
         try:
             return _stat(pid, self._root)
         except (OSError, ValueError, IndexError):  # it has ended, or is hidden
@@ -172,6 +173,7 @@ def _command(pid: int, root: Path) -> str:
 
 
 def _read(path: str) -> bytes:
+    """Return the first 4096 bytes of a file in /proc, in one read; raise OSError if it is gone."""
     file = os.open(path, os.O_RDONLY)
     try:
         return os.read(file, _LIMIT)

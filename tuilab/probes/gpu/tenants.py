@@ -85,6 +85,7 @@ def user_of(pid: int, root: Path = Path("/")) -> tuple[str, str]:
 
 @functools.lru_cache(256)
 def _user_name(number: int) -> str:
+    """Return the name of the user with this number, or `uid 1000` if it has no name."""
     try:
         return show(pwd.getpwuid(number).pw_name, 60)
     except KeyError:
