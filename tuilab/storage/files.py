@@ -111,7 +111,7 @@ def read_small(
 
 
 def json_as(kind: type[T]) -> Callable[[bytes], T]:
-    """Return a function that decodes JSON into values of this type.
+    """Return a function that decodes JSON into values of this type, or raises ValueError.
 
     It loads msgspec, which takes too long for `tuilab list`.
     """

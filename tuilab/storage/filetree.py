@@ -47,6 +47,7 @@ def size(folder: str | os.PathLike[str], but: str = "") -> int | None:
 
 
 def _size_of(file: FolderEntry) -> int:
+    """Return the size of a file in bytes; 0 if it was just removed."""
     try:
         return os.stat(file.name, dir_fd=file.parent_fd, follow_symlinks=False).st_size
     except FileNotFoundError:  # a run that is running may remove a file
@@ -114,7 +115,8 @@ def walk(
 def _list(fd: int, last: str, most: int) -> tuple[list[str], list[str]]:
     """Return the names of the files and of the folders in an open folder.
 
-    The walk takes folders from the end of the list, so the one named `last` comes first.
+    The walk takes folders from the end of the list, so the one named `last` comes first. Raises
+    OSError if there are more than `most` names.
     """
     files = []
     folders = []

@@ -45,7 +45,7 @@ def fields_of(data: bytes) -> dict[str, Any]:
 
 
 def struct_of(kind: type[T]) -> Callable[[bytes], T]:
-    """Return a function that decodes a JSON object into a struct.
+    """Return a function that decodes a JSON object into a struct, or raises as `fields_of` does.
 
     It loads msgspec, which takes too long for `tuilab list`.
     """
