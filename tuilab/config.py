@@ -63,12 +63,14 @@ def _spell_paths(value: Any) -> str | None:
 
 
 def _spell_fps(value: Any) -> str | None:
+    """Return a number from 0.1 to 30 as text; None for any other value."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     return str(float(value)) if 0.1 <= value <= 30 else None
 
 
 def _spell_device(value: Any) -> str | None:
+    """Return a device name; None if it is no name that tuilab knows."""
     if not isinstance(value, str):
         return None
     return value if re.fullmatch(rf"auto|cpu|cuda|{GPU}", value) else None
