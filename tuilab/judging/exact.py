@@ -70,7 +70,10 @@ def _find_repeats(workers: set[str], repeat_of_worker: Mapping[str, int]) -> set
 
 
 def _single_number(value: Value) -> float | None:
-    """Return the number if a value consists of a single one. It is the estimate of the verdict."""
+    """Return the number if a value consists of a single one, else None.
+
+    It is the estimate of the verdict.
+    """
     parts = list(leaves(value))
     if len(parts) == 1 and is_number(parts[0]):
         return float(parts[0])

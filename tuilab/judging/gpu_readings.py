@@ -76,7 +76,7 @@ def find_disturbances(
 
 
 def _find_process_interval(summary: RunSummary, writer: str, block: Block) -> GpuInterval | None:
-    """Return when the process of an arm ran that timed a block itself.
+    """Return when the process of an arm ran that timed a block itself; None if it used no GPU.
 
     That is the process of the same repeat that was the last to start before the block ended.
     """

@@ -162,7 +162,10 @@ def _available_bytes(root: Path) -> int:
 
 
 def _used_bytes(cgroup: Path) -> int | None:
-    """Return the memory of a cgroup, without the file pages that the kernel would give back."""
+    """Return the memory of a cgroup, without the file pages that the kernel would give back.
+
+    None if the cgroup does not count memory.
+    """
     if (cgroup / "memory.current").exists():  # v2
         usage, cached = "memory.current", "inactive_file"
     elif (cgroup / "memory.usage_in_bytes").exists():  # v1

@@ -233,7 +233,7 @@ def seconds_left(summary: RunSummary, elapsed_s: float) -> float | None:
 def repeat_words(summary: RunSummary) -> str:
     """Return the newest repeat: `repeat 2 of 6`, or `repeat 2, budget 30 s`.
 
-    A run with one repeat has no such words.
+    Empty for a run with one repeat, and before the first repeat has started.
     """
     repeats = []
     for worker in summary.workers.values():
@@ -292,7 +292,7 @@ def ends_of_curves(summary: RunSummary) -> dict[str, str]:
 def node_words(summary: RunSummary) -> str:
     """Return the node of a cluster that the run was on, with its host name if that differs.
 
-    A run that was on no cluster has no such words.
+    Empty for a run that was on no cluster.
     """
     run = summary.run
     if run is None or not run.node:

@@ -111,17 +111,17 @@ class Series:
 
     @property
     def low(self) -> float | None:
-        """The least finite value."""
+        """The least finite value; None if there is none."""
         return self._least if self.lows else None
 
     @property
     def high(self) -> float | None:
-        """The greatest finite value."""
+        """The greatest finite value; None if there is none."""
         return self._most if self.highs else None
 
     @property
     def first_bad_step(self) -> int | float | None:
-        """The step of the first value that is NaN or infinite."""
+        """The step of the first value that is NaN or infinite; None if there is none."""
         return self.bad[0].step if self.bad else None
 
     def _add_bad(self, step: float, t: int, value: float) -> None:

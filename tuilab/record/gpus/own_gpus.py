@@ -118,7 +118,10 @@ def _uuid_of_race(summary: RunSummary, writer: str, race: RaceStarted) -> str:
 
 
 def name_of_gpu(uuid: str, summary: RunSummary) -> str:
-    """Return the model of a GPU that torch calls `uuid`: as torch names it, else as NVML does."""
+    """Return the model of a GPU that torch calls `uuid`, as torch or else NVML names it.
+
+    Empty if neither knows it.
+    """
     for facts in summary.cuda.values():
         for device in _devices(facts):
             if device.get("uuid") == uuid and device.get("name"):
