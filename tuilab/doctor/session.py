@@ -117,7 +117,7 @@ def container(box: Box) -> DoctorFinding:
     """Check whether runs outlive `tuilab`, which is the parent of this process."""
     tuilab_pid = os.getppid()
     fields = presence.stat_fields(tuilab_pid)
-    if fields and first_process.is_first(tuilab_pid, int(fields[1])):
+    if fields and first_process.is_first(tuilab_pid, int(fields[1])):  # field 1 is its parent
         return warn(
             "tuilab is the first process of this container: when it exits, the container and all"
             " runs end",

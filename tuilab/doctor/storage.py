@@ -137,7 +137,7 @@ def mounted(box: Box, folder: Path) -> tuple[str, str]:
     nearest_kind = ""
     for line in box.text("proc/self/mountinfo").splitlines():
         mount, _, source = line.partition(" - ")
-        point = mount.split()[4].replace("\\040", " ")
+        point = mount.split()[4].replace("\\040", " ")  # the kernel writes a space as \040
         is_above = real_folder == point or real_folder.startswith(point.rstrip("/") + "/")
         # The later of two mounts at one place hides the other, so an equal length wins as well.
         if is_above and len(point) >= len(nearest_point):

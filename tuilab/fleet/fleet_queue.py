@@ -168,7 +168,7 @@ class FleetQueue:
         return any(task.node in ("", node.id) for task in self._tasks)
 
     def _next_for(self, node_run: NodeRun) -> Task | None:
-        """Remove the first task that may run on a node from the queue and return it; None if none may."""
+        """Remove the first task that may run on a node, and return it; None if there is none."""
         for index, task in enumerate(self._tasks):
             if task.node in ("", node_run.node.id):
                 del self._tasks[index]

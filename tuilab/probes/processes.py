@@ -155,7 +155,7 @@ def _stat(pid: int, root: Path) -> _ProcessStat:
         name=name,
         start_ticks=int(fields[19]),
         cpu_ticks=int(fields[11]) + int(fields[12]),  # in user mode and in the kernel
-        rss_bytes=int(fields[21]) * _PAGE_BYTES,
+        rss_bytes=int(fields[21]) * _PAGE_BYTES,  # /proc counts pages
     )
 
 

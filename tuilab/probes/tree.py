@@ -58,7 +58,7 @@ class Tree:
         # The start of the top process, so that the first reading is the average since then.
         self._read_at_s = _now_s()
         if fields is not None:
-            self._read_at_s = int(fields[19]) / _TICKS_PER_S
+            self._read_at_s = int(fields[19]) / _TICKS_PER_S  # its start time
         self._cpu_s = 0.0
         self._uss_due_s = 0.0
 

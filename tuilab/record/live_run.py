@@ -126,7 +126,7 @@ class Watch:
             portion = self.refresh()
             if not portion:
                 return
-            sizes = sizes or self._follower.stream_sizes()
+            sizes = sizes or self._follower.stream_sizes()  # as they were after the first portion
             yield portion
             if self._follower.has_read(sizes) and not self.summary.is_over:
                 return

@@ -70,7 +70,7 @@ def start_time(pid: int) -> int | None:
         return None
     if fields[0] == "Z" and int(fields[17]) <= 1:  # a zombie with one thread
         return None
-    return max(int(fields[19]) - _ticks_ahead(), 0)
+    return max(int(fields[19]) - _ticks_ahead(), 0)  # field 19 from the state on: the start
 
 
 def presence(identity: "Identity") -> Presence:
@@ -214,7 +214,7 @@ def _children_of_all() -> dict[int, list[int]]:
         if name.isdigit():
             with contextlib.suppress(PermissionError):
                 if fields := stat_fields(int(name)):
-                    parent = int(fields[1])
+                    parent = int(fields[1])  # after the state
                     children[parent].append(int(name))
     return children
 

@@ -63,7 +63,8 @@ def _throttle_mask(nvml: Any, handle: Any) -> float:
         return float(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
 
 
-# By name: the call, and the largest possible value.
+# By name: the call, and the largest possible value. The bare numbers are those of nvml.h: sensor 0
+# is the GPU; of memory errors, 1 are the uncorrected ones, and 0 those since the last reset.
 METERS: dict[str, tuple[Callable[[Any, Any], float], float]] = {
     "memory_used_bytes": (_bytes_used, IMPOSSIBLE_BYTES),
     "busy_percent": (lambda nvml, handle: nvml.nvmlDeviceGetUtilizationRates(handle).gpu, 100),
