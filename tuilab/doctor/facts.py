@@ -147,6 +147,7 @@ def _ask(section: str, questions: Mapping[str, Callable[[], str]]) -> list[Fact]
 
 
 def _machine(root: Path, environment: Mapping[str, Any]) -> list[Fact]:
+    """Return the facts about the system, the host, and Python."""
     names = {
         "host": "host",
         "kernel": "kernel",
@@ -174,6 +175,7 @@ def _system(root: Path) -> str:
 
 
 def _processor(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
+    """Return the facts about the processor: its cores, their limits, and how busy they are."""
     names = {"model": "model", "logical_cores": "hardware threads", "physical_cores": "cores"}
     rows = _facts_of_probe("Processor", cpu, names)
     rows += _ask("Processor", {"vector units": lambda: _vectors(root), "usable here": _affinity})

@@ -153,6 +153,7 @@ def power(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
 
 
 def persistence(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
+    """Warn if the driver is unloaded between runs."""
     if gpu_seen.setting("is_persistent"):
         return passed("persistence mode is on: the driver stays loaded between runs")
     step = "turn on persistence mode: sudo nvidia-smi -pm 1"

@@ -127,7 +127,7 @@ def memory_of(tenants: Sequence[GpuProcess]) -> str:
 
 
 def clocks(box: Box) -> DoctorFinding:
-    """Warn if a GPU is throttled now; clocks that are low because of idleness do not count."""
+    """Warn if a GPU is throttled now; idle GPUs and clocks set by the user do not count."""
     mask_of, unanswered = _each(lambda gpus, gpu: _meter(gpus, gpu, "throttle_mask"))
     masks = {index: int(mask) for index, mask in mask_of.items() if mask is not None}
     if not masks:

@@ -49,6 +49,7 @@ def limit(box: Box) -> DoctorFinding:
 
 
 def pressure(box: Box) -> DoctorFinding:
+    """Warn if processes had to wait for memory in more than a tenth of the last 10 s."""
     fields = box.text("proc/pressure/memory").split()
     waited_percent = float(fields[1].removeprefix("avg10="))
     message = f"processes waited for memory in {waited_percent:g} % of the last 10 s"

@@ -124,7 +124,7 @@ def _read_pipe(
 ) -> tuple[bytes, float]:
     """Return the output, and the seconds waited in vain (0.0 if the output ended, or is too long).
 
-    Each line of output starts the patience anew. `take` is called with the whole output so far.
+    Each line of output restarts the patience. `take` is called with the whole output so far.
     """
     output = b""
     deadline = time.monotonic() + patience_s

@@ -17,6 +17,7 @@ _SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies")
 
 
 def cores(box: Box) -> DoctorFinding:
+    """Report how many hardware threads and cores there are, and how many can be used."""
     usable = len(os.sched_getaffinity(0))
     online = len(parse_cpu_list(box.text("sys/devices/system/cpu/online")))
     message = f"{usable} of {plural(online, 'hardware thread')} usable"
@@ -64,6 +65,7 @@ def effective(box: Box) -> DoctorFinding:
 
 
 def pressure(box: Box) -> DoctorFinding:
+    """Warn if processes had to wait for a core in more than a tenth of the last 10 s."""
     waited_percent = _avg10(box, "cpu")
     message = f"processes waited for a core in {waited_percent:g} % of the last 10 s"
     if waited_percent > _BUSY_PERCENT:
@@ -124,7 +126,7 @@ def clock(box: Box) -> DoctorFinding:
 
 
 def numa(box: Box) -> DoctorFinding:
-    """Report the NUMA nodes; warn if memory of more than one can be used."""
+    """Report the NUMA nodes; warn if the memory of all of several nodes can be used."""
     facts = numa_facts(box.root)
     nodes = facts.get("nodes")
     allowed_nodes = facts.get("allowed_nodes")

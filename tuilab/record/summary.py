@@ -256,7 +256,10 @@ class RunSummary:
         return [self._owner_of(writer, has_ranks=has_ranks) for writer in writers]
 
     def _owner_of(self, writer: str, *, has_ranks: bool) -> str:
-        """Return the owner of a stream, such as `repeat 2, rank 1`; its name if that says more."""
+        """Return the owner of a stream, such as `repeat 2, rank 1`; its name if there is only one.
+
+        `has_ranks` says whether any of the streams in question is that of a rank.
+        """
         worker, _, rank = writer.partition(RANK)
         words = []
         if self.planned_repeats > 1 and worker in self.workers:
