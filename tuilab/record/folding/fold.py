@@ -1,7 +1,8 @@
 """Folds the records of a journal into a summary, by a pure function.
 
 `fold` is incremental: a follower passes only new records. The order between streams does not
-matter, so any stream may be read first.
+matter, so any stream may be read first. Each kind of record has a function that changes the
+summary; `stream` is the name of the stream, which is that of its writer.
 """
 
 from collections.abc import Callable, Iterable

@@ -60,7 +60,10 @@ def claim_not_testable(summary: RunSummary, stream: str, event: events.ClaimNotT
 
 
 def setting_raced(summary: RunSummary, stream: str, event: events.SettingRaced) -> None:
-    """Note a record about a setting whose values raced against each other in a stream."""
+    """Note a record of a setting whose values were compared in a stream.
+
+    It is late if the stream has already started the race of the values.
+    """
     raced = summary.settings.setdefault((event.name, event.ranks), RacedSetting())
     arms = {candidate.arm for candidate in event.candidates if candidate.arm}
     if arms:
