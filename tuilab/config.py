@@ -42,6 +42,7 @@ class ConfigValue(NamedTuple):
 
 
 def _spell_path(value: Any) -> str | None:
+    """Return a path with its `~` replaced; None if it is no text, or not absolute."""
     if not isinstance(value, str) or "\0" in value:
         return None
     path = os.path.expanduser(value)
@@ -49,6 +50,7 @@ def _spell_path(value: Any) -> str | None:
 
 
 def _spell_paths(value: Any) -> str | None:
+    """Return absolute paths joined by colons; None if one is wrong or has a colon."""
     if not isinstance(value, list):
         return None
     paths = []
@@ -61,12 +63,14 @@ def _spell_paths(value: Any) -> str | None:
 
 
 def _spell_fps(value: Any) -> str | None:
+    """Return a number from 0.1 to 30 as text; None for any other value."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     return str(float(value)) if 0.1 <= value <= 30 else None
 
 
 def _spell_device(value: Any) -> str | None:
+    """Return a device name; None if it is no name that tuilab knows."""
     if not isinstance(value, str):
         return None
     return value if re.fullmatch(rf"auto|cpu|cuda|{GPU}", value) else None
@@ -125,7 +129,10 @@ def effective(environ: Mapping[str, str]) -> dict[str, ConfigValue]:
 
 
 def apply() -> None:
-    """Set the settings of the file as variables, unless a variable is already set."""
+    """Set the settings of the file as variables, unless a variable is already set.
+
+    Raises UsageError if the file has a mistake.
+    """
     for key, value in read().items():
         variable = SETTINGS[key].variable
         if value.text and not os.environ.get(variable):
@@ -141,7 +148,10 @@ def apply_or_pass() -> None:
 
 
 def fps() -> float:
-    """Return the frames per second of the screens, without regard to options."""
+    """Return the frames per second of the screens, without regard to options.
+
+    Raises UsageError if TUILAB_FPS is wrong.
+    """
     setting = SETTINGS["fps"]
     text = os.environ.get(setting.variable)
     if not text:
@@ -161,7 +171,7 @@ def fps() -> float:
 def device() -> str:
     """Return the device of scenarios that can choose one, without regard to options.
 
-    Empty if it is not set.
+    Empty if it is not set. Raises UsageError if TUILAB_DEVICE is wrong.
     """
     setting = SETTINGS["device"]
     text = os.environ.get(setting.variable, "")
@@ -182,6 +192,7 @@ def hint_by_name(device: object) -> str:
 
 
 def _decode(path: str, data: bytes) -> dict[str, ConfigValue]:
+    """Return the settings in the data of the file; raise UsageError for a mistake."""
     import tomllib  # imported here: most commands find no file
 
     try:
@@ -198,6 +209,7 @@ def _decode(path: str, data: bytes) -> dict[str, ConfigValue]:
 
 
 def _read_value(path: str, key: str, value: Any, text: str) -> ConfigValue:
+    """Return the value of a key with its line; raise UsageError if the key or value is unknown."""
     line = _line_of(key, text)
     setting = SETTINGS.get(key)
     if setting is None:

@@ -60,6 +60,7 @@ def _children() -> list[int]:
 
 
 def _is_dead(pid: int) -> bool:
+    """Return whether a child has ended and was not waited for; leave it so."""
     with contextlib.suppress(ChildProcessError):
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     return False

@@ -33,10 +33,15 @@ class OneByOne:
 
     @staticmethod
     def be_ready() -> None:
+        """Let Ctrl-C raise KeyboardInterrupt at once."""
         OneByOne.waits_until = 0.0
 
     @staticmethod
     def wait() -> None:
+        """Delay Ctrl-C from now on until `be_ready`, or for five seconds at most.
+
+        Outside a `with` block, nothing is delayed.
+        """
         OneByOne.waits_until = 0.0
         if OneByOne.is_open:
             OneByOne.waits_until = time.monotonic() + _PATIENCE_S

@@ -90,6 +90,10 @@ def _describe_value(fact: Fact) -> str:
 def _render_finding(
     name: str, finding: DoctorFinding, style: Style, pad: int, width: int
 ) -> list[str]:
+    """Return the lines of a finding: its mark and name with what was found, then the next step.
+
+    `pad` is the width of the column of names. The mark shows the status, in ASCII if need be.
+    """
     utf8_mark, ascii_mark, colour = _MARKS.get(finding.status, _MARKS["n/a"])
     mark = utf8_mark if style.is_utf8 else ascii_mark
     indent = " " * (pad + 4)

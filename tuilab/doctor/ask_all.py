@@ -65,7 +65,11 @@ class PendingAnswers:
 def ask_all(
     patience_s: float = PATIENCE_S, root: Path = Path("/"), *, has_facts: bool = True
 ) -> PendingAnswers:
-    """Start every check, most groups at once; return them in the order in which they are shown."""
+    """Start every check, most groups at once; return them in the order in which they are shown.
+
+    `terminal` and `processor` have ended when this returns; the others may still be at work. A
+    check without an answer in `patience_s` is n/a.
+    """
     names: list[str] = []
     for group in GROUPS:
         names += checks_of(group)
@@ -179,7 +183,7 @@ def _complete(
 
 
 def main(group: str, root: str = "/") -> None:
-    """Print the findings of a group, a line each, or all facts in one line."""
+    """Print the findings of a group, a line of JSON each, or all facts in one line."""
     if group == _FACTS:
         from tuilab.doctor import facts as box
         from tuilab.probes.gpu import own_process

@@ -43,7 +43,10 @@ _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\0")  # colours, and every other
 
 
 def write(path: Path, doctor: dict[str, object]) -> None:
-    """Write the bundle as a JSON document, or as an archive for .tar.gz and .tgz."""
+    """Write the bundle as a JSON document, or as an archive for .tar.gz and .tgz.
+
+    Raises CannotRecord if the file cannot be written.
+    """
     parts = scrub(
         {
             "doctor": doctor,
@@ -101,6 +104,10 @@ def failures() -> list[dict[str, Any]]:
 
 
 def _report_failure(folder: Path, entry: RunEntry) -> dict[str, Any]:
+    """Return what is known about a failed run: its reason, its traceback, and the ends of its logs.
+
+    If the record of the run cannot be read, the traceback and the versions are left out.
+    """
     log = folder / "stderr.log"
     report: dict[str, Any] = {
         "run": entry.run,
@@ -139,9 +146,10 @@ def _read_fault_logs(folder: Path) -> str:
 
 
 def _read_tail(path: Path, secrets: Sequence[tuple[int, int]] = ()) -> str:
-    """Return the last lines of a log without secrets.
+    """Return the last lines of a log without secrets, or an empty string if it cannot be read.
 
-    `secrets` has the places (begin, end) where some are known to be.
+    `secrets` has the places (begin, end) of the secrets that are known. They count only if the
+    whole log is read; otherwise a search finds what looks like a secret.
     """
     try:
         with open(open_regular(path), "rb") as file:
@@ -164,6 +172,7 @@ def _json(value: Any) -> bytes:
 
 
 def _archive(parts: dict[str, Any]) -> bytes:
+    """Return the parts as a compressed tar archive: a JSON file each, and the packages as text."""
     files = {}
     for name, value in parts.items():
         if name != "constraints":

@@ -104,6 +104,7 @@ def gpu_facts(answer: Mapping[str, Any] | str) -> list[Fact]:
 
 
 def _gpu(gpu: Mapping[str, Any]) -> Fact:
+    """Return the name and memory of a GPU as a fact under its label."""
     total_bytes = gpu.get("bytes_total")
     memory = size(total_bytes) if total_bytes else "memory n/a"
     label = show(gpu_label(gpu["index"], gpu.get("slice", "")))
@@ -146,6 +147,7 @@ def _ask(section: str, questions: Mapping[str, Callable[[], str]]) -> list[Fact]
 
 
 def _machine(root: Path, environment: Mapping[str, Any]) -> list[Fact]:
+    """Return the facts about the system, the host, and Python."""
     names = {
         "host": "host",
         "kernel": "kernel",
@@ -165,6 +167,7 @@ def _no_limit(section: str, cpu: Mapping[str, Any], key: str) -> Fact:
 
 
 def _system(root: Path) -> str:
+    """Return the name of the Linux distribution; raise NotKnown if its file has none."""
     for line in (root / "etc/os-release").read_text(errors="replace").splitlines():
         if line.startswith("PRETTY_NAME="):
             return show(line.partition("=")[2].strip("\"'"), 100)
@@ -172,6 +175,7 @@ def _system(root: Path) -> str:
 
 
 def _processor(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
+    """Return the facts about the processor: its cores, their limits, and how busy they are."""
     names = {"model": "model", "logical_cores": "hardware threads", "physical_cores": "cores"}
     rows = _facts_of_probe("Processor", cpu, names)
     rows += _ask("Processor", {"vector units": lambda: _vectors(root), "usable here": _affinity})
@@ -184,6 +188,7 @@ def _processor(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
 
 
 def _core_limit(cpu: Mapping[str, Any]) -> Fact:
+    """Return how many cores the cgroup allows, with a note if torch would start more threads."""
     quota_cores = cpu.get("quota_cores")
     if quota_cores is None:
         return _no_limit("Processor", cpu, "quota_cores")
@@ -194,6 +199,7 @@ def _core_limit(cpu: Mapping[str, Any]) -> Fact:
 
 
 def _governor(cpu: Mapping[str, Any]) -> Fact:
+    """Return the frequency governor as a fact, with a note if it makes short runs slower."""
     governor = cpu.get("governor", "")
     reason = cpu.get("missing", {}).get("governor", "")
     note = ""
@@ -203,6 +209,10 @@ def _governor(cpu: Mapping[str, Any]) -> Fact:
 
 
 def _vectors(root: Path) -> str:
+    """Return which of the vector units that matter to torch this processor has.
+
+    Raises NotKnown if the kernel lists no flags.
+    """
     for line in (root / "proc/cpuinfo").read_text(errors="replace").splitlines():
         key, _, value = line.partition(":")
         if key.strip().lower() in ("flags", "features"):
@@ -243,6 +253,7 @@ def pressure(root: Path, resource: str) -> str:
 
 
 def _memory(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
+    """Return the facts about memory: its size, the cgroup limit, /dev/shm, swap and waiting."""
     missing = cpu.get("missing", {})
     rows = []
     for key, name in (("memory_total_bytes", "total"), ("memory_available_bytes", "available")):
@@ -261,6 +272,7 @@ def _memory(root: Path, cpu: Mapping[str, Any]) -> list[Fact]:
 
 
 def _shared_memory() -> Fact:
+    """Return the free space of /dev/shm, with a note if it is small for DataLoader workers."""
     try:
         file_system = os.statvfs("/dev/shm")
     except OSError as problem:
@@ -282,6 +294,7 @@ def _swap() -> str:
 
 
 def _numa(numa: Mapping[str, Any]) -> list[Fact]:
+    """Return a fact for each NUMA node, up to 16, and one if memory of some nodes is forbidden."""
     nodes = numa.get("nodes")
     if not nodes:
         return [Fact("NUMA", "nodes", "", numa.get("missing", {}).get("nodes", "not asked"))]
@@ -313,7 +326,10 @@ def _torch(environment: Mapping[str, Any]) -> list[Fact]:
 
 
 def torch_build() -> str:
-    """Return `CUDA 12.8`, `ROCm 6.2` or `the CPU only`, without importing torch."""
+    """Return `CUDA 12.8`, `ROCm 6.2` or `the CPU only`, without importing torch.
+
+    Raises NotKnown if torch is not installed.
+    """
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         raise NotKnown("torch is not installed")
@@ -327,7 +343,7 @@ def torch_build() -> str:
 
 
 def _assigned_string(source: str, name: str) -> str | None:
-    """Return the string that a module's source assigns to a name."""
+    """Return the string that a module's source assigns to a name, or None if there is none."""
     match = re.search(rf"^{name}(?:\s*:[^=\n]+)?\s*=\s*(.+)$", source, re.MULTILINE)
     if match is None:
         return None
@@ -339,6 +355,7 @@ def _assigned_string(source: str, name: str) -> str | None:
 
 
 def _torch_threads() -> str:
+    """Return how many threads torch will use, without asking torch."""
     count = os.environ.get("OMP_NUM_THREADS")
     if count:
         return f"{show(count, 20)}, from OMP_NUM_THREADS"
@@ -347,6 +364,7 @@ def _torch_threads() -> str:
 
 
 def _packages(environment: Mapping[str, Any]) -> list[Fact]:
+    """Return the versions of the known packages; torch has its own section."""
     versions = environment.get("packages", {})
     rows = []
     for name, version in versions.items():
@@ -356,6 +374,7 @@ def _packages(environment: Mapping[str, Any]) -> list[Fact]:
 
 
 def _variables(environment: Mapping[str, Any]) -> list[Fact]:
+    """Return the variables that are set, or one fact that none of the known ones is."""
     rows = []
     for name, value in environment.get("variables", {}).items():
         rows.append(Fact("Variables", name, show(value, 200) or "set, but empty"))
@@ -366,7 +385,10 @@ def _variables(environment: Mapping[str, Any]) -> list[Fact]:
 
 
 def libraries(root: Path) -> list[Fact]:
-    """Return the allocators and OpenMP libraries that could be preloaded."""
+    """Return a fact for each allocator and OpenMP library that could be preloaded.
+
+    A library that is not installed has an empty value with a reason. A note marks a preloaded one.
+    """
     preloaded = os.environ.get("LD_PRELOAD", "")
     rows = []
     for name, pattern in _LIBRARIES.items():
@@ -388,6 +410,10 @@ def _find_libraries(root: Path, pattern: str) -> list[str]:
 
 
 def _calibration() -> list[Fact]:
+    """Return what `tuilab calibrate` measured for the CPU and for each GPU.
+
+    If the CPU was never calibrated, one fact names that subcommand.
+    """
     rows = _trials(calibration_file.load(), "")
     if not rows:
         reason = "this machine is not calibrated yet; run `tuilab calibrate` (2 minutes)"

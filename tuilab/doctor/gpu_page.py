@@ -101,6 +101,7 @@ def _read_first_object(output: bytes) -> dict[str, str]:
 
 
 def _facts(gpu: Mapping[str, str]) -> list[Fact]:
+    """Return the facts about the chosen GPU, with the reason of its choice as a note."""
     device = f"{gpu['device']} {gpu['name']}"
     return [
         Fact("GPU", "device", device, note=gpu["why"]),

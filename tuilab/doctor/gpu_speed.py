@@ -36,6 +36,7 @@ Check = Callable[["Cuda"], DoctorFinding]
 
 
 def kernel(gpu: "Cuda") -> DoctorFinding:
+    """Check whether torch can run a small kernel on the GPU."""
     reason = gpu.why_not()
     if reason:
         return failed(reason, NVIDIA_SMI)
@@ -61,6 +62,7 @@ def architecture(gpu: "Cuda") -> DoctorFinding:
 
 
 def launch(gpu: "Cuda") -> DoctorFinding:
+    """Measure a kernel launch; warn if CUDA_LAUNCH_BLOCKING makes torch wait for each kernel."""
     from tuilab.lab.gpu_bench import launch_s
 
     message = f"{1e6 * launch_s(gpu):.3g} us to launch a small kernel from torch"
@@ -73,6 +75,7 @@ def launch(gpu: "Cuda") -> DoctorFinding:
 
 
 def event_clock(gpu: "Cuda") -> DoctorFinding:
+    """Measure the smallest difference that CUDA events resolve; n/a if they resolve none."""
     from tuilab.lab.gpu_bench import event_tick_s
 
     tick_s = event_tick_s(gpu)
@@ -85,6 +88,7 @@ def event_clock(gpu: "Cuda") -> DoctorFinding:
 
 
 def copies(gpu: "Cuda", *, is_pinned: bool) -> DoctorFinding:
+    """Measure copies from and to host memory, which is pinned or pageable."""
     from tuilab.lab.gpu_bench import copy_rates
 
     to_gpu, to_host = copy_rates(gpu, is_pinned=is_pinned)
@@ -190,6 +194,7 @@ def _can_run(target: _Target, version: tuple[int, int]) -> bool:
 
 
 def _parse_target(name: str) -> _Target | None:
+    """Return an architecture such as `sm_90a` in parts; None for one that is not NVIDIA's."""
     match = re.fullmatch(r"(sm|compute)_(\d{2,3})([af]?)", name)
     if match is None:
         return None

@@ -76,6 +76,7 @@ class GpuObservation:
         return self.most[name]
 
     def setting(self, name: str) -> Any:
+        """Return a setting of the GPU, read after the load; raise NotKnown if there is none."""
         if name not in self.settings:
             raise NotKnown(self.settings.get("missing", {}).get(name, "not asked"))
         return self.settings[name]
@@ -113,6 +114,7 @@ def clocks(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
 
 
 def _describe_clock(gpu_seen: GpuObservation, name: str, label: str) -> str:
+    """Return the highest clock that was read and its limit, or why one of them is unknown."""
     try:
         reached_mhz = gpu_seen.reached(name)
         most_mhz = gpu_seen.setting(f"most_{name}")
@@ -122,7 +124,7 @@ def _describe_clock(gpu_seen: GpuObservation, name: str, label: str) -> str:
 
 
 def throttling(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
-    """Report what lowered the clocks under load."""
+    """Report what lowered the clocks under load; warn if it is more than the usual power limit."""
     gpu_seen.reached("throttle_mask")
     names = sorted(set(throttle_names(gpu_seen.mask)) - {"idle"})
     message = ", ".join(names) or "the clocks were not throttled"
@@ -134,6 +136,7 @@ def throttling(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
 
 
 def power(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
+    """Report the power limit and the highest power under load; warn if the limit was lowered."""
     limit_w = gpu_seen.setting("power_limit_w")
     default_limit_w = gpu_seen.setting("usual_power_limit_w")
     drawn = "n/a"
@@ -150,6 +153,7 @@ def power(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
 
 
 def persistence(gpu_seen: GpuObservation, box: Box) -> DoctorFinding:
+    """Warn if the driver is unloaded between runs."""
     if gpu_seen.setting("is_persistent"):
         return passed("persistence mode is on: the driver stays loaded between runs")
     step = "turn on persistence mode: sudo nvidia-smi -pm 1"
@@ -294,6 +298,7 @@ def _say_why(why: str, box: Box) -> DoctorFinding:
 
 
 def _open(uuid: str, root: Path) -> GpuObservation:
+    """Return the GPU with this UUID of torch; raise NotKnown if NVML does not know it."""
     gpus_of_machine = open_gpus(root)
     if isinstance(gpus_of_machine, str):
         raise NotKnown(gpus_of_machine)

@@ -33,10 +33,12 @@ _HARMLESS = {"idle", "clocks set by the user"}
 
 @functools.cache
 def _gpus() -> Gpus | str:
+    """Return the GPUs of this machine, or the reason why NVML does not list them."""
     return open_gpus()
 
 
 def driver(box: Box) -> DoctorFinding:
+    """Check whether the driver answers; without any sign of a GPU, the answer is n/a."""
     gpus = _gpus()
     if isinstance(gpus, str):
         says_no_gpu = any(words in gpus for words in _NO_GPU)
@@ -74,6 +76,7 @@ def cuda(box: Box) -> DoctorFinding:
 
 
 def devices(box: Box) -> DoctorFinding:
+    """Report the GPUs; fail if one of them cannot be used."""
     gpus = _open()
     if gpus.unusable:
         lost = "; ".join(f"GPU {index}: {why}" for index, why in gpus.unusable.items())
@@ -86,6 +89,7 @@ def devices(box: Box) -> DoctorFinding:
 
 
 def mig(box: Box) -> DoctorFinding:
+    """Warn if MIG is on: a run then uses a slice of the GPU."""
     has_mig_of, unanswered = _each(lambda gpus, gpu: gpus.has_mig(gpu))
     on = [index for index, is_on in has_mig_of.items() if is_on]
     if on:
@@ -123,7 +127,7 @@ def memory_of(tenants: Sequence[GpuProcess]) -> str:
 
 
 def clocks(box: Box) -> DoctorFinding:
-    """Check what lowers the clocks now."""
+    """Warn if a GPU is throttled now; idle GPUs and clocks set by the user do not count."""
     mask_of, unanswered = _each(lambda gpus, gpu: _meter(gpus, gpu, "throttle_mask"))
     masks = {index: int(mask) for index, mask in mask_of.items() if mask is not None}
     if not masks:
@@ -140,6 +144,7 @@ def clocks(box: Box) -> DoctorFinding:
 
 
 def memory_errors(box: Box) -> DoctorFinding:
+    """Fail if a GPU has counted memory errors that ECC could not correct."""
     count_of, unanswered = _each(lambda gpus, gpu: _meter(gpus, gpu, "ecc_uncorrected"))
     counted = {index: count for index, count in count_of.items() if count is not None}
     if not counted:
@@ -171,6 +176,7 @@ def _find_day(calibrations: Mapping[str, Calibration], gpu: Gpu) -> str:
 
 
 def variables(box: Box) -> DoctorFinding:
+    """Warn about variables that slow down CUDA, and report which GPUs are visible."""
     slow = []
     if box.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
         slow.append("CUDA_LAUNCH_BLOCKING makes torch wait for each kernel")
@@ -186,6 +192,7 @@ def variables(box: Box) -> DoctorFinding:
 
 
 def _open() -> Gpus:
+    """Return the GPUs of this machine; raise NotKnown if NVML does not list them."""
     gpus = _gpus()
     if isinstance(gpus, str):
         raise NotKnown(gpus)
@@ -193,7 +200,10 @@ def _open() -> Gpus:
 
 
 def _each(ask: Callable[[Gpus, Gpu], Any]) -> tuple[dict[int, Any], str]:
-    """Return the answer of each GPU by its index, and a sentence about GPUs that do not answer."""
+    """Return the answer of each GPU by its index, and a sentence about GPUs that do not answer.
+
+    Slices (MIG) are not asked. Raises NotKnown if no GPU answers.
+    """
     gpus = _open()
     answers = {}
     unanswered = []
@@ -219,7 +229,7 @@ def _meter(gpus: Gpus, gpu: Gpu, name: str) -> float | None:
 
 
 def _beside(unanswered: str, finding: DoctorFinding) -> DoctorFinding:
-    """Add the GPUs that do not answer to a finding."""
+    """Return a finding with the sentence about GPUs that do not answer added to its text."""
     if not unanswered:
         return finding
     return replace(finding, found=f"{finding.found}; {unanswered}")

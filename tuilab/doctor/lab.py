@@ -22,6 +22,7 @@ _LOOKED_AT = 200  # runs, the newest
 
 
 def calibrated(box: Box) -> DoctorFinding:
+    """Check whether the CPU was calibrated, and warn if that was more than 90 days ago."""
     saved = calibration_file.load()
     lines = calibration.describe_trials(saved.trials_of_method)
     step = "run `tuilab calibrate` (2 minutes)"
@@ -40,6 +41,7 @@ def calibrated(box: Box) -> DoctorFinding:
 
 
 def configured(box: Box) -> DoctorFinding:
+    """Check whether the config file is valid; without one, all settings have their defaults."""
     if not os.path.lexists(places.config_file()):
         return passed("no config file: all settings have their defaults")
     try:
@@ -54,6 +56,7 @@ def configured(box: Box) -> DoctorFinding:
 
 
 def going_on(box: Box) -> DoctorFinding:
+    """Warn if a run is active: it disturbs measurements."""
     entries = _read_entries()
     running = [store.short_id(entry.run) for entry in entries if entry.is_running]
     if running:

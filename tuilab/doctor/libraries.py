@@ -16,6 +16,7 @@ from tuilab.probes.numa import numa_facts
 
 
 def numactl(box: Box) -> DoctorFinding:
+    """Check whether numactl can bind memory; that matters on machines with several memory nodes."""
     facts = numa_facts(box.root)
     nodes = facts.get("nodes") or {}
     allowed_nodes = facts.get("allowed_nodes")

@@ -17,6 +17,7 @@ _ENDLESS = 1 << 62  # a higher limit is none
 
 
 def available(box: Box) -> DoctorFinding:
+    """Check how much memory is free: a process with torch needs 300 MiB."""
     facts = cpu_facts(box.root)
     if "memory_available_bytes" not in facts:
         return unknown(facts["missing"]["memory_available_bytes"])
@@ -31,6 +32,7 @@ def available(box: Box) -> DoctorFinding:
 
 
 def limit(box: Box) -> DoctorFinding:
+    """Check the memory limit of the cgroup: the kernel kills a run that exceeds it."""
     facts = cpu_facts(box.root)
     limit_bytes = facts.get("memory_limit_bytes")
     if limit_bytes is None:
@@ -47,6 +49,7 @@ def limit(box: Box) -> DoctorFinding:
 
 
 def pressure(box: Box) -> DoctorFinding:
+    """Warn if processes had to wait for memory in more than a tenth of the last 10 s."""
     fields = box.text("proc/pressure/memory").split()
     waited_percent = float(fields[1].removeprefix("avg10="))
     message = f"processes waited for memory in {waited_percent:g} % of the last 10 s"
@@ -88,6 +91,7 @@ def locked(box: Box) -> DoctorFinding:
 
 
 def files(box: Box) -> DoctorFinding:
+    """Check the limit of open files, and how it can be raised if it is low."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if _is_endless(soft):
         return passed("unlimited open files")
@@ -109,6 +113,7 @@ def files(box: Box) -> DoctorFinding:
 
 
 def _is_endless(value: int) -> bool:
+    """Return whether a limit of a process is none, or too high to matter."""
     return value == resource.RLIM_INFINITY or value > _ENDLESS
 
 

@@ -30,6 +30,7 @@ class ForkedProcess:
     """A fork of this process in its own session; modules that are loaded here are loaded there."""
 
     def __init__(self, work: Callable[[], None]) -> None:
+        """Fork, and call `work` in the child with its stdout into a pipe to the parent."""
         out, into = os.pipe()
         self.pid = os.fork()
         if not self.pid:
@@ -108,7 +109,10 @@ def start(
 def to_its_end(
     asked: AskedProcess, patience_s: float, take: Callable[[bytes], None] | None = None
 ) -> tuple[bytes, str]:
-    """Read the output of a process to its end, or until it is silent for too long."""
+    """Read the output of a process to its end, or until it is silent for too long.
+
+    Then end the process and its children, and return the output with a sentence on how it ended.
+    """
     assert asked.stdout is not None
     with asked.stdout:
         output, late_s = _read_pipe(asked.stdout.fileno(), patience_s, take)
@@ -118,7 +122,10 @@ def to_its_end(
 def _read_pipe(
     fd: int, patience_s: float, take: Callable[[bytes], None] | None
 ) -> tuple[bytes, float]:
-    """Return the output, and the seconds waited in vain (0.0 if the output ended)."""
+    """Return the output, and the seconds waited in vain (0.0 if the output ended, or is too long).
+
+    Each line of output restarts the patience. `take` is called with the whole output so far.
+    """
     output = b""
     deadline = time.monotonic() + patience_s
     while True:
@@ -151,4 +158,5 @@ def _end(asked: AskedProcess, late_s: float) -> str:
         return "the process that checks it stopped answering"
     if code < 0:
         return f"the process that checks it crashed with signal {-code}"
+    # Callers use this sentence only if a check has no answer, so exit code 0 is too early as well.
     return f"the process that checks it ended early, with exit code {code}"

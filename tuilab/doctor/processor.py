@@ -17,6 +17,7 @@ _SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies")
 
 
 def cores(box: Box) -> DoctorFinding:
+    """Report how many hardware threads and cores there are, and how many can be used."""
     usable = len(os.sched_getaffinity(0))
     online = len(parse_cpu_list(box.text("sys/devices/system/cpu/online")))
     message = f"{usable} of {plural(online, 'hardware thread')} usable"
@@ -27,6 +28,7 @@ def cores(box: Box) -> DoctorFinding:
 
 
 def quota(box: Box) -> DoctorFinding:
+    """Check the CPU limit of the cgroup: torch ignores it, and starts a thread for each core."""
     facts = cpu_facts(box.root)
     quota_cores = facts.get("quota_cores")
     if quota_cores is None:
@@ -63,6 +65,7 @@ def effective(box: Box) -> DoctorFinding:
 
 
 def pressure(box: Box) -> DoctorFinding:
+    """Warn if processes had to wait for a core in more than a tenth of the last 10 s."""
     waited_percent = _avg10(box, "cpu")
     message = f"processes waited for a core in {waited_percent:g} % of the last 10 s"
     if waited_percent > _BUSY_PERCENT:
@@ -73,6 +76,7 @@ def pressure(box: Box) -> DoctorFinding:
 
 
 def governor(box: Box) -> DoctorFinding:
+    """Warn if the frequency governor raises clocks slowly."""
     facts = cpu_facts(box.root)
     name = facts.get("governor")
     if name is None:
@@ -86,6 +90,7 @@ def governor(box: Box) -> DoctorFinding:
 
 
 def throttling(box: Box) -> DoctorFinding:
+    """Check whether heat has lowered the clocks since boot."""
     cpus = box.root / "sys/devices/system/cpu"
     paths = list(cpus.glob("cpu[0-9]*/thermal_throttle/core_throttle_count"))
     if not paths:
@@ -121,6 +126,7 @@ def clock(box: Box) -> DoctorFinding:
 
 
 def numa(box: Box) -> DoctorFinding:
+    """Report the NUMA nodes; warn if the memory of all of several nodes can be used."""
     facts = numa_facts(box.root)
     nodes = facts.get("nodes")
     allowed_nodes = facts.get("allowed_nodes")

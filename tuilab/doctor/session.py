@@ -89,6 +89,7 @@ def _list_config_files(box: Box) -> list[Path]:
 
 
 def _read_value(path: Path, name: str) -> str | None:
+    """Return a setting of logind in one file; None if it is not set there or cannot be read."""
     parser = configparser.ConfigParser(
         strict=False, interpolation=None, allow_no_value=True, delimiters=("=",)
     )
@@ -103,6 +104,7 @@ def _read_value(path: Path, name: str) -> str | None:
 
 
 def _name_user() -> str:
+    """Return the name of this user, or the number of a user without a name."""
     import pwd
 
     try:
@@ -115,7 +117,7 @@ def container(box: Box) -> DoctorFinding:
     """Check whether runs outlive `tuilab`, which is the parent of this process."""
     tuilab_pid = os.getppid()
     fields = presence.stat_fields(tuilab_pid)
-    if fields and first_process.is_first(tuilab_pid, int(fields[1])):
+    if fields and first_process.is_first(tuilab_pid, int(fields[1])):  # field 1 is its parent
         return warn(
             "tuilab is the first process of this container: when it exits, the container and all"
             " runs end",
@@ -132,6 +134,7 @@ def container(box: Box) -> DoctorFinding:
 
 
 def connection(box: Box) -> DoctorFinding:
+    """Report whether the terminal is connected over SSH, and through tmux or screen."""
     if not box.environ.get("SSH_CONNECTION"):
         return unknown("not connected over SSH")
     place = ""

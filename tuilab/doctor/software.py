@@ -13,6 +13,7 @@ from tuilab.text.display import plural
 
 
 def python(box: Box) -> DoctorFinding:
+    """Warn if tuilab uses the system's Python, where other packages can interfere."""
     message = f"{platform.python_version()}, {sys.executable}"
     if sys.prefix == sys.base_prefix and "CONDA_PREFIX" not in box.environ:
         return warn(
@@ -36,6 +37,7 @@ def packages(box: Box) -> DoctorFinding:
 
 
 def nvml_module(box: Box) -> DoctorFinding:
+    """Check that the deprecated package pynvml does not hide nvidia-ml-py."""
     if _is_installed("pynvml"):
         return warn(
             "the deprecated package pynvml hides nvidia-ml-py",
@@ -56,6 +58,7 @@ def compiled(box: Box) -> DoctorFinding:
 
 
 def paths(box: Box) -> DoctorFinding:
+    """Warn about PYTHONPATH: modules there hide installed packages."""
     if value := box.environ.get("PYTHONPATH"):
         return warn(
             f"PYTHONPATH={value}: modules found there hide installed packages in every run",
@@ -65,7 +68,10 @@ def paths(box: Box) -> DoctorFinding:
 
 
 def environment(box: Box) -> DoctorFinding:
-    """Check whether the active environment is the one whose torch is measured."""
+    """Check whether the active environment is the one whose torch is measured.
+
+    Warns only if the active one has a torch of its own.
+    """
     own = f"runs measure the torch of {sys.prefix}"
     # A venv is activated within conda's environment, seldom the other way round.
     name = "VIRTUAL_ENV"
@@ -113,6 +119,7 @@ def torch_build(box: Box) -> DoctorFinding:
 
 
 def _is_installed(name: str) -> bool:
+    """Return whether a package is installed, by its metadata."""
     try:
         metadata.version(name)
     except metadata.PackageNotFoundError:

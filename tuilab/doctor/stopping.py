@@ -25,7 +25,7 @@ def pidfd(box: Box) -> DoctorFinding:
     try:
         handle = os.pidfd_open(os.getpid())
         try:
-            signal.pidfd_send_signal(handle, 0)
+            signal.pidfd_send_signal(handle, 0)  # 0 sends nothing: it only checks that it could
         finally:
             os.close(handle)
     except OSError as problem:

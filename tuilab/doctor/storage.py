@@ -55,12 +55,14 @@ def permissions(box: Box) -> DoctorFinding:
 
 
 def room(box: Box) -> DoctorFinding:
+    """Check the free space in the folder of runs."""
     another = "use another folder of runs: export TUILAB_ROOT=DIR"
     step = f"delete old runs: tuilab rm --older-than 30d --yes; or {another}"
     return _room(_nearest(Path(places.runs_folder())), step, another)
 
 
 def temporary(box: Box) -> DoctorFinding:
+    """Check the free space in the folder for temporary files."""
     folder = Path(tempfile.gettempdir())
     step = "torch.compile and DataLoader workers write there; free some space, or export TMPDIR=DIR"
     return _room(
@@ -71,11 +73,15 @@ def temporary(box: Box) -> DoctorFinding:
 
 
 def _room(folder: Path, step: str, read_only_step: str) -> DoctorFinding:
+    """Check the free space of a folder, and that it is not mounted read-only.
+
+    `step` is the fix for a full disk, `read_only_step` that for a read-only one.
+    """
     disk = os.statvfs(folder)
     if disk.f_flag & os.ST_RDONLY:
         return failed(f"{folder} is mounted read-only", read_only_step)
     counts_files = disk.f_files != 0  # some file systems, such as btrfs, have no limit
-    if counts_files and disk.f_favail <= 1000:
+    if counts_files and disk.f_favail <= 1000:  # a run with its workers writes many small files
         return failed(f"{folder} has space for only {disk.f_favail} more files", step)
     free_bytes = disk.f_bavail * disk.f_frsize
     message = f"{size(free_bytes)} free in {folder}"
@@ -87,6 +93,7 @@ def _room(folder: Path, step: str, read_only_step: str) -> DoctorFinding:
 
 
 def runs_system(box: Box) -> DoctorFinding:
+    """Warn if the folder of runs is on a network file system."""
     return _check_file_system(
         box,
         Path(places.runs_folder()),
@@ -96,6 +103,7 @@ def runs_system(box: Box) -> DoctorFinding:
 
 
 def home_system(box: Box) -> DoctorFinding:
+    """Warn if the home folder, where a venv often is, is on a network file system."""
     home = Path(os.path.expanduser("~"))
     if not home.is_absolute():
         return unknown("this user has no home folder")
@@ -108,6 +116,7 @@ def home_system(box: Box) -> DoctorFinding:
 
 
 def _check_file_system(box: Box, folder: Path, step: str) -> DoctorFinding:
+    """Report the file system of a folder, or warn with this step if it is a network file system."""
     point, kind = mounted(box, _nearest(folder))
     if kind.startswith(REMOTE):
         return warn(
@@ -119,13 +128,16 @@ def _check_file_system(box: Box, folder: Path, step: str) -> DoctorFinding:
 
 
 def mounted(box: Box, folder: Path) -> tuple[str, str]:
-    """Return the mount point and the type of the file system of a folder."""
+    """Return the mount point and the type of the file system of a folder.
+
+    Raises NotKnown if the kernel lists none.
+    """
     real_folder = os.path.realpath(folder)
     nearest_point = ""
     nearest_kind = ""
     for line in box.text("proc/self/mountinfo").splitlines():
         mount, _, source = line.partition(" - ")
-        point = mount.split()[4].replace("\\040", " ")
+        point = mount.split()[4].replace("\\040", " ")  # the kernel writes a space as \040
         is_above = real_folder == point or real_folder.startswith(point.rstrip("/") + "/")
         # The later of two mounts at one place hides the other, so an equal length wins as well.
         if is_above and len(point) >= len(nearest_point):

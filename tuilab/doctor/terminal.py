@@ -14,6 +14,7 @@ _NONE = "no terminal: stdout is a file or a pipe"
 
 
 def size(box: Box) -> DoctorFinding:
+    """Warn if the terminal is too small to show all panes of the screens."""
     if not sys.stdout.isatty():
         return unknown(_NONE)
     columns, rows = os.get_terminal_size(1)  # on the screens, sys.stdout has no descriptor
@@ -29,6 +30,7 @@ def size(box: Box) -> DoctorFinding:
 
 
 def kind(box: Box) -> DoctorFinding:
+    """Warn if TERM is missing or `dumb`: the screens need to position text."""
     if not sys.stdout.isatty():
         return unknown(_NONE)
     term = box.environ.get("TERM", "")
@@ -41,6 +43,7 @@ def kind(box: Box) -> DoctorFinding:
 
 
 def colours(box: Box) -> DoctorFinding:
+    """Report how many colours the terminal has, as far as its variables say so."""
     if not sys.stdout.isatty():
         return unknown(_NONE)
     if box.environ.get("NO_COLOR"):
@@ -60,6 +63,7 @@ def colours(box: Box) -> DoctorFinding:
 
 
 def symbols(box: Box) -> DoctorFinding:
+    """Check whether charts can be drawn in UTF-8; if not, they are drawn in ASCII."""
     reason = why_ascii()
     if not reason:
         return passed("UTF-8: braille and blocks")
@@ -70,6 +74,7 @@ def symbols(box: Box) -> DoctorFinding:
 
 
 def tmux(box: Box) -> DoctorFinding:
+    """Warn if tmux has a `default-terminal` that does not describe tmux."""
     if not box.environ.get("TMUX"):
         return unknown("not inside tmux")
     value = _read_tmux_option("default-terminal")
@@ -82,6 +87,7 @@ def tmux(box: Box) -> DoctorFinding:
 
 
 def clipboard(box: Box) -> DoctorFinding:
+    """Report where text goes that is copied on the screens."""
     if box.environ.get("TMUX"):
         value = _read_tmux_option("set-clipboard")
         if value == "off":
@@ -108,6 +114,10 @@ def driver(box: Box) -> DoctorFinding:
 
 
 def _read_tmux_option(option: str) -> str:
+    """Return the value of an option of tmux, or `unknown: ` with the reason.
+
+    Raises subprocess.TimeoutExpired if tmux hangs.
+    """
     if shutil.which("tmux") is None:
         return "unknown: tmux is not on the PATH"
     flags = "-svg" if option == "default-terminal" else "-sv"

@@ -38,6 +38,7 @@ _OWN_ALLOCATORS = frozenset(_ALLOCATORS)
 
 
 def load(box: Box) -> DoctorFinding:
+    """Measure how long torch takes to load; warn if it takes longer than two seconds."""
     began = _began()
     try:
         torch = _loading().result(_LOADING_S)
@@ -66,6 +67,7 @@ def _why_slow(box: Box) -> str:
 
 
 def threads(box: Box) -> DoctorFinding:
+    """Check whether the number of threads of torch fits the usable cores and the CPU limit."""
     torch = _torch()
     count = torch.get_num_threads()
     usable = len(os.sched_getaffinity(0))
@@ -120,6 +122,7 @@ def affinity(box: Box) -> DoctorFinding:
 
 
 def runtimes(box: Box) -> DoctorFinding:
+    """Warn if several OpenMP libraries are loaded: their threads compete."""
     maps = _read_maps()
     loaded = [name for name, pattern in _RUNTIMES.items() if re.search(pattern, maps)]
     if len(loaded) > 1:
@@ -168,6 +171,7 @@ def why_idle(name: str, loaded: set[str]) -> str:
 
 
 def preload(box: Box) -> DoctorFinding:
+    """Check that each library in LD_PRELOAD is loaded; the linker only warns about a bad path."""
     value = box.environ.get("LD_PRELOAD", "")
     if not value:
         return unknown("LD_PRELOAD is not set")
@@ -185,6 +189,7 @@ def preload(box: Box) -> DoctorFinding:
 
 
 def instructions(box: Box) -> DoctorFinding:
+    """Report which instructions torch uses; warn if ATEN_CPU_CAPABILITY sets them."""
     torch = _torch()
     capability = torch.backends.cpu.get_cpu_capability()
     variable = box.environ.get("ATEN_CPU_CAPABILITY")
@@ -226,6 +231,7 @@ def _loading() -> "Future[Any]":
 
 @functools.cache
 def _began() -> float:
+    """Return when this process began to load torch: the time of the first call."""
     return time.monotonic()
 
 

@@ -73,6 +73,11 @@ class Cluster:
     """The cluster to which this process is connected."""
 
     def __init__(self, address: str) -> None:
+        """Join a Ray cluster, or raise BoxLacks without Ray, and UsageError if the cluster refuses.
+
+        An empty `address` means RAY_ADDRESS, or else the cluster of this machine. The instance
+        checks later whether the head of the cluster still answers, so its host and port are kept.
+        """
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         try:
@@ -112,13 +117,18 @@ class Cluster:
         self._check_at = 0.0
 
     def close(self) -> None:
+        """Disconnect from the cluster, unless its head is gone."""
         if self._missed < _MOST_MISSED:
             self._ray.shutdown()
         else:  # without a head, Ray would end our process before the results are printed
             atexit.unregister(self._ray.shutdown)
 
     def nodes(self) -> list[Node]:
-        """Return the living nodes, with their software."""
+        """Return the living nodes with their software, sorted by name.
+
+        Waits up to two minutes for the answers. A node that did not answer gets the reason in
+        `lacks`.
+        """
         alive = [node for node in self._ray.nodes() if node["Alive"]]
         alive.sort(key=itemgetter("NodeName", "NodeID"))
         names = _unique_names([str(node["NodeName"]) for node in alive])
@@ -151,7 +161,11 @@ class Cluster:
     def heard(
         self, requests: Sequence[NodeRequest], patience_s: float
     ) -> list[tuple[NodeRequest, Any]]:
-        """Return the answers that come in this time; Ctrl-C is handled only meanwhile."""
+        """Return the requests that are answered within this time, with their answers.
+
+        While it waits, Ctrl-C raises KeyboardInterrupt; elsewhere, Ctrl-C is delayed until then.
+        Raises HeadLost as `answered` does.
+        """
         OneByOne.be_ready()
         try:
             return list(self.answered(requests, patience_s))
@@ -166,7 +180,12 @@ class Cluster:
     def answered(
         self, requests: Sequence[NodeRequest], patience_s: float
     ) -> Iterator[tuple[NodeRequest, Any]]:
-        """Yield requests with their answers (also NodeLost, NodeFailed); raise HeadLost."""
+        """Yield the next request that is answered within this time, with its answer.
+
+        If the request failed, the answer is NodeFailed or NodeLost, which are not raised. Raises
+        HeadLost if the head of the cluster is gone. Without open requests, it only pauses for a
+        moment.
+        """
         self._check_head()
         by_ref = {request.ref: request for request in requests}
         if not by_ref:
@@ -181,6 +200,10 @@ class Cluster:
                 yield by_ref[ref], NodeLost(_shorten(str(problem)))
 
     def _check_head(self) -> None:
+        """Connect to the head of the cluster, if the last check is old enough.
+
+        Raises HeadLost, only once, when the head has missed `_MOST_MISSED` checks in a row.
+        """
         if time.monotonic() < self._check_at:
             return
         self._check_at = time.monotonic() + _CHECK_S
@@ -189,12 +212,16 @@ class Cluster:
             self._missed = 0
         except OSError as problem:
             self._missed += 1
-            if self._missed == _MOST_MISSED:
+            if self._missed == _MOST_MISSED:  # later checks do not raise: the caller knows it
                 raise HeadLost(
                     f"the head of the cluster is gone ({problem.strerror or problem})"
                 ) from problem
 
     def _on(self, node_id: str, function: Callable[[], Any]) -> Any:
+        """Start a function on a node without reserving a core; return the reference of its result.
+
+        Ray neither moves the function to another node nor retries it.
+        """
         strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             node_id, soft=False
         )
@@ -203,6 +230,10 @@ class Cluster:
         return task.remote()
 
     def _node(self, record: dict[str, Any], name: str, ref: Any) -> Node:
+        """Return the Node for a record of Ray, with the versions that the node answered.
+
+        `ref` is the reference of the node's answer. If it is not there yet, `lacks` says so.
+        """
         resources = record["Resources"]
         node = Node(
             id=record["NodeID"],
@@ -290,16 +321,21 @@ class NodeGroup:
         return hosts
 
     def drop(self) -> None:
+        """Release the reserved nodes; Ray ends the hosts on them."""
         self._ray.util.remove_placement_group(self._held)
 
 
 def _host(ray: Any, cpus: float, gpus: float, strategy: Any) -> "Remote":
+    """Return the handle of a Host that Ray starts when the cores and GPUs are free.
+
+    `strategy` names the node. Ray does not restart the actor, so that a lost run is noticed.
+    """
     options = {
         "num_cpus": cpus,
         "num_gpus": gpus,
         "scheduling_strategy": strategy,
         "max_restarts": 0,
-        "max_concurrency": 2,
+        "max_concurrency": 2,  # `stop` is called while `read` waits
     }
     actor = ray.remote(Host).options(**options)
     return Remote(ray, actor.remote())
@@ -313,10 +349,14 @@ class Remote:
         self._handle = handle
 
     def ask(self, method: str, *args: Any, **named: Any) -> NodeRequest:
+        """Call a method of the Host, and return the open request without waiting."""
         return NodeRequest(getattr(self._handle, method).remote(*args, **named))
 
     def clock(self) -> tuple[int, int]:
-        """Return the clock of its node minus ours, and the uncertainty of that, in nanoseconds."""
+        """Return the clock of its node minus ours, and the uncertainty of that, in nanoseconds.
+
+        Takes the quickest of several answers. Raises NodeLost if the node does not answer.
+        """
         tries = []
         for _ in range(_PINGS):
             began_ns = time.monotonic_ns()

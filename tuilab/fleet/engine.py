@@ -78,7 +78,11 @@ def has_several(given: Mapping[str, Any]) -> bool:
 def carry(
     orders: "Sequence[RunOrder]", given: Mapping[str, Any], tell: "Tell", take: "Take"
 ) -> bool:
-    """Carry out the orders on the nodes of the cluster; return whether Ctrl-C ended it."""
+    """Carry out the orders on the nodes of a Ray cluster; return whether Ctrl-C was pressed.
+
+    `given` has the options of the user. Raises UsageError or BoxLacks if the cluster cannot be
+    joined, or if its nodes do not fit. Only this function loads Ray.
+    """
     from tuilab.fleet import fleet_queue
     from tuilab.fleet.cluster import Cluster
     from tuilab.fleet.placement import FleetPlacement

@@ -26,7 +26,10 @@ class FilePiece(NamedTuple):
 
 
 def beyond(run_dir: Path, sizes: Mapping[str, int]) -> tuple[list[FilePiece], bool]:
-    """Return what the files of a run have beyond these sizes, and whether that is all."""
+    """Return what the files of a run have beyond these sizes, and whether that is all.
+
+    A new file begins with an empty piece, because it may be empty. One answer has at most 4 MiB.
+    """
     pieces: list[FilePiece] = []
     room = _PORTION
     for name in list_run_files(run_dir):
@@ -44,7 +47,10 @@ def beyond(run_dir: Path, sizes: Mapping[str, int]) -> tuple[list[FilePiece], bo
 
 
 def write(run_dir: Path, piece: FilePiece) -> None:
-    """Write a piece into its file; a name that no file of a run can have is ignored."""
+    """Write a piece into its file; a piece at 0 empties the file first.
+
+    A name that no file of a run can have is ignored.
+    """
     if not is_run_file(piece.name):
         return
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -56,7 +62,7 @@ def write(run_dir: Path, piece: FilePiece) -> None:
 
 
 def digest(path: Path) -> str:
-    """Return the digest of a file, or nothing if it cannot be read."""
+    """Return the SHA-256 of a file in hexadecimal digits, or "" if it cannot be read."""
     try:
         with open(open_regular(path), "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -65,7 +71,10 @@ def digest(path: Path) -> str:
 
 
 def _read(path: Path, offset: int, most: int) -> bytes:
-    """Return bytes of a file from an offset on; nothing at its end."""
+    """Return at most `most` bytes of a file from an offset on.
+
+    The answer is empty at the end of the file, and if the file cannot be read.
+    """
     try:
         with open(open_regular(path), "rb") as file:
             file.seek(offset)

@@ -1,4 +1,8 @@
-"""Run orders on the nodes of a cluster, one at a time on each, and copy the runs here meanwhile."""
+"""Run orders on the nodes of a cluster, one at a time on each, and copy the runs here meanwhile.
+
+A task is an order with its files. It stays in the queue until a node is free for it. `tell` prints
+a message for the user, and `take` receives the end of each run.
+"""
 
 import math
 import time
@@ -27,7 +31,11 @@ _SILENCE_S = 5.0  # after so long, say what we wait for
 def carry(
     orders: Sequence[RunOrder], cluster: Cluster, placement: FleetPlacement, tell: Tell, take: Take
 ) -> bool:
-    """Run all orders; `take` gets each run that is over. Return whether Ctrl-C ended it."""
+    """Run all orders on the cluster, and return whether Ctrl-C stopped them.
+
+    `tell` gets messages for the user, `take` the end of each run. Raises UsageError or BoxLacks if
+    the orders or the nodes do not fit, before any run starts. The nodes are released in any case.
+    """
     if placement.nnodes:
         check_ranks(orders)
     nodes = chosen(cluster.nodes(), placement, tell)
@@ -79,7 +87,10 @@ class FleetQueue:
         self._tell_at = time.monotonic() + _SILENCE_S  # when to say what we wait for
 
     def run(self) -> bool:
-        """Run until all is done; return whether Ctrl-C ended it."""
+        """Run all tasks; return whether Ctrl-C was pressed.
+
+        If the head of the cluster is gone, every run counts as lost.
+        """
         with OneByOne() as turns:
             turns.wait()
             while self._tasks or any(node_run.task for node_run in self._node_runs):
@@ -94,13 +105,21 @@ class FleetQueue:
         return self._stops > 0
 
     def close(self) -> None:
-        """Release the nodes; a run that is still running there is stopped."""
+        """Release the nodes, so that the runs that are still running there are stopped.
+
+        The copy of such a run has no end, so it counts as lost.
+        """
         for node_run in self._node_runs:
             if node_run.mirror and node_run.task:
                 node_run.mirror.end()
             node_run.remote.drop()
 
     def _step(self) -> None:
+        """Give free nodes their next task, ask for news, and wait a moment for answers.
+
+        Reserves and releases nodes first. If runs do not stop in time after Ctrl-C, it gives them
+        up. Raises KeyboardInterrupt at Ctrl-C, and HeadLost if the head of the cluster is gone.
+        """
         self._hold_nodes()
         self._tell_of_waiting()
         for node_run in self._node_runs:
@@ -134,6 +153,7 @@ class FleetQueue:
                 self._node_runs.append(NodeRun(node, remote, self._me))
 
     def _tell_of_waiting(self) -> None:
+        """Print, once after five seconds, which nodes have not started their process."""
         not_ready = [node_run for node_run in self._node_runs if not node_run.is_ready]
         waiting = [show(node_run.node.name, 60) for node_run in not_ready]
         if time.monotonic() > self._tell_at and waiting:
@@ -144,10 +164,11 @@ class FleetQueue:
             )
 
     def _has_task(self, node: Node) -> bool:
+        """Return whether any task that is left may run on a node."""
         return any(task.node in ("", node.id) for task in self._tasks)
 
     def _next_for(self, node_run: NodeRun) -> Task | None:
-        """Remove and return the first task that may run on a node."""
+        """Remove the first task that may run on a node, and return it; None if there is none."""
         for index, task in enumerate(self._tasks):
             if task.node in ("", node_run.node.id):
                 del self._tasks[index]
@@ -155,6 +176,11 @@ class FleetQueue:
         return None
 
     def _hear(self, node_run: NodeRun, answer: object) -> None:
+        """Handle the answer of a node; if its run is over, report the end of the run.
+
+        If the node cannot be used any more, its task moves to another node if the run had not
+        started there. Otherwise the task fails.
+        """
         is_over = hear(node_run, answer, self._tell)
         if node_run.is_broken:
             task = node_run.task
@@ -169,7 +195,11 @@ class FleetQueue:
             self._take(RemoteEnd(node_run.node.name, run_dir, node_run.problem, node_run.code))
 
     def _give_up(self, node_run: NodeRun, why: str, code: int) -> None:
-        """Give up the task of a node; the next task gets a new process there."""
+        """Release a node, and report its run as failed with this reason and exit code.
+
+        A later task gets a new process on the node. If the node had no task, it could not even
+        start its process, so it is used no more.
+        """
         task = node_run.task
         run_dir = node_run.run_dir
         self._drop(node_run)
@@ -179,12 +209,16 @@ class FleetQueue:
             self._leave(node_run, why)
 
     def _drop(self, node_run: NodeRun) -> None:
+        """Forget the run of a node and release the node; Ray ends the process there."""
         node_run.let_go()
         node_run.remote.drop()
         self._node_runs.remove(node_run)
 
     def _lose(self, node_run: NodeRun, why: Exception) -> None:
-        """Handle a lost node: its task is tried again on another one."""
+        """Handle a lost node: report its run as lost, and use the node no more.
+
+        Its task is tried again on another node, unless Ctrl-C was pressed or `_try_again` refuses.
+        """
         task = node_run.task
         run_dir = node_run.run_dir
         node_run.let_go()
@@ -206,7 +240,10 @@ class FleetQueue:
         self._leave(node_run, "the node is gone")
 
     def _leave(self, node_run: NodeRun, why: str) -> None:
-        """Use a node no more, and fail the tasks that only it may run."""
+        """Use a node no more, and report the tasks that only this node may run as failed.
+
+        If no node is left, all other tasks fail as well.
+        """
         self._nodes = [node for node in self._nodes if node.id != node_run.node.id]
         for task in list(self._tasks):
             if task.node == node_run.node.id:
@@ -218,7 +255,11 @@ class FleetQueue:
             self._take(RemoteEnd(node_run.node.name, None, problem, int(ExitCode.FAILED)))
 
     def _try_again(self, task: Task, run: str, lost: Node) -> bool:
-        """Queue a lost task again, if it may run on another node; return whether."""
+        """Queue a lost task as the next one; return False if it cannot be tried again, else True.
+
+        A task is not queued if it was meant for its node, if it was lost three times, or if no
+        other node is left. `run` is the name of the lost run, or empty if it had none yet.
+        """
         name = show(task.order.scenario, 60)
         if task.node:
             self._tell(f"{name} is not restarted: it was meant for that node")
@@ -235,7 +276,10 @@ class FleetQueue:
         return True
 
     def _interrupt(self) -> None:
-        """Stop all runs, at once at the second interrupt; nothing more begins."""
+        """Stop all runs and drop the tasks that are left, after one Ctrl-C.
+
+        The second Ctrl-C stops the runs at once, the third gives up their nodes.
+        """
         self._stops += 1
         self._tasks.clear()
         busy = [node_run for node_run in self._node_runs if node_run.task]

@@ -33,11 +33,15 @@ def make() -> tuple[Path, int]:
 
 
 def _begin() -> str:
+    """Return the first part of the name of each folder, which differs after a reboot."""
     return f"{PREFIX}{presence.boot_id()[:8]}-"
 
 
 def clear() -> None:
-    """Remove the folders of this user whose lock is free, and end the runs in them."""
+    """Remove the folders of this user whose lock is free, and end the runs in them.
+
+    A folder with a run that does not end stays for the next call.
+    """
     for folder in Path(tempfile.gettempdir()).glob(f"{_begin()}*"):
         with contextlib.suppress(OSError):  # of another user, or locked, or just removed
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -48,6 +52,10 @@ def clear() -> None:
 
 
 def _clear(folder: Path, handle: int) -> None:
+    """End the runs in a folder of this user, and remove the folder when all of them have ended.
+
+    `handle` is a descriptor of the folder. Raises BlockingIOError if its lock is taken.
+    """
     if os.fstat(handle).st_uid != os.geteuid():
         return
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -59,7 +67,10 @@ def _clear(folder: Path, handle: int) -> None:
 
 
 def end(run_dir: Path) -> bool:
-    """End an abandoned run, and return whether it has ended."""
+    """End an abandoned run, and return whether it has ended.
+
+    Waits up to ten seconds. Returns False also if the run cannot be read.
+    """
     try:
         launch.stop(run_dir, at_once=True)
         with contextlib.closing(Watch(run_dir)) as watch:

@@ -41,6 +41,7 @@ class Host:
     """
 
     def __init__(self) -> None:
+        """Raise the priority of this process, and remove what killed runs left on this node."""
         stand_up()
         folders.clear()
         self._folder: Path | None = None
@@ -63,7 +64,10 @@ class Host:
         return time.monotonic_ns()
 
     def start(self, order: bytes, files: Mapping[str, bytes]) -> Receipt:
-        """Start a run with the files that came with it, and return its folder or an error."""
+        """Start a run with the files that came with it; return its folder, or an error.
+
+        Ends the earlier run of this host first: a host has one run at a time.
+        """
         folder = self._make_folder(files)
         run_order: RunOrder = messages.unpack(order, RunOrder)
         run_order.root = str(folder / "runs")
@@ -79,12 +83,17 @@ class Host:
     def start_ranks(
         self, order: bytes, files: Mapping[str, bytes], scenario: str, node_index: int, place: Place
     ) -> Receipt:
-        """Start the ranks of this node for a run on another node; `node_index` is its number."""
+        """Start the ranks of this node for a run on another node, and return a receipt.
+
+        `files` has the sources by name, `scenario` is the name of the scenario among them, and
+        `node_index` the number of this node. The order is changed so that its paths, Python and
+        network are those of this node.
+        """
         folder = self._make_folder(files)
         worker_order: WorkerOrder = messages.unpack(order, WorkerOrder)
         assert worker_order.arm and worker_order.spread
         run_dir = folder / "runs" / os.path.basename(worker_order.run_dir)
-        for name in ("", *FOLDERS):
+        for name in ("", *FOLDERS):  # "": the folder of the run itself
             (run_dir / name).mkdir(mode=0o700, parents=True)
         (run_dir / "scenario.py").write_bytes(files[scenario])
         worker_order.run_dir = str(run_dir)
@@ -98,9 +107,10 @@ class Host:
         return self._begin("rank_process", messages.pack(worker_order))
 
     def read(self, sizes: Mapping[str, int], patience_s: float = 0.0) -> RunNews:
-        """Return what the files have beyond these sizes.
+        """Return the news of the run: new data of its files, an open call, and its end.
 
-        If there is nothing, wait a while for it.
+        `sizes` has what the caller has of each file. If there is nothing new, wait for it up to
+        `patience_s`. The order of a call is included only the first time.
         """
         until = time.monotonic() + patience_s
         while True:
@@ -117,7 +127,7 @@ class Host:
         return RunNews(pieces, is_over and is_all, call, order, self._last_words)
 
     def pass_on(self, call: int, pieces: Sequence[FilePiece], end: WorkerResult | None) -> None:
-        """Take the output of ranks on another node, and their result."""
+        """Take the output of ranks on another node, and their result; None if they still run."""
         if self._calls:
             self._calls.pass_on(call, self._run_dir, pieces, end)
 
@@ -127,10 +137,14 @@ class Host:
         return {name: digest(self._run_dir / name) for name in names}
 
     def stop(self, *, at_once: bool) -> None:
+        """Ask the process that started the run to stop it, cleanly or at once."""
         self._say(b"kill\n" if at_once else b"stop\n")
 
     def end(self) -> None:
-        """Forget the run and remove its folder; a running one is stopped."""
+        """Stop the run if it is running, forget it, and remove its folder.
+
+        Waits until the process that started the run has ended. Does nothing without a run.
+        """
         if self._keeper and self._keeper.stdin and self._keeper.stdout:
             self._keeper.stdin.close()
             os.set_blocking(self._keeper.stdout.fileno(), True)
@@ -147,7 +161,7 @@ class Host:
         self._calls = None
 
     def _make_folder(self, files: Mapping[str, bytes]) -> Path:
-        """Create a folder with the files that came with an order."""
+        """End the earlier run, and create a folder with the files that came with an order."""
         self.end()
         self._folder, self._held = folders.make()
         (self._folder / "source").mkdir()
@@ -158,6 +172,11 @@ class Host:
         return self._folder
 
     def _begin(self, module: str, order: bytes) -> Receipt:
+        """Start the process of a run or of ranks, send it the order, and return its receipt.
+
+        The process runs `tuilab.fleet.<module>` and keeps the lock on the folder. If it cannot
+        start, the folder is removed again, and the receipt has the error.
+        """
         self._is_over = False
         self._last_words = b""
         self._keeper = subprocess.Popen(
@@ -185,7 +204,10 @@ class Host:
         return receipt
 
     def _has_ended(self) -> bool:
-        """Say whether the process that started the run has reported its end, or is gone."""
+        """Say whether the process that started the run has reported its end, or is gone.
+
+        Keeps what it printed as the last words. If it is gone without a report, its run is ended.
+        """
         assert self._keeper and self._keeper.stdout
         while not self._is_over:
             data = self._keeper.stdout.read(65536)
@@ -203,6 +225,7 @@ class Host:
         select.select([self._keeper.stdout], [], [], _POLL_S)
 
     def _say(self, words: bytes) -> None:
+        """Send words to the process that started the run, unless that process is gone."""
         assert self._keeper and self._keeper.stdin
         with contextlib.suppress(BrokenPipeError):  # its end is noticed when it is read
             self._keeper.stdin.write(words)

@@ -19,6 +19,10 @@ class Mirror:
     """Writes the pieces from a node; their names are checked as in an archive."""
 
     def __init__(self, run_dir: Path, carrier: Carrier) -> None:
+        """Create the folder of the copy, and record in it which process copies it.
+
+        Raises CannotRecord if the disk does not allow that.
+        """
         self.run_dir = run_dir
         self.known: dict[str, int] = {}  # the size of each copied file
         self._carrier = carrier
@@ -33,7 +37,11 @@ class Mirror:
             raise store.cannot_write(run_dir, problem.strerror or str(problem)) from problem
 
     def take(self, pieces: Iterable[FilePiece]) -> None:
-        """Write new pieces; raise CannotRecord if the run is too large, or the disk is full."""
+        """Write new pieces; raise CannotRecord if the run is too large, or the disk is full.
+
+        Ignores a piece that does not continue its file, and one with a name that no file of a run
+        has.
+        """
         for piece in pieces:
             self._bytes += len(piece.data)
             if self._bytes > MOST_BYTES or len(self.known) > MOST_FILES:
@@ -52,7 +60,11 @@ class Mirror:
                 self.known[piece.name] = piece.end
 
     def forget_wrong(self, digests: Mapping[str, str]) -> bool:
-        """Say whether every file has the digest of the node; files that differ are copied again."""
+        """Compare every file with the digest of the node, and return whether all are the same.
+
+        Files that differ are forgotten, so that they are copied again. A crash log that the node
+        has removed is removed here as well.
+        """
         for name in list(self.known):
             if name not in digests and name.startswith(_FAULT):  # it existed while its worker lived
                 (self.run_dir / name).unlink(missing_ok=True)

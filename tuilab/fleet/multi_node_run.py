@@ -1,4 +1,8 @@
-"""Run orders one after another on several nodes, which are reserved at the same time."""
+"""Run orders one after another on several nodes, which are reserved at the same time.
+
+The first node has the run. Its scenario starts ranks (processes that compute together) there and on
+the other nodes.
+"""
 
 import math
 import os
@@ -50,7 +54,7 @@ class MultiNodeRun:
         self._give_up_at = math.inf  # when to give up nodes that were told to stop
 
     def run(self) -> bool:
-        """Run until all is done; return whether Ctrl-C ended it."""
+        """Run all tasks, one after another; return whether Ctrl-C was pressed."""
         with OneByOne() as turns:
             turns.wait()
             while self._tasks or (self._first and self._first.task):
@@ -63,7 +67,10 @@ class MultiNodeRun:
         return self._stops > 0
 
     def close(self) -> None:
-        """Release the nodes; a run that is still running there is stopped."""
+        """Release the nodes, so that a run that is still running there is stopped.
+
+        The copy of such a run has no end, so it counts as lost.
+        """
         if self._first and self._first.mirror and self._first.task:
             self._first.mirror.end()
         for node_run in self._node_runs():
@@ -73,16 +80,23 @@ class MultiNodeRun:
         self._forget_nodes()
 
     def _forget_nodes(self) -> None:
+        """Drop the handles of all nodes without releasing them."""
         self._group = None
         self._first = None
         self._others = []
 
     def _node_runs(self) -> list[NodeRun | RankNodeRun]:
+        """Return the reserved nodes with their runs, the first node first; none before that."""
         if not self._first:
             return []
         return [self._first, *self._others]
 
     def _step(self) -> None:
+        """Reserve nodes if there are none; else start the next task, and wait a moment for answers.
+
+        If the run does not stop in time after Ctrl-C, it ends as failed. Raises KeyboardInterrupt
+        at Ctrl-C, and HeadLost if the head of the cluster is gone.
+        """
         first = self._first
         if first is None:
             self._hold_nodes()
@@ -101,7 +115,10 @@ class MultiNodeRun:
             self._end(first, "it did not stop in time; Ray ends it")
 
     def _hold_nodes(self) -> None:
-        """Reserve the nodes, all at once, and use them when they are free."""
+        """Reserve all nodes at the same time, and use them once all are free.
+
+        If one is lost while tuilab waits, begin again with the nodes that are left.
+        """
         if self._group is None:
             self._group = self._cluster.group(
                 self._nodes, self._placement.nnodes, self._placement.gpus
@@ -124,7 +141,11 @@ class MultiNodeRun:
                 self._begin_again()
 
     def _use_nodes(self, hosts: Sequence[tuple[Node, Remote]]) -> None:
-        """Use reserved nodes, after measuring their clocks against that of the first."""
+        """Use reserved nodes: put the run on the first node, and ranks of it on the others.
+
+        Measures the clock of each node against that of the first, and adds the nodes to every task
+        that is left. Raises NodeLost if a node does not answer.
+        """
         clocks = [remote.clock() for _, remote in hosts]
         first_node, first_remote = hosts[0]
         first_ahead_ns, first_error_ns = clocks[0]
@@ -143,6 +164,11 @@ class MultiNodeRun:
         self._tell(f"ranks run on {join([node.name for node in nodes])}")
 
     def _hear(self, node_run: NodeRun | RankNodeRun, answer: object) -> None:
+        """Handle the answer of a node, or the loss of it.
+
+        If the first node is lost, its run ends. If another node is lost, the run gets an error as
+        the result of the ranks there.
+        """
         if isinstance(node_run, RankNodeRun):
             if isinstance(answer, NodeLost):
                 node_run.lose()
@@ -158,7 +184,10 @@ class MultiNodeRun:
             self._end(node_run)
 
     def _end(self, first: NodeRun, lost: str = "") -> None:
-        """Handle the end of a run; if a node is lost, release all, and reserve others."""
+        """Report the end of the run; `lost` says why its node was lost, and is empty if it was not.
+
+        If any node is lost or cannot be used any more, release all, and reserve others.
+        """
         run_dir = first.run_dir
         first.let_go()
         if lost:
@@ -169,7 +198,10 @@ class MultiNodeRun:
             self._begin_again()
 
     def _begin_again(self) -> None:
-        """Release the nodes, and reserve others for the tasks that are left."""
+        """Release the nodes, and choose again among the living ones for the tasks that are left.
+
+        If too few nodes are left, the tasks are reported as not started.
+        """
         self.close()
         if not self._tasks:
             return
@@ -196,7 +228,10 @@ class MultiNodeRun:
         self._take(RemoteEnd("the cluster", None, problem, int(ExitCode.FAILED)))
 
     def _interrupt(self) -> None:
-        """Stop the run, at once at the second interrupt; nothing more begins."""
+        """Stop the run and drop the tasks that are left, after one Ctrl-C.
+
+        The second Ctrl-C stops the run at once, the third gives up its node.
+        """
         self._stops += 1
         self._tasks.clear()
         if self._stops == 2:

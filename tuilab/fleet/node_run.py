@@ -55,11 +55,12 @@ class NodeRun:
     is_ready: bool = False  # the host has started on the node
     is_broken: bool = False  # the host cannot be used any more
     odd: str = ""  # a warning about the host that was not shown yet
-    _what: str = ""
-    _due: float = 0.0
+    _what: str = ""  # the method of the open request
+    _due: float = 0.0  # when to ask for news again, by the monotonic clock
     _stop: str | None = None  # the request to stop that was sent to the node
     _rounds: int = 0
-    wanted: str | None = None  # the request of this process to stop
+    # The request of this process to stop: None, "" (cleanly) or carried.AT_ONCE.
+    wanted: str | None = None
     call: int = 0  # the number of the call that needs ranks on other nodes; 0: none
     order: bytes = b""  # of that call
 
@@ -72,14 +73,14 @@ class NodeRun:
         return self.mirror.run_dir if self.mirror else None
 
     def let_go(self) -> None:
-        """Forget the run, which is over or lost."""
+        """Forget the run, which is over or lost, and record that it is no longer copied."""
         if self.mirror:
             self.mirror.end()
         self.task = None
         self.mirror = None
 
     def begin(self, task: Task) -> None:
-        """Start the run of a task."""
+        """Send the order of a task to the node, without waiting for its answer."""
         self.task = task
         self.mirror = None
         self.problem = ""
@@ -92,7 +93,11 @@ class NodeRun:
         self._ask("start", messages.pack(order), dict(task.files))
 
     def heed(self) -> None:
-        """Send the next request if it is due, and requests to stop."""
+        """Pass on a request to stop that is new, and ask for news if that is due.
+
+        Such a request comes from this process (`wanted`), or from another one through a file in the
+        folder of the run. Does nothing until the run has started.
+        """
         if self.mirror is None:
             return
         stop = self.wanted
@@ -107,9 +112,10 @@ class NodeRun:
             self._ask("read", self.mirror.known, PATIENCE_S)
 
     def take(self, answer: Any) -> bool:
-        """Handle an answer; return whether the run is over and completely copied.
+        """Handle the answer to the open request; return whether the run is over and copied.
 
         An error on the node, an invalid answer, or a full disk here ends this run, and no other.
+        Then `is_broken`, `problem` and `code` are set.
         """
         self.asked = None
         try:
@@ -129,6 +135,10 @@ class NodeRun:
         return True
 
     def _take(self, answer: Any) -> bool:
+        """Handle an answer by the method that was asked; return whether the run is over.
+
+        May raise anything if the node sent something else.
+        """
         match self._what:
             case "is_there":
                 self.is_ready = True
@@ -142,10 +152,18 @@ class NodeRun:
         return False
 
     def _ask(self, method: str, *args: Any, **named: Any) -> None:
+        """Send a request to the node, and remember the method: `take` handles its answer.
+
+        Only one request is open at a time; requests to stop do not count.
+        """
         self._what = method
         self.asked = self.remote.ask(method, *args, **named)
 
     def _started(self, receipt: Receipt) -> bool:
+        """Begin the copy of a run that has started; return True if it did not start, else False.
+
+        The node names the run, so the name is checked before a folder of that name is created here.
+        """
         assert self.task
         if receipt.error:
             self.is_broken = receipt.exit_code == ExitCode.CANNOT_RECORD  # the next one fails, too
@@ -166,6 +184,10 @@ class NodeRun:
         return False
 
     def _has_read(self, reading: RunNews) -> bool:
+        """Write the news into the copy; after the last news, ask for the digests of the files.
+
+        The result is False: the run is over only after the files were compared.
+        """
         assert self.mirror
         self.mirror.take(reading.pieces)
         self.call = reading.call
@@ -177,6 +199,10 @@ class NodeRun:
         return False
 
     def _compared(self, digests: dict[str, str]) -> bool:
+        """Compare the copy with the digests of the node, and return whether the run is over.
+
+        Files that differ are read again, up to three times. After that the run ends with a problem.
+        """
         assert self.mirror
         self._rounds += 1
         is_whole = self.mirror.forget_wrong(digests)
@@ -207,7 +233,10 @@ def ourselves() -> Identity:
 
 
 def hear(node_run: NodeRun, answer: Any, tell: Callable[[str], None]) -> bool:
-    """Handle an answer, and print warnings and the start of the run; return whether it is over."""
+    """Handle an answer; return whether the run is over.
+
+    Prints, once each, a warning about the host and the start of the run.
+    """
     had_run = node_run.mirror is not None
     name = show(node_run.node.name, 60)
     is_over = node_run.take(answer)

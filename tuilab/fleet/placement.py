@@ -21,7 +21,11 @@ class FleetPlacement:
 
 
 def chosen(nodes: Sequence[Node], placement: FleetPlacement, tell: Tell) -> list[Node]:
-    """Return the nodes that can be used; raise BoxLacks or UsageError if there are too few."""
+    """Return the nodes that can be used; print why others cannot.
+
+    Prints a warning if their software differs. Raises BoxLacks if no node can be used, UsageError
+    if the user asks for more nodes than there are.
+    """
     from tuilab import __version__
 
     fit: list[Node] = []
@@ -52,6 +56,7 @@ def chosen(nodes: Sequence[Node], placement: FleetPlacement, tell: Tell) -> list
 
 
 def _why_not(node: Node, placement: FleetPlacement, version: str) -> str:
+    """Return why a node cannot be used, often with the step that helps, or an empty string."""
     if node.lacks:
         return node.lacks
     if not node.tuilab:

@@ -33,6 +33,7 @@ class RankOutput:
         self._room = _MOST
 
     def take(self, data: bytes) -> None:
+        """Write data to the file, up to the limit; the rest is dropped."""
         self._file.write(data[: self._room])
         self._room -= min(len(data), self._room)
 
@@ -41,6 +42,10 @@ class RankOutput:
 
 
 def main() -> int:
+    """Start the ranks, print a receipt and then their result, and wait until stdin closes.
+
+    Runs in an orphan, because Ray kills the children of its actor. Removes the folder at the end.
+    """
     folder = Path(sys.argv[1])
     if os.fork():  # Ray kills the children of its actor, but not an orphan
         os._exit(0)
@@ -58,14 +63,20 @@ def main() -> int:
 
 
 def _run(order: WorkerOrder) -> WorkerResult:
-    """Start the ranks, end them on request, and return their result."""
+    """Start the ranks, end them on request, and return their result.
+
+    A request is anything on stdin, its end included, or SIGTERM. At the end, every process of the
+    ranks is ended.
+    """
     run_dir = Path(order.run_dir)
     outputs = {1: RankOutput(run_dir / "stdout.log"), 2: RankOutput(run_dir / "stderr.log")}
     signals: list[int] = []
+    # Ranks start no arms of their own, and nothing has to be done when one of them ends.
     children = Children(outputs, signals.append, lambda arm, asker: None, lambda child: None)
     try:
         launcher = spawn_worker(order.writer, run_dir.name, order.arm)
     except OSError as problem:
+        # Rank 1 stands for all ranks of this node: the result of rank 0 would be that of the call.
         return WorkerResult(error=f"cannot start the ranks: {problem.strerror}", rank=1)
     children.add(launcher)
     assert launcher.line
@@ -91,6 +102,7 @@ def _run(order: WorkerOrder) -> WorkerResult:
 
 
 def _say(word: Receipt | WorkerResult) -> None:
+    """Print a message as a line of JSON, unbuffered."""
     os.write(1, messages.pack(word) + b"\n")
 
 

@@ -24,6 +24,11 @@ _PATIENCE_S = 60.0  # for a supervisor that was told to end at once
 
 
 def main() -> int:
+    """Start the run, print a receipt, and obey requests until stdin closes.
+
+    Runs in an orphan, because Ray kills the children of its actor. Removes the folder at the end,
+    once the supervisor has ended or a minute has passed.
+    """
     folder = Path(sys.argv[1])
     if os.fork():  # Ray kills the children of its actor, but not an orphan
         os._exit(0)
@@ -33,6 +38,7 @@ def main() -> int:
         run_dir, supervisor = launch.start(order)
     except (TuilabError, ValueError) as problem:
         with suppress(BrokenPipeError):
+            # 4: the run failed. A ValueError, from an invalid order, has no exit code of its own.
             _answer(Receipt(error=str(problem), exit_code=int(getattr(problem, "exit_code", 4))))
         shutil.rmtree(folder, ignore_errors=True)
         return 0
@@ -53,7 +59,10 @@ def _answer(receipt: Receipt) -> None:
 
 
 def _obey(run_dir: Path, supervisor: "subprocess.Popen[bytes]") -> None:
-    """Handle requests until stdin closes; a run that is still running then is stopped at once."""
+    """Handle requests until stdin closes; a run that is still running then is stopped at once.
+
+    Prints OVER once the supervisor has ended.
+    """
     stdin = select.poll()
     stdin.register(0, select.POLLIN)
     is_over = False
@@ -71,6 +80,7 @@ def _obey(run_dir: Path, supervisor: "subprocess.Popen[bytes]") -> None:
 
 
 def _stop(run_dir: Path, *, at_once: bool) -> None:
+    """Ask the supervisor of a run to stop, unless the run has already ended."""
     with suppress(TuilabError, OSError):  # it has ended by itself
         launch.stop(run_dir, at_once=at_once)
 

@@ -15,7 +15,11 @@ _MOST = 200  # files that a scenario may import from its folder
 
 
 def files_of(order: RunOrder) -> dict[str, bytes]:
-    """Return the files that a scenario needs, by name; a command must exist on the node already."""
+    """Return the files that a scenario needs, by name; none for a command.
+
+    A command must exist on the node already. Raises UsageError if a file cannot be read, or if
+    there are more than 200.
+    """
     if order.command or not order.path:
         return {}
     sources: dict[str, bytes] = {}
@@ -78,7 +82,10 @@ def _imported(source: bytes) -> Iterator[str]:
 
 
 def _files(folder: str, module: str) -> Iterator[str]:
-    """Yield the files of a module in a folder, by name there; of a package all its modules."""
+    """Yield the names of the files of a module in a folder; nothing if it is not in that folder.
+
+    A package yields all its modules.
+    """
     package = Path(folder, module)
     if os.path.isfile(f"{folder}/{module}.py"):
         yield f"{module}.py"

@@ -34,7 +34,10 @@ _BOUNDS = (1.0, 1.03, 2.0)
 
 
 def assess(summary: RunSummary) -> Calibration:
-    """Return the calibration that a run measured: within one process, and over several."""
+    """Return the calibration that a run measured: within one process, and over several.
+
+    A trial is a race, judged once for each process and once for each group of six processes.
+    """
     claims = []
     for writer, race in summary.races:
         if writer == summary.races[0][0]:  # every process has the same races
@@ -118,6 +121,7 @@ def _count_verdicts(trials: Sequence[Evidence], processes: int) -> Trials:
             effects.append(effect)
         if trial.delayed:
             delay_count += 1
+            # The marks belong to the rounds of the claim, not to those of the control.
             delayed = replace(trial, rounds=trial.delayed, marks=[])
             if judge_ratio(no_difference, delayed).verdict == Verdict.SUPPORTED:
                 detected_count += 1
@@ -146,6 +150,7 @@ def _has_false_verdict(trial: Evidence) -> bool:
 
 
 def _make_claim(over: str, under: str, op: events.Operator, bound: float) -> events.ClaimDeclared:
+    # Nobody reads the text of such a claim, because its verdict is only counted.
     return events.ClaimDeclared(text="", over=over, under=under, op=op, bound=bound)
 
 
@@ -162,6 +167,7 @@ def describe_trials(trials_of_method: Mapping[str, Trials]) -> list[str]:
 
 
 def _describe_method(method: str, trials: Trials) -> str:
+    """Return what the trials of a method showed: false verdicts, and what was detected."""
     false_verdicts = f"{plural(trials.false, 'false verdict')} in {plural(trials.trials, 'trial')}"
     if trials.processes:
         false_verdicts += f" of {plural(trials.processes, 'process', 'processes')}"
@@ -196,6 +202,7 @@ def describe_saved() -> list[str]:
 
 
 def _describe_calibration(calibration: Calibration) -> list[str]:
+    """Return the lines about a calibration; none if it has no trials."""
     lines = describe_trials(calibration.trials_of_method)
     if lines:
         lines.append(describe_process_sd(calibration.process_sd))
@@ -216,6 +223,7 @@ def export_saved() -> dict[str, Any]:
 
 
 def _export(calibration: Calibration) -> dict[str, Any]:
+    """Return the fields of a calibration; `luck` and `ways` are the names that the document has."""
     return {
         "wall_s": calibration.wall_s,
         "luck": calibration.process_sd,
@@ -248,6 +256,7 @@ def describe_trust(summary: RunSummary) -> str:
 
 
 def _describe_trust_in_gpu(method: str, uuid: str) -> str:
+    """Return the calibration of the GPU with this UUID of torch, or why there is none."""
     if not uuid:
         return f"n/a, torch does not report the UUID of this {GPU}, which its calibration needs"
     calibration = load(uuid)

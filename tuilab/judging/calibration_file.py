@@ -62,7 +62,9 @@ def save(
 ) -> None:
     """Save the calibration of this machine, or that of the GPU with this UUID of torch.
 
-    If it had too few processes to measure `process_sd`, an earlier value is kept.
+    If it had too few processes to measure `process_sd`, an earlier value is kept. If another
+    process holds the lock for five seconds, the file is written without it. Raises CannotRecord if
+    that fails.
     """
     path = places.calibration_file()
     folder = os.path.dirname(path)
@@ -84,6 +86,7 @@ def _save(
     uuid: str,
     name: str,
 ) -> None:
+    """Write the entry of a machine or GPU into the file, whose other entries stay as they are."""
     entry: dict[str, Any] = {"wall_s": time.time()}
     if process_sd is not None:
         entry["luck"] = process_sd
@@ -95,9 +98,9 @@ def _save(
 
 
 def load(uuid: str = "") -> Calibration:
-    """Return the calibration of this machine, or of the GPU with this UUID.
+    """Return the calibration of this machine, or of the GPU with this UUID; an empty one if none.
 
-    If the file is damaged, it has what can be read.
+    If the file is damaged, the calibration has what can be read.
     """
     name = _entry_name(uuid)
     return _decode(name, _read_entries().get(name, {}))

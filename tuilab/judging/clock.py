@@ -45,7 +45,11 @@ class ClockChoice(NamedTuple):
 def choose_clock(
     arms: Sequence[Sequence[Block]], devices: set[str], disturbed_share: float
 ) -> ClockKind:
-    """Return the clock for a race, from the blocks of each arm and the devices it ran on."""
+    """Return the clock for a race, from the blocks of each arm and the devices it ran on.
+
+    It is CPU time if more than 5 % of the blocks were disturbed, the race ran on the CPU, and every
+    arm is the work of one thread. Otherwise it is wall time.
+    """
     if disturbed_share <= CALM_SHARE or devices != {"cpu"}:
         return "wall"
     for blocks in arms:
@@ -55,7 +59,11 @@ def choose_clock(
 
 
 def choose_command_clock(arms: Mapping[str, Sequence[Block]]) -> ClockChoice:
-    """Return the clock for commands, from the blocks of each arm and of the control by name."""
+    """Return the clock for commands, from the blocks of each arm and of the control by name.
+
+    If the steps were disturbed but an arm rules out CPU time, the choice names the arm and the
+    reason.
+    """
     every_block: list[Block] = []
     for blocks in arms.values():
         every_block += blocks
@@ -133,6 +141,10 @@ def host_bound_share(blocks: Sequence[Block], gpu_ns: Sequence[int]) -> float | 
 
 
 def _is_work_of_one_thread(blocks: Sequence[Block]) -> bool:
+    """Return whether one thread did all the CPU work of an arm, and seldom gave up its core itself.
+
+    False as well if there are no blocks, or if a block has no CPU times of its thread.
+    """
     if not blocks:
         return False
     total_ns = 0
@@ -181,6 +193,7 @@ def _describe_command_obstacle(blocks: Sequence[Block]) -> str:
 
 
 def _describe_obstacle(thread_ns: float, total_ns: float, waited_ns: float) -> str:
+    """Return why these times are not those of one thread that never waits, or ""."""
     if thread_ns <= 0:
         return "has no CPU time of its own"
     if total_ns - thread_ns > _MAX_ELSEWHERE_SHARE * total_ns:

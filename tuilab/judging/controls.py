@@ -31,7 +31,10 @@ _MIN_ROUNDS_FOR_ERROR = 3  # fewer rounds show a change, but not how uncertain i
 
 
 def describe_failed_control(claim: events.ClaimDeclared, evidence: Evidence) -> str:
-    """Return which control failed. Nothing that was measured can be trusted then."""
+    """Return which control failed, or an empty string.
+
+    If one failed, nothing that was measured can be trusted.
+    """
     if evidence.difference:
         return evidence.difference
     if not evidence.observer_share <= _MAX_OBSERVER_SHARE:  # NaN fails as well
@@ -47,7 +50,7 @@ def describe_failed_control(claim: events.ClaimDeclared, evidence: Evidence) -> 
 
 
 def describe_missing_control(evidence: Evidence) -> str:
-    """Return that the A/A control was not measured, or not often enough."""
+    """Return that the A/A control was not measured, or not often enough; empty if it was."""
     same = make_units(evidence, evidence.same)
     if len(same.values) >= MIN_UNITS:
         return ""
@@ -79,7 +82,10 @@ def control_offset(evidence: Evidence) -> float:
 
 
 def describe_distrust(claim: events.ClaimDeclared, evidence: Evidence) -> str:
-    """Return why the run could have missed a difference, and what cannot be claimed therefore."""
+    """Return why the run could have missed a difference, and what cannot be claimed therefore.
+
+    Empty if it could not.
+    """
     missed_delay = _describe_missed_delay(claim, evidence)
     if not missed_delay:
         return ""
@@ -106,10 +112,11 @@ def _describe_consequence(claim: events.ClaimDeclared) -> str:
 def _describe_missed_delay(claim: events.ClaimDeclared, evidence: Evidence) -> str:
     """Return that the injected delay was not detected, or that no control shows what would be.
 
-    A function may leave work undone when its clock stops; a detected delay shows that this one
-    does not. A command needs no delay: its steps follow each other, so that the delay of a step is
-    part of its time. How small a difference its processes can show follows from their spread,
-    which the interval contains. For a command, the A/A control must not be missing.
+    Empty if it was detected. A function may leave work undone when its clock stops; a detected
+    delay shows that this one does not. A command needs no delay: its steps follow each other, so
+    that the delay of a step is part of its time. How small a difference its processes can show
+    follows from their spread, which the interval contains. For a command, the A/A control must not
+    be missing.
     """
     if not evidence.needs_delay:
         return describe_missing_control(evidence)
@@ -126,7 +133,7 @@ def _describe_missed_delay(claim: events.ClaimDeclared, evidence: Evidence) -> s
 
 
 def describe_doubt(claim: events.ClaimDeclared, evidence: Evidence) -> str:
-    """Return why the measurement cannot carry a verdict, although no control failed."""
+    """Return why the measurement cannot carry a verdict, although no control failed; or ""."""
     if evidence.lacks:
         return evidence.lacks
     failed = evidence.failed_repeats
@@ -157,7 +164,7 @@ def describe_shift(
 def _describe_one_sided_disturbance(
     claim: events.ClaimDeclared, evidence: Evidence, max_p_value: float
 ) -> str:
-    """Return that one arm was disturbed more often than the other.
+    """Return that one arm was disturbed more often than the other, or an empty string.
 
     CPU time does not contain the time that other processes took, so this does not matter to it.
     """
@@ -175,7 +182,7 @@ def _describe_one_sided_disturbance(
 
 
 def _describe_change(claim: events.ClaimDeclared, evidence: Evidence, max_p_value: float) -> str:
-    """Return that the ratio still changed in the course of a race.
+    """Return that the ratio still changed in the course of a race, or an empty string.
 
     An arm that warms up slowly does that, in all processes or in some of them. The first shows in
     the mean of the changes, the second in the changes of single processes.
@@ -245,6 +252,7 @@ def describe_circumstances(evidence: Evidence) -> list[str]:
 
 
 def _describe_host_bound(share_of_arm: dict[str, float]) -> str:
+    """Return which arms are host-bound, and which share of their time the GPU works at most."""
     arms = " and ".join(share_of_arm)
     verb = "is" if len(share_of_arm) == 1 else "are"
     shares = " and ".join(f"{100 * share:.0f} %" for share in share_of_arm.values())

@@ -70,7 +70,10 @@ def _find_repeats(workers: set[str], repeat_of_worker: Mapping[str, int]) -> set
 
 
 def _single_number(value: Value) -> float | None:
-    """Return the number if a value consists of a single one. It is the estimate of the verdict."""
+    """Return the number if a value consists of a single one, else None.
+
+    It is the estimate of the verdict.
+    """
     parts = list(leaves(value))
     if len(parts) == 1 and is_number(parts[0]):
         return float(parts[0])
@@ -187,6 +190,7 @@ def _seems_to_hold(got: Value, event: ClaimMeasured, want: Value, leaf_format: L
 
 
 def _round_as_shown(value: Value, leaf_format: LeafFormat) -> Value:
+    """Return a value with each float rounded to the digits that its format shows."""
     if isinstance(value, list):
         return [_round_as_shown(part, leaf_format) for part in value]
     if isinstance(value, float):
@@ -229,6 +233,7 @@ def _unit_suffix(value: Value, event: ClaimMeasured) -> str:
 
 
 def _format_value(value: Value, leaf_format: LeafFormat, max_parts: int = _MAX_PARTS) -> str:
+    """Return a value as text: a pair with "and" between, a list in brackets, a long text cut."""
     if _is_pair(value):
         return " and ".join(map(leaf_format, leaves(value)))
     if isinstance(value, list):

@@ -80,7 +80,7 @@ def find_disturbances(
 
 
 def _find_process_interval(summary: RunSummary, writer: str, block: Block) -> GpuInterval | None:
-    """Return when the process of an arm ran that timed a block itself.
+    """Return when the process of an arm ran that timed a block itself; None if it used no GPU.
 
     That is the process of the same repeat that was the last to start before the block ended.
     """
@@ -131,6 +131,10 @@ def _min_clocks(states_of_interval: Sequence[Sequence[GpuState]]) -> dict[str, f
 def _find_disturbance(
     states: Sequence[GpuState], min_clocks: Mapping[str, float]
 ) -> GpuDisturbance:
+    """Return whether any reading of an interval shows a disturbance, and what the readings contain.
+
+    `min_clocks` has the lowest undisturbed clock of each GPU in MHz.
+    """
     is_disturbed = False
     has_clocks = False
     has_tenants = False
@@ -145,6 +149,7 @@ def _find_disturbance(
 
 
 def _is_disturbed(state: GpuState, min_mhz: float) -> bool:
+    """Return whether a reading shows a low clock, other processes at work, or throttling."""
     is_slow = state.sm_mhz is not None and state.sm_mhz < min_mhz
     foreign_percent = state.foreign_percent
     is_shared = foreign_percent is not None and foreign_percent > _MAX_FOREIGN_PERCENT

@@ -52,7 +52,10 @@ class Findings:
 
 
 def examine(run_dir: Path) -> Findings:
-    """Return what is wrong with the folder of a run."""
+    """Return what is wrong with the folder of a run, with its recorded and recomputed verdicts.
+
+    Raises UsageError if the run cannot be read, or if a newer tuilab recorded it.
+    """
     findings = Findings()
     summary, lengths = _examine_journal(run_dir, findings)
     _examine_ends(run_dir, summary, findings)
@@ -72,7 +75,10 @@ def examine(run_dir: Path) -> Findings:
 
 
 def _examine_journal(run_dir: Path, findings: Findings) -> tuple[RunSummary, StreamLengths]:
-    """Read the journal once, and return its summary and the lengths of its streams."""
+    """Read the journal once, and return its summary and the lengths of its streams.
+
+    Problems and counts are added to `findings`.
+    """
     watch = Watch(run_dir)
     summary = watch.summary
     lengths: StreamLengths = {}
@@ -100,7 +106,10 @@ def _examine_journal(run_dir: Path, findings: Findings) -> tuple[RunSummary, Str
 def _examine_items(
     name: str, items: Sequence[Item], lengths: StreamLengths, findings: Findings
 ) -> None:
-    """Update the length of a stream by the next part of its items."""
+    """Update the length of a stream by the next part of its items, and note its problems.
+
+    If a record is damaged or missing, the length becomes None.
+    """
     is_damaged = False
     for item in items:
         if isinstance(item, Corrupt):
@@ -175,6 +184,7 @@ def _examine_source(run_dir: Path, summary: RunSummary, findings: Findings) -> N
 
 
 def _examine_artifacts(run_dir: Path, summary: RunSummary, findings: Findings) -> None:
+    """Check that each artifact is there and has the recorded digest; note and count them."""
     for artifact in summary.artifacts:
         findings.artifacts += 1
         path = run_dir / "artifacts" / artifact.name

@@ -69,7 +69,7 @@ def latest_analysis(summary: RunSummary) -> InterimAnalysis:
     ended = list_ended_repeats(summary)
     if summary.run is None:
         return InterimAnalysis(workers=tuple(ended))
-    has_budget = bool(summary.run.looks)
+    has_budget = bool(summary.run.looks)  # `looks` is the recorded name of the planned counts
     planned_counts = _plan_counts(summary.run.repeats, summary.run.looks)
     planned_end = planned_counts[-1]
     planned_shares = _spent_shares(planned_counts, planned_end, has_budget=has_budget)
@@ -170,6 +170,7 @@ def _spent_shares(counts: Sequence[int], planned_end: int, *, has_budget: bool) 
 
 
 def _has_succeeded(summary: RunSummary, name: str) -> bool:
+    """Return whether a worker has ended with exit code 0."""
     exited = summary.workers[name].exited
     return exited is not None and exited.code == 0
 

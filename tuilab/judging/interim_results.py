@@ -50,7 +50,8 @@ class InterimJudge:
         """Return the interim results of a run in the order of its claims.
 
         A claim without a measured repeat has none. A run with a single repeat has none either: as
-        soon as that has ended, the verdict follows.
+        soon as that has ended, the verdict follows. While scipy is still being loaded, the previous
+        results are returned.
         """
         if not summary.claims or summary.planned_repeats < 2:
             return []
@@ -73,6 +74,7 @@ def start_loading_scipy() -> None:
 
 
 def _load_scipy() -> None:
+    """Load scipy, and set `_is_loaded` if that succeeds."""
     # If scipy cannot be loaded, the judge of the run reports it, and there are no interim results.
     with suppress(Exception):
         from tuilab.arrays import special

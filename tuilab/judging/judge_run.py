@@ -23,7 +23,8 @@ from tuilab.text.display import plural
 def judge(summary: RunSummary) -> list[events.VerdictReached]:
     """Return the verdicts on the claims of a run, in the order of the claims.
 
-    A claim that was not measured has no verdict.
+    A claim has no verdict if it was not measured, unless it needs no measurement: it cannot be
+    tested here, or it has a flaw.
     """
     flaws = _find_flaws(summary)
     judgements = _judge_ratios(summary, flaws)
@@ -56,6 +57,11 @@ def judge_without_times(claim: Claim, summary: RunSummary) -> Judgement | None:
 def _judge_without_times(
     claim: Claim, summary: RunSummary, flaw: str, repeat_of_worker: Mapping[str, int] | None = None
 ) -> Judgement | None:
+    """Return the judgement of a claim that needs no times; None if times have to decide.
+
+    It cannot be tested here, it is exact and was measured, or it has a flaw. `flaw` is empty if it
+    has none. With `repeat_of_worker`, an exact claim says in how many repeats it was measured.
+    """
     if claim.needs:
         return Judgement(Verdict.NOT_TESTABLE, claim.needs)
     if exact := judge_exact(claim, repeat_of_worker):
@@ -72,7 +78,7 @@ def _judge_ratios(summary: RunSummary, flaws: Mapping[str, str]) -> dict[str, Ju
     analysis = latest_analysis(summary)
     pairs = {}
     for name, claim in summary.claims.items():
-        if claim.declared is None or flaws.get(name) != "":
+        if claim.declared is None or flaws.get(name) != "":  # None: no claim about a ratio
             continue
         evidence = gather_evidence(claim.declared, summary, analysis.workers)
         if evidence is not None:
@@ -82,6 +88,7 @@ def _judge_ratios(summary: RunSummary, flaws: Mapping[str, str]) -> dict[str, Ju
 
 
 def _make_verdict(claim: Claim, judgement: Judgement, summary: RunSummary) -> events.VerdictReached:
+    """Return the record of a verdict: the judgement, the rule, and the GPU if there is one."""
     gpu, gpu_name = gpu_of_claim(claim, summary)
     return events.VerdictReached(
         text=claim.text,
@@ -123,6 +130,7 @@ def _find_flaw(claim: Claim, summary: RunSummary) -> str:
 
 
 def _describe_redeclaration(first: events.ClaimDeclared, second: events.ClaimDeclared) -> str:
+    """Return how the second declaration of a claim differs from the first one."""
     first_bound = _describe_bound(first)
     second_bound = _describe_bound(second)
     if first_bound != second_bound:

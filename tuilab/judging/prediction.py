@@ -34,7 +34,10 @@ class MeasuredAnswer(NamedTuple):
 
 
 def find_answer(claims: Iterable[Claim]) -> MeasuredAnswer | None:
-    """Return the answer to the question of the lesson; None if it is not measured yet."""
+    """Return the answer to the question of the lesson; None if it is not measured yet.
+
+    An answer without a value of its own is the ratio that a verdict estimated.
+    """
     for claim in claims:
         if claim.answered is None:
             continue

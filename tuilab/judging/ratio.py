@@ -107,6 +107,10 @@ def _judge(
     analysis: InterimAnalysis,
     claims: int,
 ) -> Judgement:
+    """Return the judgement of a claim, from its test before any analysis (None: not a number).
+
+    `claims` is the number of claims that share the error of the analysis.
+    """
     if claimed_test is None:
         no_number = "a time is not a number: a block took no time, or for ever"
         return Judgement(Verdict.INVALID, evidence.difference or no_number)

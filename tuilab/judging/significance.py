@@ -108,6 +108,7 @@ class RatioTest:
         return min(units.freedom for units in self._all_units())
 
     def _all_units(self) -> list[Units]:
+        """Return the units of all blocks, and those of the undisturbed ones if there are any."""
         if self.undisturbed is None:
             return [self.units]
         return [self.units, self.undisturbed]

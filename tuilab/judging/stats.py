@@ -224,6 +224,7 @@ def _make_quadrature(edge: float, step_sd: float) -> "tuple[Numbers, Numbers]":
 
 @lru_cache
 def _legendre(count: int) -> "tuple[Numbers, Numbers]":
+    """Return the nodes and weights of the Gauss-Legendre quadrature with `count` nodes on ±1."""
     from tuilab.arrays import special
 
     nodes, weights = special().roots_legendre(count)

@@ -67,6 +67,7 @@ def worked_s(pid: int) -> float:
         for process in [pid, *presence.descendants(pid)]:
             fields = presence.stat_fields(process)
             if fields:
+                # Ticks in user mode and in the kernel, of itself and of children it waited for.
                 total += sum(int(field) for field in fields[11:15])
     return total / _TICKS_PER_S
 

@@ -13,7 +13,7 @@ print((time.process_time() - cpu) / (time.monotonic() - began))
 
 
 def measure_cores(processes: int, spin_s: float = 0.3) -> float:
-    """Return how many cores so many busy processes got together."""
+    """Return how many cores so many busy processes got together; it takes about `spin_s`."""
     command = [sys.executable, "-I", "-S", "-c", _SPIN.format(spin_s=spin_s)]
     spinning = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(processes)]
     cores = 0.0

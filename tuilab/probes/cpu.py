@@ -65,6 +65,7 @@ def parse_cpu_list(text: str) -> list[int]:
 
 
 def _model(root: Path) -> str:
+    """Return the model of the processor; raise NotKnown if the kernel names none."""
     fields = {}
     for line in (root / "proc/cpuinfo").read_text(errors="replace").splitlines():
         key, _, value = line.partition(":")
@@ -80,6 +81,7 @@ def _online(root: Path) -> list[int]:
 
 
 def _physical_cores() -> int:
+    """Return the number of physical cores; raise NotKnown if the kernel does not report it."""
     cores = psutil.cpu_count(logical=False)
     if cores is None:
         raise NotKnown("the kernel does not report which hardware threads share a core")
@@ -87,6 +89,10 @@ def _physical_cores() -> int:
 
 
 def _governor(root: Path) -> str:
+    """Return the frequency governors of all cores, as a list without repetitions.
+
+    Raises NotKnown if the kernel shows none.
+    """
     paths = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     names = sorted({path.read_text().strip() for path in paths})
     if not names:
@@ -102,7 +108,10 @@ def _pressure(root: Path) -> float:
 
 
 def _tightest(root: Path, controller: str, read: Callable[[Path], float | None]) -> float:
-    """Return the smallest limit of our cgroup and those above it, all of which apply."""
+    """Return the smallest limit of our cgroup and those above it, all of which apply.
+
+    Raises NotKnown with "no limit is set", which callers compare, if there is none.
+    """
     limits = []
     for folder in _cgroups(root, controller):
         limit = read(folder)
@@ -114,6 +123,7 @@ def _tightest(root: Path, controller: str, read: Callable[[Path], float | None])
 
 
 def _quota_cores(cgroup: Path) -> float | None:
+    """Return how many cores a cgroup may use on average; None if it has no limit."""
     if (cgroup / "cpu.max").exists():  # v2
         quota, period = (cgroup / "cpu.max").read_text().split()
     elif (cgroup / "cpu.cfs_quota_us").exists():  # v1
@@ -127,6 +137,7 @@ def _quota_cores(cgroup: Path) -> float | None:
 
 
 def _limit_bytes(cgroup: Path) -> int | None:
+    """Return how many bytes of memory a cgroup may use; None if it has no limit."""
     for name in ("memory.max", "memory.limit_in_bytes"):  # v2, v1
         if (cgroup / name).exists():
             limit = (cgroup / name).read_text().strip()
@@ -151,7 +162,10 @@ def _available_bytes(root: Path) -> int:
 
 
 def _used_bytes(cgroup: Path) -> int | None:
-    """Return the memory of a cgroup, without the file pages that the kernel would give back."""
+    """Return the memory of a cgroup, without the file pages that the kernel would give back.
+
+    None if the cgroup does not count memory.
+    """
     if (cgroup / "memory.current").exists():  # v2
         usage, cached = "memory.current", "inactive_file"
     elif (cgroup / "memory.usage_in_bytes").exists():  # v1

@@ -77,7 +77,10 @@ def _variables() -> dict[str, str]:
 
 
 def _libc() -> str:
-    """Return the version of the C library, such as `glibc 2.36`; musl does not report it."""
+    """Return the version of the C library, such as `glibc 2.36`.
+
+    Raises NotKnown for a library that does not report it, such as musl.
+    """
     try:
         libc = os.confstr("CS_GNU_LIBC_VERSION")
     except ValueError:
@@ -111,7 +114,10 @@ def _is_dirty(folder: Path) -> bool:
 
 
 def _git(folder: Path, *words: str, may_fail: bool = False) -> str:
-    """Return the output of a git command in a folder."""
+    """Return the output of a git command in a folder.
+
+    Raises NotKnown if git is missing, is too slow, or fails; with `may_fail`, a failure is fine.
+    """
     environment = dict(_GIT_ENVIRONMENT)
     for name, value in os.environ.items():
         if not name.startswith("GIT_"):
@@ -149,6 +155,7 @@ def _parallel_info(torch: Any) -> list[str]:
 
 
 def _cudnn(torch: Any) -> int:
+    """Return the version of cuDNN as a number; raise NotKnown if this torch has none."""
     # Not torch.backends.cudnn.version(): it makes a context on every GPU to compare them.
     cudnn = getattr(torch._C, "_cudnn", None)
     if cudnn is None:

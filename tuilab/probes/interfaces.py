@@ -19,7 +19,8 @@ def interface_of(address: str) -> str:
 def network_of(address: str) -> dict[str, str]:
     """Return the environment of a rank that other ranks reach at an address.
 
-    Without it, gloo uses the address of the machine's host name.
+    Without it, gloo uses the address of the machine's host name. Empty if no interface of this
+    machine has the address.
     """
     name = interface_of(address)
     if not name:

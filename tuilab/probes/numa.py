@@ -16,6 +16,7 @@ def numa_facts(root: Path = Path("/")) -> dict[str, Any]:
 
 
 def _nodes(root: Path) -> dict[str, dict[str, Any]]:
+    """Return the facts about each memory node by its number; raise NotKnown if there are none."""
     numbers = []
     for folder in (root / "sys/devices/system/node").glob("node[0-9]*"):
         numbers.append(int(folder.name.removeprefix("node")))
@@ -28,6 +29,7 @@ def _nodes(root: Path) -> dict[str, dict[str, Any]]:
 
 
 def _node(folder: Path) -> dict[str, Any]:
+    """Return the cores and the memory of a node; the entry `missing` says why one is not known."""
     return gather(
         {
             "cpus": lambda: (folder / "cpulist").read_text().strip(),
@@ -38,6 +40,7 @@ def _node(folder: Path) -> dict[str, Any]:
 
 
 def _memory(folder: Path, key: str) -> int:
+    """Return a number of a node's meminfo in bytes; raise NotKnown if it has no such line."""
     for line in (folder / "meminfo").read_text().splitlines():  # Node 0 MemTotal:  8156624 kB
         words = line.split()
         if words[2] == f"{key}:":
@@ -46,6 +49,7 @@ def _memory(folder: Path, key: str) -> int:
 
 
 def _allowed(root: Path) -> list[int]:
+    """Return the numbers of the nodes whose memory this process may use, or raise NotKnown."""
     for line in (root / "proc/self/status").read_text(errors="replace").splitlines():
         if line.startswith("Mems_allowed_list:"):
             return parse_cpu_list(line.split(":")[1])

@@ -22,7 +22,7 @@ def check(preload: str) -> None:
 
 
 def mapped_files(maps: str) -> set[str]:
-    """Return the files in a process's memory map."""
+    """Return the files in a process's memory map, which has the format of /proc/PID/maps."""
     files = set()
     for line in maps.splitlines():
         fields = line.split(maxsplit=5)

@@ -88,7 +88,10 @@ class BusyProcesses:
         self._read_at_s = 0.0
 
     def read(self, ours: Collection[int] = ()) -> list[Process] | None:
-        """Return the busy processes except ours, the busiest first; None at the first reading."""
+        """Return the busy processes except ours, the busiest first; None at the first reading.
+
+        `ours` has pids. None as well if the clock has not advanced. At most 200 are returned.
+        """
         now_s = self._clock()
         is_first = not self._read_at_s
         elapsed_s = now_s - self._read_at_s
@@ -123,6 +126,7 @@ class BusyProcesses:
             return []
 
     def _stat(self, pid: int) -> _ProcessStat | None:
+        """Return the statistics of a process; None if it has ended, or is hidden."""
         try:
             return _stat(pid, self._root)
         except (OSError, ValueError, IndexError):  # it has ended, or is hidden
@@ -130,6 +134,7 @@ class BusyProcesses:
 
 
 def _process(pid: int, stat: _ProcessStat, root: Path) -> Process:
+    """Return a process from its statistics, with its user, age and command."""
     user, why = user_of(pid, root)
     age_s = max(time.clock_gettime(time.CLOCK_BOOTTIME) - stat.start_ticks / _TICKS_PER_S, 0.0)
     command = _command(pid, root) or f"[{show(stat.name, 60)}]"
@@ -137,6 +142,11 @@ def _process(pid: int, stat: _ProcessStat, root: Path) -> Process:
 
 
 def _stat(pid: int, root: Path) -> _ProcessStat:
+    """Return the statistics of a process from /proc/PID/stat.
+
+    Raises OSError if the process has ended or is hidden, ValueError or IndexError if the file is
+    cut.
+    """
     data = _read(f"{root}/proc/{pid}/stat")
     pid_and_name, _, rest = data.rpartition(b") ")  # the name may contain anything, brackets too
     name = pid_and_name.partition(b" (")[2].decode(errors="replace")
@@ -145,7 +155,7 @@ def _stat(pid: int, root: Path) -> _ProcessStat:
         name=name,
         start_ticks=int(fields[19]),
         cpu_ticks=int(fields[11]) + int(fields[12]),  # in user mode and in the kernel
-        rss_bytes=int(fields[21]) * _PAGE_BYTES,
+        rss_bytes=int(fields[21]) * _PAGE_BYTES,  # /proc counts pages
     )
 
 
@@ -163,6 +173,7 @@ def _command(pid: int, root: Path) -> str:
 
 
 def _read(path: str) -> bytes:
+    """Return the first 4096 bytes of a file in /proc, in one read; raise OSError if it is gone."""
     file = os.open(path, os.O_RDONLY)
     try:
         return os.read(file, _LIMIT)

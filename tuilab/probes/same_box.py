@@ -57,6 +57,7 @@ def describe_changes(then: dict[str, str], now: dict[str, str]) -> list[str]:
 
 
 def _read(path: str) -> str:
+    """Return the content of a file, or an empty string if it cannot be read."""
     try:
         with open(path, errors="replace") as file:
             return file.read(_LIMIT)

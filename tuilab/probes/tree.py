@@ -52,17 +52,18 @@ class Tree:
     """
 
     def __init__(self, top: int) -> None:
+        """Prepare to read a tree; the first reading counts from the start of the process `top`."""
         self._top = top
         fields = presence.stat_fields(top)
         # The start of the top process, so that the first reading is the average since then.
         self._read_at_s = _now_s()
         if fields is not None:
-            self._read_at_s = int(fields[19]) / _TICKS_PER_S
+            self._read_at_s = int(fields[19]) / _TICKS_PER_S  # its start time
         self._cpu_s = 0.0
         self._uss_due_s = 0.0
 
     def read(self) -> Usage:
-        """Read the tree once more."""
+        """Read the tree once more, and return what its processes use."""
         stats, cpu_s = self._snapshot()
         now_s = _now_s()
         percent = _percent(cpu_s - self._cpu_s, now_s - self._read_at_s)

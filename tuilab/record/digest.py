@@ -30,6 +30,10 @@ def digest_of(run_dir: Path, state: str) -> str:
 
 
 def _digest(journal: Path) -> str:
+    """Return the digest over the names and contents of all streams of a journal.
+
+    Raises OSError if a stream cannot be read, or is too large.
+    """
     digest = hashlib.sha256()
     names = [os.fsencode(name) for name in os.listdir(journal) if name.endswith(".jsonl")]
     for name in sorted(names):

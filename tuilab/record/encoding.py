@@ -27,7 +27,7 @@ _encode_json = msgspec.json.Encoder().encode
 def encode_finite(event: Event) -> bytes:
     """Return the JSON of an event that has no NaN and no Inf; the length is not checked.
 
-    This is the hot path of `Lab.log`.
+    Raises ValueError for half a character. This is the hot path of `Lab.log`.
     """
     try:
         return _encode_json(event)
@@ -102,6 +102,7 @@ def spell(value: float) -> str:
 
 
 def _encode_plain(plain: Any) -> bytes:
+    """Return plain data as JSON, with half a character replaced."""
     try:
         return _encode_json(plain)
     except UnicodeEncodeError:  # half a character, as in a file name that is not UTF-8
@@ -120,6 +121,10 @@ def _cut(value: Any, characters: int, entries: int) -> Any:
 
 
 def _cut_list(values: list[Any], characters: int, entries: int) -> list[Any]:
+    """Return a list with long texts cut; a list of texts alone also loses its further entries.
+
+    Then the last entry says how many are left out.
+    """
     kept = values
     if all(isinstance(value, str) for value in values):
         kept = values[:entries]

@@ -2,7 +2,8 @@
 
 `journal.Writer` fills in `n` (sequence number in its stream) and `t` (CLOCK_MONOTONIC nanoseconds).
 Fields may be added with a default. A field never changes its meaning, and a kind is never reused.
-Readers skip kinds that they do not know.
+Readers skip kinds that they do not know. A `writer` is a process that writes a stream of its own,
+under its name: a worker, a rank, the sampler, the supervisor or the judge.
 """
 
 import math
@@ -423,7 +424,7 @@ class TableShown(Event):
 class SpanShown(Event):
     """A part of a lane, for example one task of a process; the spans of an arm are one picture."""
 
-    lane: str
+    lane: str  # the row of the picture that the span is drawn in
     began: Finite
     ended: Finite
     name: str = ""  # of the task

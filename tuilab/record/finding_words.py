@@ -212,7 +212,10 @@ def cut_words(summary: RunSummary) -> str:
 
 
 def seconds_left(summary: RunSummary, elapsed_s: float) -> float | None:
-    """Return how long the run will still take, by its finished repeats; None if not known."""
+    """Return how long the run will still take, by its finished repeats.
+
+    None for a run with a time budget, before the first repeat has ended, and after the last one.
+    """
     if summary.run is None or summary.run.budget_s is not None:
         return None
     end_times = []
@@ -230,7 +233,7 @@ def seconds_left(summary: RunSummary, elapsed_s: float) -> float | None:
 def repeat_words(summary: RunSummary) -> str:
     """Return the newest repeat: `repeat 2 of 6`, or `repeat 2, budget 30 s`.
 
-    A run with one repeat has no such words.
+    Empty for a run with one repeat, and before the first repeat has started.
     """
     repeats = []
     for worker in summary.workers.values():
@@ -289,7 +292,7 @@ def ends_of_curves(summary: RunSummary) -> dict[str, str]:
 def node_words(summary: RunSummary) -> str:
     """Return the node of a cluster that the run was on, with its host name if that differs.
 
-    A run that was on no cluster has no such words.
+    Empty for a run that was on no cluster.
     """
     run = summary.run
     if run is None or not run.node:
@@ -302,7 +305,10 @@ def node_words(summary: RunSummary) -> str:
 
 
 def ranks_words(summary: RunSummary) -> str:
-    """Return which rank ran on which of several nodes, and how well their clocks were aligned."""
+    """Return which rank ran on which of several nodes, and how well their clocks were aligned.
+
+    Before a rank has started, name the planned nodes; empty if the run has one node.
+    """
     if not summary.ranks:
         nodes = summary.run.nodes if summary.run else []
         if not nodes:
@@ -344,7 +350,7 @@ def device_notices(summary: RunSummary) -> list[str]:
 
 
 def gpu_errors(summary: RunSummary) -> list[str]:
-    """Return a sentence for each kind of GPU error that the driver reported during the run."""
+    """Return a sentence for each kind of GPU error (Xid: NVIDIA's number) during the run."""
     sentences = []
     for (uuid, xid), count in summary.xids.items():
         gpu = summary.gpus.get(uuid)
@@ -416,7 +422,10 @@ def _most_held(summary: RunSummary, gpu: OwnGpu, metrics: Sequence[str]) -> floa
 
 
 def others_words(summary: RunSummary, gpu: OwnGpu) -> str:
-    """Return the other processes that were on a GPU: user, pid, memory."""
+    """Return the other processes that were on a GPU (user, pid, memory), or why they are not known.
+
+    Those that are there now come first, then those with the most memory. Only five are described.
+    """
     tenants = summary.neighbours.get(gpu.nvml_uuid)
     if tenants is None or not tenants.processes:
         if f"{gpu.nvml_uuid} foreign_processes" in summary.resources:
@@ -437,6 +446,7 @@ def others_words(summary: RunSummary, gpu: OwnGpu) -> str:
 
 
 def _tenant_words(tenant: GpuTenant, *, is_there: bool) -> str:
+    """Return the owner of a process on a GPU, and its memory; say if it is gone."""
     process = tenant.tenant
     if process.user:
         owner = f"{show(process.user, 60)} (pid {process.pid})"
@@ -475,6 +485,10 @@ def company_words(summary: RunSummary) -> str:
 
 
 def _users_of_gpu(tenants: GpuTenants, label: str, *, is_over: bool) -> list[str]:
+    """Return, for each user of a GPU, how many processes there are and their memory.
+
+    During a run only the processes that are there now count, afterwards all that were seen.
+    """
     count = 0
     by_user: dict[str, list[GpuTenant]] = {}
     for tenant in tenants.processes.values():

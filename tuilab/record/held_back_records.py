@@ -19,6 +19,7 @@ class Unwritten:
     """The count of one worker, which is written when it has changed, if the disk takes it."""
 
     def __init__(self, run_dir: Path, writer: str) -> None:
+        """Create the file of the count; without it, the count is lost if the worker is killed."""
         self.count = 0
         self._written = 0
         self._fd = -1
@@ -28,7 +29,7 @@ class Unwritten:
             os.lseek(self._fd, _PLACE, os.SEEK_SET)
 
     def tell(self) -> None:
-        """Write the count if it has changed."""
+        """Write the count into its file if it has changed."""
         if self.count == self._written:
             return
         self._written = self.count

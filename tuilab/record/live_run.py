@@ -36,6 +36,7 @@ class Watch:
         *,
         may_be_folded: bool = False,
     ) -> None:
+        """Open the journal of a run; raise UsageError if it cannot be read."""
         self.run_dir = run_dir
         self._filtered = filtered
         self._may_be_folded = may_be_folded  # false from the first time that the end was reached
@@ -48,7 +49,11 @@ class Watch:
             raise _unreadable(run_dir, problem) from problem
 
     def refresh(self) -> Portion:
-        """Fold a portion of the new records and return it; an empty one at the end, for now."""
+        """Fold a portion of the new records and return it; an empty one at the end, for now.
+
+        The first call may use a saved summary instead: then all portions are empty. Raises
+        UsageError if the journal cannot be read, or if a newer tuilab wrote it.
+        """
         if self._folded_bytes or self._take_saved_summary():
             self._check_journal()
             return Portion([])
@@ -71,12 +76,17 @@ class Watch:
         return True
 
     def _check_journal(self) -> None:
+        """Raise UsageError if the journal is gone."""
         try:
             os.stat(self.run_dir / "journal")
         except OSError as problem:
             raise _unreadable(self.run_dir, problem) from problem
 
     def _read(self) -> Portion:
+        """Read a portion, drop or replace records by the filter, fold the rest, and return it.
+
+        Raises UsageError if the journal cannot be read, or if a newer tuilab wrote it.
+        """
         try:
             portion = self._follower.read()
         except OSError as problem:
@@ -116,7 +126,7 @@ class Watch:
             portion = self.refresh()
             if not portion:
                 return
-            sizes = sizes or self._follower.stream_sizes()
+            sizes = sizes or self._follower.stream_sizes()  # as they were after the first portion
             yield portion
             if self._follower.has_read(sizes) and not self.summary.is_over:
                 return
@@ -198,7 +208,7 @@ def _unreadable(run_dir: Path, problem: OSError) -> UsageError:
 
 
 def read_run(run_dir: Path) -> RunSummary:
-    """Return the summary of a run as it is now."""
+    """Return the summary of a run as it is now; raise UsageError if it cannot be read."""
     watch = Watch(run_dir)
     watch.catch_up()
     watch.close()

@@ -98,6 +98,10 @@ def read(text: str) -> Value:
 
 
 def _is_plain(value: Any, depth: int) -> bool:
+    """Return whether a value has only numbers, texts and lists, in at most `depth` levels of lists.
+
+    Raises OverflowError for a number that fits no float.
+    """
     if isinstance(value, list):
         return depth > 0 and all(_is_plain(part, depth - 1) for part in value)
     if isinstance(value, int):
@@ -106,6 +110,10 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def _is_same(a: Value, b: Value, tolerance: float) -> bool:
+    """Return whether two values have the same structure, and equal texts and numbers.
+
+    Numbers may differ by `tolerance`. True equals only True, and NaN equals NaN.
+    """
     if isinstance(a, list) and isinstance(b, list):
         if len(a) != len(b):
             return False
@@ -117,6 +125,7 @@ def _is_same(a: Value, b: Value, tolerance: float) -> bool:
 
 
 def _is_near(a: float, b: float, tolerance: float) -> bool:
+    """Return whether two numbers are equal, or differ by at most the tolerance; NaN equals NaN."""
     if a == b or (a != a and b != b):  # both NaN; math.isnan takes no int of any size
         return True
     if not tolerance or not (math.isfinite(a) and math.isfinite(b)):

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from tuilab.record.events import Identity
 
-MARK = "TUILAB_RUN"  # environment variable that every process of a run inherits
+# The mark of a run: an environment variable with its name, which all its processes inherit.
+MARK = "TUILAB_RUN"
 # How /proc answers about a process that ended before it was opened, or while it was read.
 GONE = (FileNotFoundError, ProcessLookupError)
 MOUNT = "mount -t proc proc /proc"
@@ -69,7 +70,7 @@ def start_time(pid: int) -> int | None:
         return None
     if fields[0] == "Z" and int(fields[17]) <= 1:  # a zombie with one thread
         return None
-    return max(int(fields[19]) - _ticks_ahead(), 0)
+    return max(int(fields[19]) - _ticks_ahead(), 0)  # field 19 from the state on: the start
 
 
 def presence(identity: "Identity") -> Presence:
@@ -105,7 +106,7 @@ def has_our_clock(identity: "Identity") -> bool:
 
 
 def is_of_this_box(identity: "Identity") -> bool:
-    """Say whether a recorded process ran on this machine, even under another host name."""
+    """Return whether a recorded process ran on this machine, even under another host name."""
     boot = boot_id()
     is_same_boot = boot != "" and identity.boot == boot
     return is_same_boot or identity.host == host_name()
@@ -127,6 +128,7 @@ def descendants(pid: int, spare: Iterable[int] = ()) -> list[int]:
 
 
 def _below(pid: int, spare: Iterable[int], children_of: Callable[[int], list[int]]) -> list[int]:
+    """Return all descendants of a process, by a function that returns the children of a process."""
     below: list[int] = []
     queue = [pid]
     while queue:
@@ -198,6 +200,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _tasks(pid: int) -> list[str]:
+    """Return the threads of a process; none if it has ended."""
     try:
         return os.listdir(f"/proc/{pid}/task")
     except GONE:
@@ -211,7 +214,7 @@ def _children_of_all() -> dict[int, list[int]]:
         if name.isdigit():
             with contextlib.suppress(PermissionError):
                 if fields := stat_fields(int(name)):
-                    parent = int(fields[1])
+                    parent = int(fields[1])  # after the state
                     children[parent].append(int(name))
     return children
 
@@ -219,7 +222,8 @@ def _children_of_all() -> dict[int, list[int]]:
 def stat_fields(pid: int) -> list[str] | None:
     """Return the fields of /proc/PID/stat from the state on; None if the process is gone.
 
-    The name before the state may contain anything, even brackets.
+    The name before the state may contain anything, even brackets. Raises OSError if /proc hides the
+    process (PermissionError) or is of another pid namespace.
     """
     _check_proc()
     try:
@@ -245,6 +249,7 @@ def _is_there(pid: int) -> bool:
 
 
 def _environment(entry: Path) -> list[bytes]:
+    """Return the variables of a process as `NAME=value`; an empty list if it has ended."""
     try:
         return (entry / "environ").read_bytes().split(b"\0")
     except GONE:
@@ -260,6 +265,7 @@ def boot_id() -> str:
 
 
 def _namespace(kind: str) -> int:
+    """Return the number of our namespace of this kind; 0 if /proc does not show it."""
     try:
         return os.stat(f"/proc/self/ns/{kind}").st_ino
     except (FileNotFoundError, PermissionError):
@@ -267,6 +273,7 @@ def _namespace(kind: str) -> int:
 
 
 def _check_proc() -> None:
+    """Raise OSError if /proc does not show the processes of our pid namespace."""
     if why := why_not_shown():
         raise OSError(errno.ENOTSUP, why)
 

@@ -126,6 +126,7 @@ class Hiding:
         return self._curves[name]
 
     def _keep(self, names: Sequence[str]) -> None:
+        """Remember names without secrets; if there are too many, forget the earlier ones."""
         if len(self._plain_names) > _NAMES_KEPT:
             self._plain_names = {""}
         self._plain_names.update(names)
@@ -141,6 +142,7 @@ class Hiding:
         return cleaned
 
     def _walk(self, value: Any) -> Any:
+        """Return plain data with every text cleaned, also in dicts (keys too) and lists."""
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, dict):

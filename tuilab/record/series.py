@@ -59,7 +59,7 @@ class Series:
             self._least, self._most = min(self.lows), max(self.highs)
 
     def add(self, step: float, t: int, value: float) -> None:
-        """Append a point."""
+        """Append a point; one that is NaN or infinite is kept apart."""
         self.count += 1
         self.last, self.last_step, self.last_t = value, step, t
         if value - value != 0.0:  # NaN or infinite; cheaper than math.isfinite
@@ -111,25 +111,27 @@ class Series:
 
     @property
     def low(self) -> float | None:
-        """The least finite value."""
+        """The least finite value; None if there is none."""
         return self._least if self.lows else None
 
     @property
     def high(self) -> float | None:
-        """The greatest finite value."""
+        """The greatest finite value; None if there is none."""
         return self._most if self.highs else None
 
     @property
     def first_bad_step(self) -> int | float | None:
-        """The step of the first value that is NaN or infinite."""
+        """The step of the first value that is NaN or infinite; None if there is none."""
         return self.bad[0].step if self.bad else None
 
     def _add_bad(self, step: float, t: int, value: float) -> None:
+        """Count a point that is NaN or infinite, and keep the first ones."""
         self.bad_count += 1
         if len(self.bad) < BAD_LIMIT:
             self.bad.append(Bad(step, t, value))
 
     def _open_bucket(self, step: float, t: int, value: float) -> None:
+        """Put a finite value into a new bucket; at the limit, merge all buckets in pairs first."""
         if len(self.lows) >= LIMIT:
             self._merge_neighbours()
         self.steps.append(step)
@@ -152,6 +154,7 @@ class Series:
             self._most = max(self._most, high)
 
     def _merge_neighbours(self) -> None:
+        """Halve the number of buckets, so that each stands for twice as many points."""
         self.steps = self.steps[::2]
         self.times = self.times[::2]
         self.lows = list(map(min, self.lows[::2], self.lows[1::2]))

@@ -58,7 +58,8 @@ class RunSummary:
     progress_by_total: list[events.Progressed] = field(default_factory=list)
     series: dict[tuple[str, str, str], Series] = field(default_factory=Few)  # by name, arm, writer
     axes: dict[str, events.AxesNamed] = field(default_factory=Few)  # by metric
-    # readings of the sampler, and what torch held on GPUs
+    # Readings of the sampler, and what torch held on GPUs. The keys are a metric for the processes
+    # of the run, "UUID metric" for a GPU, and "UUID metric writer" for what torch held.
     resources: dict[str, Series] = field(default_factory=Few)
     # by torch's UUID: the writers that reported what they hold
     gpus_held: dict[str, dict[str, None]] = field(default_factory=Few)
@@ -94,8 +95,9 @@ class RunSummary:
     # by GPU and error: how often the driver reported it
     xids: dict[tuple[str, int], int] = field(default_factory=Few)
     gpus: dict[str, events.GpuFound] = field(default_factory=Few)  # by NVML's UUID
-    neighbours: dict[str, GpuTenants] = field(default_factory=Few)  # by NVML's UUID
-    unavailable: dict[str, str] = field(default_factory=Few)
+    # by NVML's UUID: the processes of others on the GPU
+    neighbours: dict[str, GpuTenants] = field(default_factory=Few)
+    unavailable: dict[str, str] = field(default_factory=Few)  # what was not measured: the reason
     alerts: list[events.Alerted] = field(default_factory=list)  # in the order of their reading
     leftovers: list[str] = field(default_factory=list)
     leftover_count: int = 0
@@ -119,7 +121,7 @@ class RunSummary:
 
     @property
     def failure(self) -> events.ScenarioFailed | None:
-        """The failure of the run.
+        """The failure of the run; None if it did not fail, or if no record says how.
 
         If an arm made the run fail, it is the failure of that arm, which says more. Of the ranks of
         a worker, the first failure counts.
@@ -135,7 +137,10 @@ class RunSummary:
 
     @property
     def box_lacks(self) -> str:
-        """Needs of the run that the machine lacks; those of an arm only if it made the run fail."""
+        """Needs of the run that the machine lacks; empty if there are none.
+
+        The needs of an arm count only if that arm made the run fail.
+        """
         own, of_arms = self._split_by_arm(self.lacks)
         if own:
             return own[-1]
@@ -251,6 +256,10 @@ class RunSummary:
         return [self._owner_of(writer, has_ranks=has_ranks) for writer in writers]
 
     def _owner_of(self, writer: str, *, has_ranks: bool) -> str:
+        """Return the owner of a stream, such as `repeat 2, rank 1`; its name if there is only one.
+
+        `has_ranks` says whether any of the streams in question is that of a rank.
+        """
         worker, _, rank = writer.partition(RANK)
         words = []
         if self.planned_repeats > 1 and worker in self.workers:

@@ -34,6 +34,7 @@ class Few(dict[K, V]):
         return super().setdefault(key, default)
 
     def _has_room_for(self, key: K) -> bool:
+        """Return whether a key may be set; if not, note that the dict is full."""
         if len(self) < self.MOST or key in self:
             return True
         self.is_full = True

@@ -109,6 +109,7 @@ def _end(failure: ScenarioFailed, lines: Sequence[str]) -> int:
 
 
 def _parts(summary: RunSummary, failure: ScenarioFailed, lines: Sequence[str]) -> list[Frame | str]:
+    """Return the frames of a traceback with their code, and its other lines as they are."""
     parts: list[Frame | str] = []
     for line in lines:
         last = parts[-1] if parts else None
@@ -123,6 +124,7 @@ def _parts(summary: RunSummary, failure: ScenarioFailed, lines: Sequence[str]) -
 
 
 def _frame(summary: RunSummary, failure: ScenarioFailed, match: re.Match[str]) -> Frame:
+    """Return a frame without its code, with a short path; own files are marked as such."""
     path = match[1]
     line = int(match[2])
     function = match[3] or ""

@@ -40,14 +40,17 @@ class Unusable(Exception):
 
 
 def open_regular(path: str | os.PathLike[str], *, may_be_link: bool = False) -> int:
-    """Open a regular file for reading, and nothing else: no FIFO that blocks, and no link."""
+    """Open a regular file for reading, and nothing else: no FIFO that blocks, and no link.
+
+    Returns its descriptor, which the caller closes. Raises OSError for everything else.
+    """
     return open_with_status(path, may_be_link=may_be_link)[0]
 
 
 def open_with_status(
     path: str | os.PathLike[str], *, may_be_link: bool = False
 ) -> tuple[int, os.stat_result]:
-    """Open a regular file for reading, and return its descriptor and status.
+    """Open a regular file for reading, and return its descriptor and status, or raise OSError.
 
     The status is read first: to open a FIFO unblocks its writer, and to open a device may start
     something.
@@ -69,9 +72,9 @@ def open_with_status(
 def read_regular(
     path: str | os.PathLike[str], limit: int, *, may_be_link: bool = False, is_ours: bool = False
 ) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes.
+    """Return the content of a regular file of at most `limit` bytes; raise OSError otherwise.
 
-    With `is_ours` a file that another user may have written is an OSError.
+    With `is_ours`, a file that another user may have written is an OSError as well.
     """
     fd, status = open_with_status(path, may_be_link=may_be_link)
     with open(fd, "rb") as file:
@@ -92,7 +95,7 @@ def read_small(
 ) -> T:
     """Return the decoded content of a small file of tuilab, or raise Unusable.
 
-    `decode` raises ValueError for content that tuilab never writes.
+    `decode` raises ValueError for content that tuilab never writes. Its other errors pass through.
     """
     try:
         return decode(read_regular(path, limit, may_be_link=may_be_link))
@@ -108,7 +111,7 @@ def read_small(
 
 
 def json_as(kind: type[T]) -> Callable[[bytes], T]:
-    """Return a function that decodes JSON into values of this type.
+    """Return a function that decodes JSON into values of this type, or raises ValueError.
 
     It loads msgspec, which takes too long for `tuilab list`.
     """
@@ -150,7 +153,10 @@ def replace(path: str | os.PathLike[str], data: bytes | Iterable[bytes], mode: i
 
 @contextmanager
 def new_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Write a file that does not exist yet; it appears when it is complete."""
+    """Write a file that does not exist yet; it appears when it is complete.
+
+    If the block fails, nothing appears. Raises FileExistsError if there is such a file.
+    """
     _refuse_existing(path)
     with _unfinished(path, 0o600) as (file, hidden_path):
         yield file
@@ -211,6 +217,10 @@ def locked(folder: str | os.PathLike[str], patience_s: float) -> Iterator[bool]:
 
 
 def _lock(fd: int, deadline: float) -> bool:
+    """Take the lock of an open folder, and return True; return False if it is not free in time.
+
+    On a file system without locks, it counts as taken. The lock ends when `fd` is closed.
+    """
     import fcntl  # imported here: `tuilab list` locks nothing
 
     while True:

@@ -47,6 +47,7 @@ def size(folder: str | os.PathLike[str], but: str = "") -> int | None:
 
 
 def _size_of(file: FolderEntry) -> int:
+    """Return the size of a file in bytes; 0 if it was just removed."""
     try:
         return os.stat(file.name, dir_fd=file.parent_fd, follow_symlinks=False).st_size
     except FileNotFoundError:  # a run that is running may remove a file
@@ -56,7 +57,8 @@ def _size_of(file: FolderEntry) -> int:
 def remove(folder: Path, last: str = "") -> None:
     """Remove a folder and everything in it; folders named `last` go after all others.
 
-    So a folder with this name exists as long as anything does.
+    So a folder with this name exists as long as anything does. Raises OSError, with the rest left,
+    if something cannot be removed.
     """
     for entry in walk(folder, last):
         if entry.is_folder:
@@ -71,7 +73,8 @@ def walk(
 ) -> Iterator[FolderEntry]:
     """Yield everything in a folder, a folder after its content.
 
-    OSError if these are more than `most` entries. Folders named `last` come after all others.
+    The caller may remove each entry as it comes. Folders named `last` come after all others. Raises
+    OSError if there are more than `most` entries, or if a folder is moved meanwhile.
     """
     fd = os.open(folder, _OPEN)
     # The folders above the open one, from the top: the identity of each, and the names of its
@@ -112,7 +115,8 @@ def walk(
 def _list(fd: int, last: str, most: int) -> tuple[list[str], list[str]]:
     """Return the names of the files and of the folders in an open folder.
 
-    The walk takes folders from the end of the list, so the one named `last` comes first.
+    The walk takes folders from the end of the list, so the one named `last` comes first. Raises
+    OSError if there are more than `most` names.
     """
     files = []
     folders = []

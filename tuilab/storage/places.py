@@ -55,6 +55,10 @@ def _state_folder() -> str:
 
 
 def _base_folder(variable: str, default: str) -> str:
+    """Return the folder that a variable of XDG names, or the default in the home folder.
+
+    A relative path in the variable is ignored. Raises CannotRecord if there is no home folder.
+    """
     folder = os.environ.get(variable, "")
     if os.path.isabs(folder):
         return folder

@@ -19,7 +19,10 @@ _PREFIX = ".tuilab-scratch-"
 
 @contextmanager
 def scratch(parent: Path, mode: int = 0o700) -> Iterator[Path]:
-    """Make a hidden folder in `parent` and yield it; files that are moved out of it stay."""
+    """Make a hidden folder in `parent` and yield it; files that are moved out of it stay.
+
+    Folders that killed processes left there are removed first.
+    """
     _remove_abandoned(parent)
     with _ending_in_order():
         folder, lock_fd = _make(parent, mode)

@@ -45,7 +45,7 @@ def fields_of(data: bytes) -> dict[str, Any]:
 
 
 def struct_of(kind: type[T]) -> Callable[[bytes], T]:
-    """Return a function that decodes a JSON object into a struct.
+    """Return a function that decodes a JSON object into a struct, or raises as `fields_of` does.
 
     It loads msgspec, which takes too long for `tuilab list`.
     """
@@ -124,7 +124,7 @@ def update(
 ) -> None:
     """Write some fields of a file, and keep its other fields; an unusable file is set aside.
 
-    CannotRecord if a newer tuilab stores it in another way.
+    Raises CannotRecord if a newer tuilab stores it in another way, OSError if it cannot be written.
     """
     fields: dict[str, Any] = {}
     try:
@@ -139,6 +139,7 @@ def update(
 
 
 def _set_aside(path: PathLike, reason: Unusable) -> None:
+    """Rename a file that cannot be used, and note a complaint with its new name."""
     new_path = f"{os.fspath(path)}.unusable-{time.strftime('%Y%m%dT%H%M%S')}"
     os.rename(path, new_path)
     complain(path, f"{reason}; it is set aside as {os.path.basename(new_path)}")

@@ -24,6 +24,10 @@ def describe_choices(gpus: Gpus, environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _row(gpus: Gpus, gpu: Gpu, label: str) -> dict[str, Any]:
+    """Return the facts about a GPU under this label; unknown ones stay None or empty.
+
+    `why` says why its processes are not known, or why it does not answer.
+    """
     row: dict[str, Any] = {
         "label": label,
         "name": f"{gpu.name} {gpu.slice}".strip(),

@@ -31,6 +31,7 @@ def bytes_total(nvml: Any, handle: Any) -> int | None:
 
 
 def _raise_if_lost(problem: Exception) -> None:
+    """Raise the error again if a GPU with such an error must not be asked any more."""
     if getattr(problem, "value", None) in LOST_CODES:
         raise problem
 
@@ -47,6 +48,7 @@ def _memory(nvml: Any, handle: Any) -> Any:
 
 
 def _bytes_used(nvml: Any, handle: Any) -> float:
+    """Return the used memory of a GPU; raise ValueError if the driver's numbers are impossible."""
     memory = _memory(nvml, handle)
     if not 0 <= memory.used <= memory.total < IMPOSSIBLE_BYTES:
         raise ValueError(f"the driver said {memory.used} bytes of {memory.total}, which cannot be")
@@ -54,13 +56,15 @@ def _bytes_used(nvml: Any, handle: Any) -> float:
 
 
 def _throttle_mask(nvml: Any, handle: Any) -> float:
+    """Return the reasons for lower clocks as bits of nvml.h."""
     try:
         return float(nvml.nvmlDeviceGetCurrentClocksEventReasons(handle))
     except (AttributeError, nvml.NVMLError_FunctionNotFound):  # drivers before 535
         return float(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
 
 
-# By name: the call, and the largest possible value.
+# By name: the call, and the largest possible value. The bare numbers are those of nvml.h: sensor 0
+# is the GPU; of memory errors, 1 are the uncorrected ones, and 0 those since the last reset.
 METERS: dict[str, tuple[Callable[[Any, Any], float], float]] = {
     "memory_used_bytes": (_bytes_used, IMPOSSIBLE_BYTES),
     "busy_percent": (lambda nvml, handle: nvml.nvmlDeviceGetUtilizationRates(handle).gpu, 100),

@@ -140,6 +140,10 @@ class Gpus:
     """The GPUs that NVML had when it was started, and their slices; later ones are not seen."""
 
     def __init__(self, nvml: Any, root: Path) -> None:
+        """Find the GPUs and slices of a started NVML, and listen to their errors.
+
+        A GPU that cannot be opened goes into `unusable`; the others may work.
+        """
         self.available: list[Gpu] = []  # without those that were lost
         self.unusable: dict[int, str] = {}  # by NVML's index, the reason
         self.no_pids = why_pids_mean_nothing(root)
@@ -217,12 +221,16 @@ class Gpus:
     def settings(
         self, gpu: Gpu, questions: Mapping[str, Callable[[Any, Any], Any]] = BOARD
     ) -> dict[str, Any]:
-        """Return the settings and the connection of a GPU; for a slice, those of the whole GPU."""
+        """Return the answers to questions about a GPU; for a slice, those of the whole GPU.
+
+        By default these are its settings and connection. The entry `missing` has the reasons why
+        some are not known.
+        """
         handle = self._handles[gpu.uuid].whole
         return gather({name: partial(ask, self._nvml, handle) for name, ask in questions.items()})
 
     def has_mig(self, gpu: Gpu) -> bool:
-        """Return whether a GPU is divided into slices; NotKnown if the driver does not say."""
+        """Return whether a GPU is divided into slices; raise NotKnown if that cannot be read."""
         nvml = self._nvml
         try:
             return bool(nvml.nvmlDeviceGetMigMode(self._handles[gpu.uuid].whole)[0])
@@ -234,7 +242,7 @@ class Gpus:
     def peers(self, gpu: Gpu) -> list[str]:
         """Return, for each other GPU, why this one cannot read its memory directly.
 
-        Empty if the driver allows it; NotKnown if the driver does not say.
+        The text is empty if the driver allows it. Raises NotKnown if the driver does not say.
         """
         nvml = self._nvml
         own = self._handles[gpu.uuid].own
@@ -249,7 +257,7 @@ class Gpus:
         return refusals
 
     def tenants(self, gpu: Gpu) -> list[GpuProcess]:
-        """Return the processes on a GPU, including ours; NotKnown if the driver does not say.
+        """Return the processes on a GPU, including ours; raise NotKnown if the driver does not say.
 
         Users are left out if the driver's pids are not those seen here.
         """
@@ -272,6 +280,10 @@ class Gpus:
                 self._add(index, _Handles(slice_handle, handle), slice_name, gpu.uuid)
 
     def _add(self, index: int, handles: _Handles, slice_name: str = "", part_of: str = "") -> Gpu:
+        """Add a GPU or a slice to those that can be read, and return it.
+
+        Raises NVMLError or ValueError if it does not report its UUID.
+        """
         nvml = self._nvml
         gpu = Gpu(
             uuid=show(nvml.nvmlDeviceGetUUID(handles.own), 100),
@@ -288,6 +300,7 @@ class Gpus:
         return gpu
 
     def _forget(self, gpu: Gpu) -> None:
+        """Remove a lost GPU, so that it is never asked again."""
         self.available.remove(gpu)
         del self._handles[gpu.uuid]
 
@@ -299,7 +312,10 @@ class Gpus:
         handle: Any,
         maximum: float = float("inf"),
     ) -> None:
-        """Add the answer to one question to a reading, or why there is none; may raise GpuLost."""
+        """Add the answer to one question to a reading, or the reason why there is none.
+
+        An answer of None adds neither. Raises GpuLost if the error means that the GPU is lost.
+        """
         try:
             value = call(self._nvml, handle)
         except AttributeError:
@@ -347,9 +363,10 @@ class Gpus:
             self._ask(reading, "memory_tree_bytes", read_memory, handle)
 
     def _read_share(self, gpu: Gpu, ours: Collection[int], nvml: Any, handle: Any) -> float | None:
-        """Return how busy foreign processes keep a GPU.
+        """Return how busy foreign processes keep a GPU, in percent.
 
-        None if its processes cannot be told apart: PROCESSES has the reason.
+        None at the first reading, and if its processes cannot be told apart: PROCESSES has the
+        reason. Raises ValueError for a slice.
         """
         if gpu.slice:
             raise ValueError("the driver does not report it for a slice (MIG)")
@@ -406,6 +423,7 @@ class XidListener:
         self._last: dict[str, int] = {}
 
     def listen(self, uuid: str, handle: Any) -> None:
+        """Receive the errors of a GPU from now on; if that fails, `deaf` has the reason."""
         nvml = self._nvml
         try:
             events = nvml.nvmlEventSetCreate()
@@ -416,7 +434,10 @@ class XidListener:
             self._events[uuid] = events
 
     def next(self, uuid: str) -> list[int]:
-        """Return the numbers of the errors since the previous call."""
+        """Return the numbers of the errors of a GPU since the previous call, without waiting.
+
+        If the driver fails, the GPU is not listened to any more, and `deaf` has the reason.
+        """
         numbers: list[int] = []
         while uuid in self._events and len(numbers) < _MAX_ERRORS:
             try:

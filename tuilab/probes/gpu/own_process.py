@@ -30,6 +30,7 @@ class NvmlProcess:
     """A process that reads the GPUs; `next` returns its answers one by one."""
 
     def __init__(self, *words: str) -> None:
+        """Start the process; `words` are its arguments. Raises OSError if that fails."""
         self._is_closed = False
         # A descriptor must not be closed while it is read: another file could get its number.
         self._lock = Lock()
@@ -62,7 +63,10 @@ class NvmlProcess:
         return "the process that asks NVML gave an invalid answer"
 
     def _read(self) -> bytes | None:
-        """Return the output of a short time; None for none so far, b"" if the process has ended."""
+        """Return the output of a short time; None for none so far, b"" if the process has ended.
+
+        None as well if this object was closed meanwhile.
+        """
         with self._lock:
             if self._is_closed or self._process.stdout is None:
                 return None
@@ -86,6 +90,7 @@ class NvmlProcess:
             self._process.wait(0.5)
 
     def _describe_end(self) -> str:
+        """Wait up to a second for the end of the process, and return how it ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(1.0)
             if code < 0:
@@ -129,6 +134,10 @@ def main() -> None:
 
 
 def _read_all(gpus: Any, *, has_tenants: bool) -> dict[str, Any]:
+    """Return the readings of each GPU by UUID, on request with its processes.
+
+    A lost GPU has the reason instead, and is not in later readings.
+    """
     from tuilab.probes.gpu.nvml import GpuLost
 
     readings: dict[str, Any] = {}
@@ -162,6 +171,7 @@ def _tenants(gpus: Any, gpu: Any) -> dict[str, Any]:
 
 
 def _print(answer: dict[str, Any]) -> None:
+    """Print an answer as a line of JSON; end this process if no process reads it."""
     try:
         os.write(1, json.dumps(answer).encode() + b"\n")
     except OSError:  # no process reads the answers any more
@@ -169,6 +179,7 @@ def _print(answer: dict[str, Any]) -> None:
 
 
 def _end_with_stdin() -> None:
+    """End this process as soon as its stdin is closed."""
     with contextlib.suppress(OSError):
         while os.read(0, 64):
             pass

@@ -46,7 +46,8 @@ def count_foreign(
 ) -> int:
     """Count the processes on a GPU that are not ours.
 
-    ValueError if the driver's pids cannot be those seen here.
+    `ours` has our pids. With `must_be_there`, one of ours works on this GPU now. Raises ValueError
+    if the driver's pids cannot be those seen here.
     """
     foreign = [process for process in listed if process.pid not in ours]
     if len(foreign) == len(listed):
@@ -84,6 +85,7 @@ def user_of(pid: int, root: Path = Path("/")) -> tuple[str, str]:
 
 @functools.lru_cache(256)
 def _user_name(number: int) -> str:
+    """Return the name of the user with this number, or `uid 1000` if it has no name."""
     try:
         return show(pwd.getpwuid(number).pw_name, 60)
     except KeyError:
@@ -99,7 +101,10 @@ def bytes_of(process: Any) -> int | None:
 
 
 def memory_of(listed: Sequence[Any], ours: Collection[int]) -> float | None:
-    """Return the memory of our processes; None if there are none."""
+    """Return the memory of our processes on a GPU; None if there are none.
+
+    Raises ValueError if the driver does not report the memory of one of them.
+    """
     own = [process for process in listed if process.pid in ours]
     if not own:
         return None
@@ -113,6 +118,7 @@ def memory_of(listed: Sequence[Any], ours: Collection[int]) -> float | None:
 
 
 def _exists(pid: int) -> bool:
+    """Return whether there is a process with this pid, of any user."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -132,7 +138,11 @@ class ForeignUse:
         self._newest_us: int | None = None  # the time of the newest sample, by the driver's clock
 
     def read(self, nvml: Any, handle: Any, ours: Collection[int]) -> float | None:
-        """Return the percentage since the previous reading; None at the first one."""
+        """Return the percentage since the previous reading; None at the first one.
+
+        The highest sample of each foreign process counts. Raises ValueError for an impossible
+        sample.
+        """
         is_first = self._newest_us is None
         since_us = self._newest_us or 0
         samples = self._read_samples(nvml, handle, since_us)
@@ -149,6 +159,7 @@ class ForeignUse:
 
     @staticmethod
     def _read_samples(nvml: Any, handle: Any, since_us: int) -> Sequence[Any]:
+        """Return the driver's samples that are newer than `since_us`; none if it has none."""
         try:
             samples: Sequence[Any] = nvml.nvmlDeviceGetProcessUtilization(handle, since_us)
         except nvml.NVMLError as problem:

@@ -81,6 +81,7 @@ def _judged_rows(summary: RunSummary, arms: Sequence[str]) -> list[_Row]:
 
 
 def _has_cpu_times(summary: RunSummary) -> bool:
+    """Return whether any block has a CPU time of its own."""
     times: list[float | None] = []
     for blocks in summary.blocks.values():
         times += [block.thread_s for block in blocks]

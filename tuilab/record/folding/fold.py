@@ -1,7 +1,8 @@
 """Folds the records of a journal into a summary, by a pure function.
 
 `fold` is incremental: a follower passes only new records. The order between streams does not
-matter, so any stream may be read first.
+matter, so any stream may be read first. Each kind of record has a function that changes the
+summary; `stream` is the name of the stream, which is that of its writer.
 """
 
 from collections.abc import Callable, Iterable
@@ -87,6 +88,7 @@ def fold_stream(summary: RunSummary, stream: str, items: list[Item]) -> None:
 
 
 def _fold_others(summary: RunSummary, stream: str, items: Iterable[Item]) -> None:
+    """Fold the records that are not `Logged`, and count damaged, missing and unknown ones."""
     for item in items:
         if isinstance(item, Corrupt):
             summary.damage.corrupt_count += 1

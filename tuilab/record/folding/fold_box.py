@@ -13,6 +13,10 @@ from tuilab.record.usage import usage_of
 def environment_recorded(
     summary: RunSummary, stream: str, event: events.EnvironmentRecorded
 ) -> None:
+    """Keep the facts of each part of the environment that arrive first.
+
+    CUDA is kept for each worker, and the devices that the scenario was given are kept in order.
+    """
     summary.environment.setdefault(event.part, event.facts)
     if event.part == "cuda":
         summary.cuda.setdefault(stream, event.facts)
@@ -22,6 +26,10 @@ def environment_recorded(
 
 
 def sampled(summary: RunSummary, stream: str, event: events.Sampled) -> None:
+    """Add the readings of the sampler to their series, and the state of each GPU for verdicts.
+
+    A reading of a GPU has the time at which its driver was asked, if that is recorded.
+    """
     for name, value in usage_of(event).items():
         _add_resource(summary, name, event.t, value)
     if event.waiting_bytes:
@@ -42,12 +50,13 @@ def _add_resource(summary: RunSummary, name: str, t: int, value: float) -> None:
     """Add a measurement; NaN, which stands for a share that is not known, leaves a gap."""
     if math.isfinite(value):
         series = summary.resources.setdefault(name, Series(name, writer="sampler"))
-        series.add(series.count, t, float(value))
+        series.add(series.count, t, float(value))  # readings have no step of their own
     elif name in summary.resources:
         summary.resources[name].leave_gap(t)
 
 
 def gpu_held(summary: RunSummary, stream: str, event: events.GpuHeld) -> None:
+    """Add what torch holds on a GPU to the series of the process that reported it."""
     if event.uuid not in summary.gpus_held and len(summary.gpus_held) >= MOST:
         return
     summary.gpus_held.setdefault(event.uuid, {})[stream] = None
@@ -62,6 +71,7 @@ def gpu_found(summary: RunSummary, stream: str, event: events.GpuFound) -> None:
 
 
 def gpu_shared(summary: RunSummary, stream: str, event: events.GpuShared) -> None:
+    """Note the other processes on a GPU: when each was seen last, and its most memory."""
     if event.uuid not in summary.neighbours and len(summary.neighbours) >= MOST:
         return
     tenants = summary.neighbours.setdefault(event.uuid, GpuTenants())
@@ -79,6 +89,7 @@ def gpu_shared(summary: RunSummary, stream: str, event: events.GpuShared) -> Non
 
 
 def xid_reported(summary: RunSummary, stream: str, event: events.XidReported) -> None:
+    """Count the errors of a GPU by their number."""
     error = event.uuid, event.xid
     if error in summary.xids or len(summary.xids) < MOST:
         summary.xids[error] = summary.xids.get(error, 0) + 1
@@ -89,6 +100,7 @@ def unavailable(summary: RunSummary, stream: str, event: events.Unavailable) -> 
 
 
 def sampler_ended(summary: RunSummary, stream: str, event: events.SamplerEnded) -> None:
+    """Note why the sampler ended, and how often it was restarted."""
     restarts = ""
     if event.restarts == 1:
         restarts = " (restarted once)"

@@ -28,6 +28,10 @@ def claim_measured(summary: RunSummary, stream: str, event: events.ClaimMeasured
 
 
 def claim_declared(summary: RunSummary, stream: str, event: events.ClaimDeclared) -> None:
+    """Note a declaration: the first one counts, and others that differ from it are kept.
+
+    A declaration is late if its stream has already started a race of the arms.
+    """
     claim = claim_of(summary, event)
     arms = {event.over, event.under}
     claim.is_late |= _has_raced(summary, stream, arms)
@@ -39,6 +43,7 @@ def claim_declared(summary: RunSummary, stream: str, event: events.ClaimDeclared
 
 
 def _terms(event: events.ClaimDeclared) -> tuple[Any, ...]:
+    """Return everything that must be the same if a claim is declared again."""
     return (
         event.over,
         event.under,
@@ -55,6 +60,10 @@ def claim_not_testable(summary: RunSummary, stream: str, event: events.ClaimNotT
 
 
 def setting_raced(summary: RunSummary, stream: str, event: events.SettingRaced) -> None:
+    """Note a record of a setting whose values were compared in a stream.
+
+    It is late if the stream has already started the race of the values.
+    """
     raced = summary.settings.setdefault((event.name, event.ranks), RacedSetting())
     arms = {candidate.arm for candidate in event.candidates if candidate.arm}
     if arms:
@@ -80,6 +89,7 @@ def verdict_reached(summary: RunSummary, stream: str, event: events.VerdictReach
 
 
 def claim_of(summary: RunSummary, event: events.AboutClaim) -> Claim:
+    """Return the claim that a record is about; create it if there is none."""
     claim = summary.claims.setdefault(event.claim_id, Claim(event.text, event.key))
     claim.is_once |= event.is_once
     return claim

@@ -12,6 +12,7 @@ def race_started(summary: RunSummary, stream: str, event: events.RaceStarted) ->
 
 
 def block_timed(summary: RunSummary, stream: str, event: events.BlockTimed) -> None:
+    """Keep a block with those of its control, or of its arm if it belongs to no control."""
     # Older versions timed the GPU by its events, and recorded 0 if their clock was too coarse.
     step_s = (event.device_ns or event.wall_ns) / event.loops / 1e9
     block = Block(
@@ -52,6 +53,7 @@ def cores_awaited(summary: RunSummary, stream: str, event: events.CoresAwaited) 
 
 
 def race_finished(summary: RunSummary, stream: str, event: events.RaceFinished) -> None:
+    """Keep the end of a race; if it was of commands, show their table again."""
     summary.differences.append((stream, event))
     if event.accounts:
         update_arms_table(summary)

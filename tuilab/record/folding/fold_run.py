@@ -19,6 +19,7 @@ def run_started(summary: RunSummary, stream: str, event: events.RunStarted) -> N
 
 
 def run_described(summary: RunSummary, stream: str, event: events.RunDescribed) -> None:
+    """Add the rest of a run's description to the record of its start."""
     if summary.run is None:
         return  # the record of the start is damaged
     summary.run.params |= event.params
@@ -34,6 +35,7 @@ def _announce_claims(summary: RunSummary, event: events.RunStarted | events.RunD
 
 
 def state_changed(summary: RunSummary, stream: str, event: events.StateChanged) -> None:
+    """Note the new state of the run; of very many states, the last one is kept."""
     if summary.state == RunState.QUEUED and event.state != RunState.QUEUED:
         # Times count from the start (or the end) of the run, not from when it was queued.
         summary.first_t = event.t
@@ -50,6 +52,10 @@ def worker_started(summary: RunSummary, stream: str, event: events.WorkerStarted
 
 
 def worker_exited(summary: RunSummary, stream: str, event: events.WorkerExited) -> None:
+    """Note the end of a worker, the records it lost, and the place of a crash.
+
+    If it ended with an error while the run was stopping, it counts as stopped, not as failed.
+    """
     worker = summary.workers.setdefault(event.writer, Worker())
     worker.exited = event
     worker.is_stopped = summary.state == RunState.STOPPING and event.code != 0
@@ -84,6 +90,7 @@ def rank_placed(summary: RunSummary, stream: str, event: events.RankPlaced) -> N
 
 
 def stage_entered(summary: RunSummary, stream: str, event: events.StageEntered) -> None:
+    """Note a new stage, in which the progress begins again."""
     keep_in_time(summary.stages, event)
     summary.progress = summary.first_progress = None
 
@@ -129,6 +136,7 @@ def axes_named(summary: RunSummary, stream: str, event: events.AxesNamed) -> Non
 def figure_shown(
     summary: RunSummary, stream: str, event: events.BarsShown | events.TableShown
 ) -> None:
+    """Keep the last figure of each title, by time and not by the order of reading."""
     shown = summary.figures.get(event.title)
     if shown is None:
         is_kept = len(summary.figures) < MOST
@@ -139,6 +147,7 @@ def figure_shown(
 
 
 def span_shown(summary: RunSummary, stream: str, event: events.SpanShown) -> None:
+    """Keep a span of the picture of an arm in one process, up to a limit."""
     picture = event.arm, stream
     if picture not in summary.spans and len(summary.spans) >= MOST:
         return
@@ -156,6 +165,7 @@ def box_lacked(summary: RunSummary, stream: str, event: events.BoxLacked) -> Non
 
 
 def scenario_finished(summary: RunSummary, stream: str, event: events.ScenarioFinished) -> None:
+    """Note the records that were lost, or the trouble with writing them."""
     _note_lost(summary, stream, event.lost)
     if event.trouble and not event.lost:
         summary.unavailable[f"records of {stream}"] = event.trouble

@@ -91,7 +91,10 @@ def _bytes_of(streams: list[Stream]) -> int:
 
 
 def _maker() -> str:
-    """Return a text that changes whenever the same journal could be folded differently."""
+    """Return a text that names the code that folds: its versions and the times of its files.
+
+    A saved summary of other code is ignored.
+    """
     folder = os.path.dirname(os.path.dirname(__file__))
     times_ns = [os.stat(f"{folder}/{name}.py").st_mtime_ns for name in _MADE_BY]
     return f"{__version__} {sys.hexversion} {msgspec.__version__} {times_ns}"

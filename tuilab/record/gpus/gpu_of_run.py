@@ -35,6 +35,7 @@ def gpu_of_run(run_dir: Path) -> str:
 
 
 def _chosen_in(line: bytes) -> str:
+    """Return the UUID of the GPU that a line of a journal says was chosen, or an empty string."""
     with suppress(msgspec.MsgspecError, ValueError):
         record = _decode(line[9:])  # after its checksum
         if record.part == "cuda":

@@ -71,7 +71,7 @@ def gpu_of_claim(claim: Claim, summary: RunSummary) -> tuple[str, str]:
     """Return the UUID and the name of the GPU on which a claim was measured.
 
     That is the GPU of its race. Without a race, it is the GPU of the workers that measured the
-    claim. Several of them are joined by commas; both texts are empty if there is none.
+    claim. Several GPUs are joined by commas; both texts are empty if there is none.
     """
     uuids = _uuids_of_races(claim, summary)
     if uuids is None:
@@ -118,7 +118,10 @@ def _uuid_of_race(summary: RunSummary, writer: str, race: RaceStarted) -> str:
 
 
 def name_of_gpu(uuid: str, summary: RunSummary) -> str:
-    """Return the model of a GPU that torch calls `uuid`: as torch names it, else as NVML does."""
+    """Return the model of a GPU that torch calls `uuid`, as torch or else NVML names it.
+
+    Empty if neither knows it.
+    """
     for facts in summary.cuda.values():
         for device in _devices(facts):
             if device.get("uuid") == uuid and device.get("name"):
@@ -282,6 +285,7 @@ class Throttling:
         return state.uuid in self._last and state.t < self._last[state.uuid][0]
 
     def _add(self, uuid: str, t: int, mask: int) -> None:
+        """Add a reading: the period of the previous one ends where it begins."""
         if uuid in self._last:
             last_t, last_mask = self._last[uuid]
             _append(self._periods.setdefault(uuid, []), last_t, last_mask, t)

@@ -26,6 +26,7 @@ class Carrier(msgspec.Struct):
 
 
 def write(run_dir: Path, carrier: Carrier) -> None:
+    """Write the file that names the carrier of a run; raise OSError if that fails."""
     replace(f"{run_dir}/{FILE}", [msgspec.json.encode(carrier)], 0o600)
 
 

@@ -86,7 +86,7 @@ def other_words(times: ArmTimes) -> str:
 def wall_ratio(claim: Claim, summary: RunSummary) -> float | None:
     """Return the wall-clock ratio of a claim that was judged on CPU time; None for other claims.
 
-    Both are ratios of geometric means.
+    None as well if an arm has no time on the wall clock. Both ratios are of geometric means.
     """
     if claim.declared is None or clock_of(claim) != CPU:
         return None
