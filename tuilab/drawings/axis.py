@@ -289,6 +289,7 @@ def _whole_steps(low: float, high: float, step: float) -> tuple[int, int]:
 
 
 def _make_ticks(axis: Axis, step: float, unit: str, *, is_short: bool) -> Ticks:
+    """Return a tick at each multiple of a step in the range of an axis, but no more than 51."""
     first, last = _whole_steps(axis.low, axis.high, step)
     last = min(last, first + _MOST_TICKS)
     values = []

@@ -25,6 +25,7 @@ def unit_of_bars(bars: BarsShown) -> str:
 def find_axis_ends(values: Sequence[float]) -> tuple[float, float]:
     """Return the ends of the axis that bars share; 0 lies between them."""
     finite = [value for value in values if math.isfinite(value)]
+    # The second 0 is for an empty list: min and max need two numbers.
     return min(0.0, *finite, 0.0), max(0.0, *finite, 0.0)
 
 

@@ -46,7 +46,7 @@ def find_throttling(
 
 
 def version_of(summary: RunSummary, gpus: Sequence[GpuFound]) -> Hashable:
-    """Return a value that changes when the rows of these GPUs do."""
+    """Return a value that changes when the rows of these GPUs do, for a cache of the rows."""
     counts = []
     for gpu in gpus:
         for metric in recorded_metrics(summary, gpu):
@@ -121,6 +121,10 @@ def span_of(rows: Sequence[Row], *, is_over: bool) -> tuple[float, float]:
 def _make_rows(
     summary: RunSummary, gpu: GpuFound, throttling: Sequence[Throttled]
 ) -> Iterator[Row]:
+    """Yield the rows of a GPU: why it was lost, its strips, when it was throttled, other processes.
+
+    The row `held` has the times of throttled clocks, with those of heat or power limits as grave.
+    """
     loss_reason = _loss_reason(summary, gpu)
     if loss_reason:  # first, because the last values of the strips are old
         yield TextRow("lost", loss_reason)
@@ -140,6 +144,7 @@ def _make_rows(
 
 
 def _make_strip(summary: RunSummary, gpu: GpuFound, metric: str, style: int) -> Strip:
+    """Return the strip of a metric. A full column is the limit of the GPU, or the peak above it."""
     series = summary.resources[f"{gpu.uuid} {metric}"]
     kind = _STRIP_KINDS[metric]
     limits = {"power_w": gpu.power_limit_w, "sm_mhz": gpu.most_sm_mhz}

@@ -71,7 +71,10 @@ class Lanes:
 
 
 def lanes_of(summary: RunSummary) -> list[Lanes]:
-    """Return a picture for each arm: the spans of all processes of its first repeat with spans."""
+    """Return a picture for each arm: the spans of all processes of its first repeat with spans.
+
+    A repeat is a fresh run of all its processes, so later ones would show the same.
+    """
     writers_by_arm: dict[str, list[str]] = {}
     for arm, writer in summary.spans:
         writers_by_arm.setdefault(arm, []).append(writer)
@@ -82,6 +85,7 @@ def lanes_of(summary: RunSummary) -> list[Lanes]:
 
 
 def _make_lanes(summary: RunSummary, arm: str, writers: Sequence[str]) -> Lanes:
+    """Return the picture of an arm. Spans in another unit than its first span are left out."""
     first_repeat = min(_repeat_of(writer, summary) for writer in writers)
     spans = []
     for writer in writers:
@@ -196,6 +200,7 @@ def _put_spans(
 def _put_axis(
     canvas: Canvas, lanes: Lanes, axis: Axis, left: int, room: int, y: int, symbols: Symbols
 ) -> None:
+    """Put the axis at the row `y`, and its labels below, as far as its name leaves them room."""
     canvas.put(left, y, symbols.corner + symbols.horizontal * room, "axis")
     name = to_ascii(lanes.x_name, symbols)
     free = 0

@@ -189,11 +189,12 @@ def put_legend(
     notes: Sequence[str],
     symbols: Symbols,
 ) -> int:
-    """Write the head of a chart and return how many rows it took.
+    """Write the head of a chart and return how many rows it took, 0 without a title and entries.
 
     It takes as many rows as it needs, at most a quarter of the height. Where that is too little,
     entries get narrower as long as their names differ. Where that is not enough, they may take a
-    third, and at last all rows but a few of the plot.
+    third, and at last all rows but a few of the plot. Entries without room are left out, and their
+    number is written.
     """
     title_parts = [part for part in (show(title, 200), *notes) if part]
     layout = _choose_layout(entries, title_parts, canvas)

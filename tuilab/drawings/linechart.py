@@ -98,7 +98,10 @@ def x_at(
 
 
 def x_range(chart: LineChart) -> tuple[float, float]:
-    """Return the range of x that a chart shows."""
+    """Return the range of x that a chart shows: 0 to 1 if no line has a point.
+
+    The range of growing data is longer than the data, so that it rarely changes.
+    """
     if chart.window is not None:
         return chart.window
     firsts, lasts = [], []
@@ -177,6 +180,11 @@ class _Plot:
     """The chart below its legend: the places of its parts, and how each is put on the canvas."""
 
     def __init__(self, chart: LineChart, canvas: Canvas, top: int, symbols: Symbols) -> None:
+        """Compute the places of all parts. `top` is the first row below the legend.
+
+        The order counts: the axis of y needs the height, and the axis of x needs the width, which
+        depends on the labels of y.
+        """
         self.chart = chart
         self.canvas = canvas
         self.symbols = symbols
@@ -275,6 +283,7 @@ class _Plot:
         return self.left + 1 + math.floor(share * (columns - 1) + 0.5) // self.symbols.across
 
     def _put_axes(self) -> None:
+        """Put the two axes with their ticks and labels, and a row of dots for each tick of y."""
         canvas = self.canvas
         symbols = self.symbols
         left = self.left
@@ -447,6 +456,7 @@ class _Plot:
     # ---- guides, bad points and the cursor
 
     def _put_guides(self) -> None:
+        """Put a dotted line with its name for each guide in range, over the grid alone."""
         zero_row = self._row(self.y.share(0.0))
         for guide in self.chart.guides:
             share = self.y.share(guide.value)
@@ -482,6 +492,7 @@ class _Plot:
             self.canvas.put(self.left + 1 + column, row, mark, "bad")
 
     def _put_cursor(self) -> None:
+        """Put the cursor into the plot, and its x below the axis; nothing if it is out of view."""
         cursor = self._visible_cursor()
         if cursor is None:
             return
@@ -663,6 +674,7 @@ def _make_notes(chart: LineChart) -> list[str]:
 
 
 def _describe_scales(chart: LineChart, *, has_positive: bool) -> list[str]:
+    """Return which axes are logarithmic, or that y had to stay linear without a positive value."""
     if chart.is_log and has_positive:
         return ["log xy"] if chart.is_log_x else ["log"]
     notes = []

@@ -120,6 +120,11 @@ def _make_line(
     is_timed: bool,
     is_log_x: bool,
 ) -> Line:
+    """Return the line of a series, sorted by x and with its breaks.
+
+    `place` is the position of the series in the chart, by which `array_cache` knows its arrays.
+    Time has no logarithmic axis, so `is_log_x` counts only without `is_timed`.
+    """
     if is_timed:
         xs = _seconds_since(start_t, _grow_array(array_cache, (place, "times"), series.times))
         bad_xs = _seconds_since(start_t, [bad.t for bad in series.bad])

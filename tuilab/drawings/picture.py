@@ -54,6 +54,11 @@ class Canvas:
     """Cells to draw on. Text that falls outside is cut off."""
 
     def __init__(self, width: int, height: int) -> None:
+        """Make an empty canvas; a negative size counts as 0.
+
+        `codes` has the code point of each cell, and `roles` the number of its role, where 0 is no
+        role.
+        """
         self.width = max(width, 0)
         self.height = max(height, 0)
         self.codes: NDArray[np.uint32] = np.full((self.height, self.width), _SPACE, np.uint32)

@@ -130,6 +130,7 @@ def _put_line(
     are_right: Sequence[bool],
     role: str,
 ) -> None:
+    """Put the pieces of one line of a row into their columns, those of numbers at the right."""
     x = 0
     for text, width, is_right in zip(line, widths, are_right, strict=False):
         indent = 0

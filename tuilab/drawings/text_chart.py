@@ -152,6 +152,11 @@ def _draw(
     width: int,
     height: int,
 ) -> str:
+    """Return the plot as plotext draws it, without legend and colours.
+
+    Call it with `_LOCK` held, because plotext has one global figure. A plot that is larger than the
+    terminal is made smaller.
+    """
     import plotext
 
     plotext.clear_figure()
