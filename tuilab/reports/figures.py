@@ -111,6 +111,7 @@ def shapes_of(figure: Figure) -> Shapes:
 
 
 def _draw_bars(bars: BarsShown) -> Bars:
+    """Return the bars from the top down. A value that is not finite has a bar without width."""
     unit = unit_of_bars(bars)
     reach = find_axis_ends(bars.values)
 
@@ -138,6 +139,7 @@ def _draw_bars(bars: BarsShown) -> Bars:
 
 
 def _lay_out_table(table: TableShown) -> Table:
+    """Return a table in words, and for each column whether it is aligned as numbers."""
     head = tuple(map(show, table.head))
     rows = []
     for row in table.rows:
@@ -148,6 +150,10 @@ def _lay_out_table(table: TableShown) -> Table:
 
 
 def _draw_lanes(lanes: Lanes) -> LanesPicture:
+    """Return spans in lanes along time, or along another unit; without spans there are no ticks.
+
+    Letters for the names of spans are drawn only if there are several names.
+    """
     about = lanes.x_name
     if lanes.unit == "s":
         about = "time since the first span began"

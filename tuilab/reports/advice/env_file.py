@@ -1,4 +1,7 @@
-"""Write the recommended settings as a file for a shell, which sets nothing on another machine."""
+"""Write the recommended settings as a file for a shell.
+
+If the name of the machine is known, the file sets nothing on a machine with another name.
+"""
 
 import shlex
 import time
@@ -88,6 +91,7 @@ def _format_cost(cost: float, unit: str) -> str:
 
 
 def _format_ratio(judgement: Judgement) -> str:
+    """Return how many times as long a value takes, with its interval; n/a if not known."""
     if judgement.estimate is None:
         return "n/a"
     words = brief(judgement.estimate)
@@ -102,6 +106,7 @@ def _format_ratio(judgement: Judgement) -> str:
 
 
 def _make_head(advice: Advice, width: int) -> str:
+    """Return the comment that begins the file: its day, its audience and the machine."""
     day = time.strftime("%Y-%m-%d", time.gmtime())
     audience = _describe_audience(advice.ranks)
     lines = [f"box.env of {day}, by tuilab {show(__version__)}: settings for {audience}."]
@@ -126,6 +131,7 @@ def _describe_audience(ranks: int) -> str:
 
 
 def _describe_machine(facts: Facts) -> str:
+    """Return the known facts of the machine in one line, names before versions."""
     words = [facts[name] for name in ("host", "CPU", "GPU") if name in facts]
     if "cores" in facts:
         words.append(f"{facts['cores']} cores")
@@ -156,6 +162,7 @@ def _export_settings(advice: Advice, width: int) -> list[str]:
 
 
 def _list_reasons(setting: AdvisedSetting) -> list[str]:
+    """Return why a value is set, its drawback if there is one, and the run that says so."""
     reasons = [_describe_value(setting)]
     if setting.raced.against:
         reasons.append(f"drawback: {show(setting.raced.against)}")
@@ -187,6 +194,7 @@ def _describe_source(setting: AdvisedSetting) -> str:
 
 
 def _describe_unchanged(setting: AdvisedSetting) -> str:
+    """Return why a variable is not set: its default won, or nothing is decided."""
     declared = setting.declared
     source = _describe_source(setting)
     if not setting.choice.is_decided:

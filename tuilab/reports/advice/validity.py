@@ -24,9 +24,10 @@ _CHANGES_LENGTH = 300
 
 
 def facts_of(summary: RunSummary, writers: Sequence[str] = ()) -> Facts:
-    """Return what a run recorded about its machine, in the form of `box_facts`.
+    """Return what a run recorded about its machine, in the form of `box_facts`; unknown facts lack.
 
-    Of the GPUs it has the one that these workers used.
+    `writers` are the processes whose times count. The GPU is that of the first of them that used
+    one.
     """
     host = ""
     if summary.run:
@@ -56,7 +57,11 @@ def why_not_valid(
     here: Facts,
     hosts: Collection[str],
 ) -> str:
-    """Return why a race says nothing about the machine now, or an empty string if it does."""
+    """Return why a race says nothing about the machine now, or an empty string if it does.
+
+    `writers` are the processes that timed the values of the setting. `here` are the facts of the
+    machine now, and `hosts` all names that it has had.
+    """
     summary = subject.summary
     facts = facts_of(summary, writers)
     if facts.get("host") not in hosts:

@@ -73,7 +73,11 @@ def draw_spreads(
     *,
     title: str = "time of a call",
 ) -> TimingShapes:
-    """Return the chart of the times of the arms, or of what else was measured, on one axis."""
+    """Return the chart of the times of the arms, or of what else was measured, on one axis.
+
+    Arms without finite times are left out; without any other arm the chart is empty. The band shows
+    the noise floor if the arm that was timed twice is drawn.
+    """
     finite = [spread for spread in spreads if spread.is_finite]
     if not finite:
         return TimingShapes()
@@ -102,6 +106,7 @@ def draw_spreads(
 
 
 def _make_rows(spreads: Sequence[MeasuredSpread], axis: Axis, unit: str) -> list[SpreadRow]:
+    """Return the rows of the arms from the top down, with every place in pixels."""
     labels = distinct_labels([spread.label for spread in spreads], _LABEL_LENGTH)
     rows = []
     for index, spread in enumerate(spreads):

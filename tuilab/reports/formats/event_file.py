@@ -30,7 +30,11 @@ def file_header(wall_s: float) -> bytes:
 def scalar_records(
     tag: str, wall_s: Sequence[float], steps: Sequence[int], values: Sequence[float]
 ) -> bytes:
-    """Return the records of many numbers of one curve. TensorBoard keeps 32 bits of each."""
+    """Return the records of many numbers of one curve. TensorBoard keeps 32 bits of each.
+
+    A number that is too large for 32 bits becomes infinite. The three sequences have the same
+    length, which is at least 1.
+    """
     count = len(values)
     with np.errstate(over="ignore"):
         numbers = np.asarray(values, "<f8").astype("<f4")
@@ -132,9 +136,9 @@ def _varint(value: int) -> bytes:
 
 
 def _varints(values: Sequence[int]) -> ByteRows:
-    """Return integers with seven bits a byte. All rows are as long as the longest integer.
+    """Return integers with seven bits a byte, a row each, all as long as the longest integer.
 
-    Readers accept the zeros at the ends of shorter integers.
+    Readers accept the zeros at the ends of shorter integers. A negative integer takes ten bytes.
     """
     rest = np.asarray(values, "<i8").view("<u8")
     length = max(-(-int(rest.max()).bit_length() // 7), 1)

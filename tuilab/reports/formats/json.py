@@ -181,6 +181,7 @@ def _make_result(subject: ReportedRun) -> ReportedResult:
 
 
 def _make_declared(claim: ClaimDeclared) -> ReportDeclared:
+    """Return a claim about time as it was declared; a claim of an old record has no key."""
     return ReportDeclared(
         over=claim.over,
         under=claim.under,
