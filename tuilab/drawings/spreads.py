@@ -161,6 +161,7 @@ def _put_spread(
     symbols: Symbols,
 ) -> None:
     """Put whiskers from the least to the greatest value, over them the box and the value."""
+
     def column_of(value: float) -> int:
         return left + round(axis.share(value) * (room - 1))
 
