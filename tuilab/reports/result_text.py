@@ -67,6 +67,10 @@ def render(
 
 
 def _heading(result: Result, summary: RunSummary, style: Style) -> str:
+    """Return the first lines: scenario, state, verdicts, changed parameters, notices and title.
+
+    A comparison of commands has a line for each arm, with the command that it stands for.
+    """
     run = summary.run
     if run is None:
         return "a run without recorded data"
@@ -288,7 +292,10 @@ def _fold(line: str, width: int) -> list[str]:
 
 
 def _figures(summary: RunSummary, style: Style, width: int, *, has_chart: bool) -> list[str]:
-    """Return tables, and with a chart bars and lanes as well, each below its title."""
+    """Return tables, and with a chart bars and lanes as well, each below its title.
+
+    A lane is a row of spans along time, for example what one process did.
+    """
     if has_chart:
         has_figures = bool(summary.figures or summary.spans)
     else:
@@ -309,6 +316,7 @@ def _figures(summary: RunSummary, style: Style, width: int, *, has_chart: bool) 
 
 
 def _pictures(summary: RunSummary, style: Style, width: int) -> list[str]:
+    """Return the first pictures, as characters."""
     images = list(summary.images.values())
     columns = min(width, _PICTURE_WIDTH)
     pictures = []

@@ -77,6 +77,7 @@ def _extend(piece: SamplePiece, addition: SamplePiece) -> None:
 
 
 def _read_portions(run_dir: Path) -> Iterator[Portion]:
+    """Yield the journal of a run in portions; UsageError if it cannot be read."""
     try:
         follower = Follower(run_dir)
         while portion := follower.read():
@@ -90,7 +91,11 @@ def _read_portions(run_dir: Path) -> Iterator[Portion]:
 def _pieces_of_stream(
     stream: str, items: Sequence[Item], counters: Counter[str], races: dict[str, events.RaceStarted]
 ) -> Iterator[SamplePiece]:
-    """Yield the numbers of some records of a stream; `counters` and `races` are kept up to date."""
+    """Yield the numbers of some records of a stream, which have to come in their order.
+
+    `counters` has how many samples were yielded before, and `races` the latest race of each stream.
+    Both are changed.
+    """
     logged = [item for item in items if isinstance(item, events.Logged)]
     if logged:
         yield from _logged(stream, logged)
@@ -110,6 +115,7 @@ def _pieces_of_stream(
 
 
 def _logged(stream: str, logged: Sequence[events.Logged]) -> Iterator[SamplePiece]:
+    """Yield the logged values of a stream, a piece for each name and arm."""
     for arm, records in by_arm(logged).items():
         for name, (chosen, values) in columns(records).items():
             # not by `record.place` and `record.logged_at`: there may be a million records
@@ -131,7 +137,8 @@ def _timed(
 ) -> Iterator[SamplePiece]:
     """Yield the number of a block: the time of a call, or what commands are compared by instead.
 
-    The CPU time of the thread that called follows where a verdict may be judged on it.
+    The CPU time of the calling thread follows if a verdict may be judged on it. This is so on the
+    CPU, and with the device "process", which means that whole commands are compared.
     """
     name = "step_s"
     scale = 1.0
@@ -147,6 +154,7 @@ def _timed(
 
 
 def _describe_block(block: events.BlockTimed) -> str:
+    """Return the words of a block that make it count differently; empty for a usual block."""
     words = []
     if block.is_warmup:
         words.append("warm-up")

@@ -226,6 +226,7 @@ def summarise_sweep(subjects: Sequence[ReportedRun]) -> SweepSummary:
 
 
 def _why_missing(subject: ReportedRun | None) -> str:
+    """Return why a point has no result: no run, one that cannot be read, or one that failed."""
     if subject is None:
         return "no run found: not started, or deleted"
     if sweep_of(subject) is None:
