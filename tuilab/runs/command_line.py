@@ -226,7 +226,8 @@ def file_of(run: "RunStarted") -> str:
 def verb_of(run: "RunStarted", left_out: Collection[str] = ()) -> list[str]:
     """Return `tuilab`, the subcommand that ran a command of the user's, and its options.
 
-    Options about the display are left out, and those named in `left_out`.
+    Options about the display are left out, and those named in `left_out`, each with its value.
+    Without a subcommand in the record, `exec` is assumed.
     """
     positions = [position for position, word in enumerate(run.argv) if word in _COMMAND_VERBS]
     if not positions:

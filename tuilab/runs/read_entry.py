@@ -64,6 +64,10 @@ def _unreadable(run_dir: PathLike, reason: str) -> RunEntry:
 
 
 def _read_short_streams(run_dir: PathLike) -> RunSummary:
+    """Return the summary of the streams of the supervisor and the judge.
+
+    A missing stream is skipped. For a finished command, the GPUs that it used are added.
+    """
     summary = RunSummary()
     for stream in ("supervisor", "judge"):
         try:
@@ -97,7 +101,10 @@ def _fold_whole(summary: RunSummary, stream: str, reader: Reader) -> None:
 
 
 def _add_gpus(summary: RunSummary, run_dir: PathLike) -> None:
-    """Add the GPUs of the machine to a summary, and on which of them a command held memory."""
+    """Add the GPUs of the machine to a summary, and on which of them a command held memory.
+
+    A stream that cannot be read adds nothing.
+    """
     for stream in ("sampler", "worker-0"):
         with suppress(OSError, TuilabError), closing(Reader(_path_of(run_dir, stream))) as reader:
             head = reader.read(_HEAD)

@@ -283,6 +283,7 @@ def _arms_on(clock: str, times_of_runs: Sequence[Mapping[str, ArmTimes]]) -> set
 
 
 def _sizes(summary: RunSummary) -> dict[str, float]:
+    """Return what was measured with lab.memory, by the name, the arm and the name of the value."""
     sizes = {}
     for measured in summary.memory:
         prefix = f"{measured.name} {measured.arm}".strip()

@@ -184,6 +184,7 @@ def absent(summary: RunSummary, part: str, *, is_running: bool = False) -> str:
 
 
 def _gpus(summary: RunSummary) -> str:
+    """Return the models of the GPUs of the machine with their numbers, or why none is known."""
     if not summary.gpus:
         return f"{ABSENT}: {summary.unavailable['gpu']}"
     counts = Counter(gpu.name for gpu in summary.gpus.values())
