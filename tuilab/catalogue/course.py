@@ -44,7 +44,10 @@ class Course(NamedTuple):
 
 
 def read(folders: Iterable[str]) -> Course:
-    """Return the course through some folders of scenarios."""
+    """Return the course through some folders of scenarios; a folder without a course adds nothing.
+
+    A file that cannot be read is a fault of the course, with line 1.
+    """
     course = Course({}, {}, {}, [])
     for folder in folders:
         try:
@@ -62,6 +65,10 @@ def _decode(data: bytes) -> str:
 
 
 def _add_lines(course: Course, text: str) -> None:
+    """Add the topics and lessons of a text to a course, as far as the course does not have them.
+
+    Lines that cannot be understood are added to its faults.
+    """
     topic = ""
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
