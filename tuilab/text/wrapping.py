@@ -59,6 +59,7 @@ def wrap(text: str, width: int, *, hang: str = "", keeps_words: bool = False) ->
 
 
 def _wrap_ascii(text: str, width: int, hang: str, keeps_words: bool) -> list[str]:
+    """Return the lines of a paragraph of ASCII. One that fits needs no textwrap, a slow import."""
     if len(text) <= width and " ".join(text.split()) == text:
         return [text] if text else []
     import textwrap  # imported here: most lines do not need it
@@ -184,6 +185,7 @@ def _is_unbreakable(previous: str, character: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _cells_of(character: str) -> int:
+    """Return the number of cells of a character: 0 for an accent, 2 for a wide one, else 1."""
     import unicodedata  # imported here: ASCII does not need it
 
     # accents, and the vowels of Thai that are above or below a consonant
