@@ -1,4 +1,7 @@
-"""Bars, tables and lanes of a report as shapes and words: the template only writes them down."""
+"""Bars, tables and lanes of a report as shapes and words: the template only writes them down.
+
+A lane is a row of spans along time, for example all that one process or one stream did.
+"""
 
 import math
 from collections.abc import Sequence
@@ -37,6 +40,8 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
+    """Bars from a common zero, from the top down; the places are in pixels."""
+
     kind: str
     title: str
     bars: tuple[Bar, ...]
@@ -49,6 +54,8 @@ class Bars:
 
 @dataclass(frozen=True)
 class Table:
+    """A table in words."""
+
     kind: str
     title: str
     head: tuple[str, ...]
@@ -71,6 +78,8 @@ class LaneSpan:
 
 @dataclass(frozen=True)
 class LanesPicture:
+    """Spans in lanes over an axis; the places are in pixels."""
+
     kind: str
     title: str
     about: str

@@ -88,6 +88,8 @@ class ClaimFinding:
 
 @dataclass(frozen=True)
 class FindingGroup:
+    """The claims with one outcome; a folded group shows only its heading at first."""
+
     heading: str
     about: str
     findings: tuple[ClaimFinding, ...]

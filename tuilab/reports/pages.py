@@ -97,6 +97,8 @@ class ClaimRow:
 
 @dataclass(frozen=True)
 class PagePicture:
+    """A picture that the scenario showed; `address` has its data."""
+
     title: str
     address: str
     rows: int

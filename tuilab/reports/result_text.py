@@ -229,7 +229,10 @@ def _row(name: str, value: str, style: Style, width: int) -> list[str]:
 
 
 def _chart(summary: RunSummary, style: Style, width: int) -> str:
-    """Return the chart of the metric that was logged first, and which values are not finite."""
+    """Return the chart of the metric that was logged first, and which values are not finite.
+
+    Empty if nothing was logged.
+    """
     if not summary.series:
         return ""
     name, _, _ = next(iter(summary.series))

@@ -1,7 +1,9 @@
 """Every raw measurement of a run, nothing merged and nothing thinned.
 
 The numbers of a line (a metric of an arm, a sensor) come in columns, and those of a long line in
-several pieces, so that a run of any length takes little memory.
+several pieces, so that a run of any length takes little memory. An arm is one of the variants that
+a scenario compares, and a writer is the process that recorded a value, as the stream of the journal
+names it.
 """
 
 import math

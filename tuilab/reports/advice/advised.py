@@ -1,4 +1,7 @@
-"""Derive from runs which settings to change, for one program or for each of several ranks."""
+"""Derive from runs which settings to change, for one program or for each of several ranks.
+
+A raced setting is a variable, such as OMP_NUM_THREADS, whose values a run compared.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field

@@ -62,7 +62,10 @@ def command_to_compare(name: str, scenario: Scenario, ranks: int) -> list[str]:
 
 
 def describe_comparison(setting: AdvisedSetting) -> str:
-    """Return the times or costs of the other values, as multiples of those of the best value."""
+    """Return the times or costs of the other values, as multiples of those of the best one.
+
+    The best value is the winner, or the default if no value won.
+    """
     declared = setting.declared
     costs = {}
     for candidate in declared.candidates:
@@ -145,7 +148,10 @@ def _describe_machine(facts: Facts) -> str:
 
 
 def _export_settings(advice: Advice, width: int) -> list[str]:
-    """Return the lines that set the variables, guarded by the name of the machine if known."""
+    """Return the lines that set the variables, each below the reasons; none without settings.
+
+    If the name of the machine is known, they are in an `if` that compares it with `uname -n`.
+    """
     if not advice.settings:
         return []
     exports = []

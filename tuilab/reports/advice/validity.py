@@ -1,4 +1,8 @@
-"""Decide whether a run says anything about a machine as it is now."""
+"""Decide whether a run says anything about a machine as it is now.
+
+A raced setting is a variable whose values the run compared by timing each of them. A writer is one
+of the processes that timed, as the journal names it.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -24,10 +28,10 @@ _CHANGES_LENGTH = 300
 
 
 def facts_of(summary: RunSummary, writers: Sequence[str] = ()) -> Facts:
-    """Return what a run recorded about its machine, in the form of `box_facts`; unknown facts lack.
+    """Return what a run recorded about its machine, in the form of `box_facts`.
 
-    `writers` are the processes whose times count. The GPU is that of the first of them that used
-    one.
+    Facts that were not recorded are left out. `writers` are the processes whose times count: the
+    first of them that used a GPU gives the GPU and its driver.
     """
     host = ""
     if summary.run:

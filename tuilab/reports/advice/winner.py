@@ -1,6 +1,7 @@
 """Choose the value of a setting that won in a run.
 
-Each pair of values is compared by the rule of the judge, and a tie goes to the cheaper value. A
+The run raced the values: it timed each of them as an arm, or counted its cost. Each pair of values
+is compared by the rule of the judge, and a tie goes to the cheaper value. A
 value is chosen if it is surely better than the default and than all values that take less of the
 machine, and no value is surely better than it. Advice does harm only if a value falsely seems
 better than the default. For all values of a setting together, the probability of that is at most

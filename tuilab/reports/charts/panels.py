@@ -1,4 +1,8 @@
-"""Choose the charts of a report: one for each metric, losses first, then what the machine did."""
+"""Choose the charts of a report: one for each metric, losses first, then what the machine did.
+
+A panel is the content of one chart. Curves of an arm, which is one of the compared variants, share
+a style.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,8 @@
-"""Draw the spreads of arms, and the interval of an estimate, each on an axis of its own."""
+"""Draw the spreads of arms, and the interval of an estimate, each on an axis of its own.
+
+An arm is one of the compared variants. Its spread is the range of its times: the least, the middle
+half, the median and the greatest.
+"""
 
 import math
 from collections.abc import Sequence
@@ -49,6 +53,8 @@ class SpreadRow:
 
 @dataclass(frozen=True)
 class TimingShapes:
+    """The chart of the times of all arms; it has no rows if nothing finite was timed."""
+
     rows: tuple[SpreadRow, ...] = ()
     ticks: tuple[Tick, ...] = ()
     band: tuple[float, float] | None = None  # the noise floor around the arm that was timed twice

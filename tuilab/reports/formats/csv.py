@@ -1,4 +1,7 @@
-"""Render every number of runs as one tidy table: results first, then each measurement."""
+"""Render every number of runs as one tidy table: results first, then each measurement.
+
+In the columns, an arm is one of the compared variants, and a writer is the process that measured.
+"""
 
 import csv
 import io

@@ -41,6 +41,8 @@ def scalar_records(
     value = _bytes_field(1, tag.encode()) + b"\x15"  # the four bytes of a number follow
     summary = b"\x0a" + _varint(len(value) + 4) + value
     prefix = b"\x2a" + _varint(len(summary) + 4) + summary
+    # The bytes before each part are its field in the protocol buffer: 1 the time as a double (09),
+    # 2 the step as an integer (10), 5 the summary (2a), and in the summary 1 the value (0a).
     columns = (
         _repeat(b"\x09", count),
         _column_bytes(np.asarray(wall_s, "<f8")),

@@ -225,6 +225,7 @@ def _render_swept_claim(claim: ClaimAlongSweep, level: str) -> str:
 
 def _render_side_by_side(group: Sequence[ReportedRun], level: str) -> _Section:
     """Return the parts of runs side by side, with charts of the first curves that they share."""
+    # The smallest budget: its charts are not used, and it limits claims and numbers to 60 each.
     compared = side_by_side(group, PAGE_BUDGETS[-1])
     runs = []
     for number, _, _, box, *_ in compared.runs:

@@ -1,4 +1,7 @@
-"""List the numbers that a run found: claims, bars, tables, spans and sizes, without the samples."""
+"""List the numbers that a run found: claims, bars, tables, spans and sizes, without the samples.
+
+An arm is one of the variants that a scenario compares, and a writer is the process that measured.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple

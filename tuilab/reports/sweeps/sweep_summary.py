@@ -236,7 +236,10 @@ def _why_missing(subject: ReportedRun | None) -> str:
 
 
 def _describe_effort(finished: Sequence[_FinishedPoint]) -> str:
-    """Return how many processes each point took, if that is the same for all points."""
+    """Return how many processes each point took, if that is the same for all points; else empty.
+
+    Empty for a command as well, because each of its points is one process.
+    """
     efforts = set()
     for _, subject, _ in finished:
         run = subject.summary.run
@@ -342,7 +345,10 @@ def _describe_other_values(judged: Sequence[PointClaim]) -> str:
 
 
 def _describe_written_values(text: str, subject: ReportedRun) -> str:
-    """Return the values that a claim names, if they are the defaults of settings that vary."""
+    """Return the values that a claim names, if they are the defaults of settings that vary.
+
+    Empty if the text of the claim names no such value.
+    """
     sweep = sweep_of(subject)
     if sweep is None:
         return ""
