@@ -87,7 +87,7 @@ def _put_image(
         scale = ""
         if method == "quarters":
             _put_quarters(canvas, tones, symbols)
-            scale = _QUARTERS[::4]
+            scale = _QUARTERS[::4]  # the glyphs whose two halves have the same level
         else:
             _put_halves(canvas, tones, symbols)
     if has_title_row:

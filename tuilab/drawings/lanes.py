@@ -1,4 +1,8 @@
-"""Spans in lanes: when each process, stream or the like did what, over an axis of time or steps."""
+"""Spans in lanes: when each process, stream or the like did what, over an axis of time or steps.
+
+A lane is one row, and its spans are the stretches in which something ran. A writer is the process
+that recorded spans, and an arm is the variant of the scenario that they are from.
+"""
 
 import math
 from collections.abc import Sequence

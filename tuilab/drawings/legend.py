@@ -143,7 +143,10 @@ def _find_values(line: Line, cursor: float | None) -> list[float]:
 
 
 def _describe_bad(group: list[Line], *, is_timed: bool, is_log_x: bool) -> str:
-    """Return the kinds of NaN and Inf, their count, and their first x: `NaN ×3 from 12`."""
+    """Return the kinds of NaN and Inf, their count, and their first x: `NaN ×3 from 12`.
+
+    Empty if the lines have only numbers.
+    """
     bad_lines = [line for line in group if len(line.bad_xs)]
     if not bad_lines:
         return ""

@@ -1,4 +1,8 @@
-"""The line chart of the screens: cheap enough for live data, and able to draw any number."""
+"""The line chart of the screens: cheap enough for live data, and able to draw any number.
+
+Behind its own lines it can show overlays, which are dim lines of other runs. A mark is a single
+character, for example of a NaN or of a point of a line with few points.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -92,7 +96,7 @@ def x_at(
     """Return the x of a column of the screen; None outside of the plot."""
     plot = _make_plot(chart, width, height, symbols)
     share = (column - plot.left - 0.5) / max(plot.width - 1, 1)
-    if not -0.05 <= share <= 1.05:
+    if not -0.05 <= share <= 1.05:  # a click a little beside the plot still counts
         return None
     return plot.x.low + share * (plot.x.high - plot.x.low)
 
@@ -415,10 +419,11 @@ class _Plot:
         *,
         has_few: bool,
     ) -> None:
-        """Name a line at a few columns that stay. If it has few points, mark each of them.
+        """Write the name of a line at some columns, which stay the same while the line grows.
 
-        Lines that lie on each other take turns. Otherwise only the last one would be named.
-        `taken_cells` has the columns and rows of earlier lines, and gets those of this one.
+        If the line has few points, mark each of them. Lines that lie on each other take turns by
+        `turn`, so that not only the last one is named. `taken_cells` has the columns and rows of
+        earlier lines, and this line adds its own.
         """
         first, columns = self._in_view(line.xs)
         if not len(columns):

@@ -406,7 +406,8 @@ def _average(values: Floats, weight: float) -> Floats:
 def bad_points(line: Line) -> tuple[Floats, Floats]:
     """Return the places and values of the NaN and Inf to mark.
 
-    If too many came to keep them all, the rest of the line is marked all the way.
+    A series keeps only the first of them. If more came and the last value is one of them, the line
+    is marked from the last that was kept to its end.
     """
     is_flooded = 0 < len(line.bad_xs) < line.bad_count and not math.isfinite(line.last)
     if not is_flooded or (len(line.xs) and line.xs[-1] > line.bad_xs[-1]):

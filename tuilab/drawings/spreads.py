@@ -1,6 +1,6 @@
 """Measured values with their intervals on one axis, and the noise floor as a band.
 
-They show the step times of arms.
+They show the step times of arms, which are the variants that a scenario compares.
 """
 
 import math
