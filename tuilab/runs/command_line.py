@@ -128,7 +128,10 @@ def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
 
 
 def _cluster_options(run: "RunStarted") -> list[str]:
-    """Return the options that place a run on a node of a cluster, or its ranks on as many nodes."""
+    """Return the options that place a run on a node of a cluster, or its ranks on as many nodes.
+
+    There are none for a run outside of a cluster.
+    """
     if not run.node:
         return []
     words = ["--engine", "ray"]

@@ -46,7 +46,7 @@ def _describe_uncertain(run: str, problem: str | None) -> str:
 
 
 def _why_not_lost(run_dir: Path) -> str:
-    """Return why a lost run must not be deleted: it may have left processes behind."""
+    """Return why a lost run must not be deleted: it may have left processes behind; else empty."""
     name = show(store.short_id(run_dir.name))
     step = _stop_hint(run_dir)
     try:

@@ -67,6 +67,7 @@ def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> PackedRun
     packed = PackedRun()
     redactor = None if keeps_private else packed.secrets
     try:
+        # The header has no name and no time; 6 is the usual level of compression.
         with new_file(path) as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as compressed:
             _pack(run_dir, compressed, redactor, packed)
             return packed
@@ -172,6 +173,7 @@ def _taken_out(run_dir: Path, packed: PackedRun, redactor: Redactor | None) -> T
     earlier = taken_out.taken_out(run_dir)
     if redactor is None or (packed.is_source_whole and not redactor.places):
         return earlier
+    # With the state LOST, the records have a digest whether or not the run has ended.
     digest = earlier.digest if earlier else digest_of(run_dir, RunState.LOST)
     earlier_places = Counter(earlier.places) if earlier else Counter[str]()
     return TakenOut(dict(earlier_places + redactor.places), digest, packed.source_sha256)

@@ -143,7 +143,7 @@ def _read_headers(compressed: gzip.GzipFile, most_files: int) -> Iterator[tarfil
     header that is too long, and EOFError if the archive ends within a header.
     """
     long_name = ""
-    for _ in range(3 * most_files):
+    for _ in range(3 * most_files):  # a file may have headers for a long name before its own
         block = _read(compressed, _BLOCK)
         if not block.strip(b"\0"):
             return
@@ -209,7 +209,10 @@ def _check_name(header: tarfile.TarInfo, unpacked: UnpackedRun, scratch_dir: Pat
 
 
 def _read_content(compressed: gzip.GzipFile, byte_count: int, path: Path | None) -> None:
-    """Write the content that follows a header into a new file, or skip it if there is no path."""
+    """Write the content that follows a header into a new file, or skip it if there is no path.
+
+    Raise RefusedArchive if the file exists, because then the archive has two of its name.
+    """
     target = None
     if path is not None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
