@@ -1,4 +1,7 @@
-"""Check the claims of a scenario: each is made once, by its key, before it is measured."""
+"""Check the claims of a scenario: each is made once, by its key, before it is measured.
+
+Claims about time are about two arms, which are functions that `lab.race` times in turn.
+"""
 
 import ast
 import re
@@ -44,7 +47,7 @@ _BY_ADVICE = "to recommend a value of a variable, use lab.advise(name, values, .
 
 
 def check_claims(file: CheckedFile) -> Iterator[CheckFinding]:
-    """Check that the bullets, and the calls that claim them, fit each other.
+    """Check that each bullet is claimed by a call, and that each call claims a bullet.
 
     Too many of them are refused first: to compare thousands would take hours.
     """
@@ -398,7 +401,10 @@ def _why_not_refuted(file: CheckedFile, word: str, options: str) -> str:
 
 
 def _param_changed_at(calls: Sequence[ast.Call], options: str) -> str:
-    """Return the first parameter that the options set to a value which `at=` does not include."""
+    """Return the first parameter that the options set to a value which `at=` does not include.
+
+    Empty if there is none, so that the change still tests the claim.
+    """
     words = options.split()
     for name, values in _values_at(calls).items():
         option = option_of(name)

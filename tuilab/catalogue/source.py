@@ -124,7 +124,10 @@ def _line_at(data: bytes, position: int) -> int:
 
 
 def parse_source(text: str) -> tuple[ast.Module, ast.FunctionDef]:
-    """Return the syntax tree of a scenario and its function `run`, or raise Broken."""
+    """Return the syntax tree of a scenario and its function `run`, or raise Broken.
+
+    It is Broken with a syntax error, without `run`, or if `run` does not take the lab.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -315,7 +318,7 @@ def _comments_of(run: ast.FunctionDef, text: str) -> dict[int | None, str]:
 
 
 def _refuse_equal_options(params: Sequence[Param], line: int) -> None:
-    """Refuse a parameter `no_tidy` next to a switch `tidy`, which `--no-tidy` turns off."""
+    """Raise Broken for a parameter `no_tidy` next to a switch `tidy`: both have `--no-tidy`."""
     negatives = {f"no_{param.name}" for param in params if param.type == "bool"}
     for param in reversed(params):
         if param.name in negatives:
