@@ -18,9 +18,10 @@ TIE = "\xa0"  # a blank at which no line ends
 
 
 def terminal_width() -> int:
-    """Return the width of the terminal in cells.
+    """Return the width of the terminal in cells: COLUMNS, what the terminal reports, or 80.
 
-    It is the same as that of shutil, which takes longer to load than `tuilab --help` may take.
+    The result is that of `shutil.get_terminal_size`, whose module takes longer to load than `tuilab
+    --help` may take.
     """
     columns = os.environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and int(columns) > 0:
