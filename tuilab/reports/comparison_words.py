@@ -137,7 +137,10 @@ def shift_words(number: int, shift: Shift) -> str:
 
 
 def number_tables(compared: Comparison) -> list[NumberTable]:
-    """Return the times of calls, and the measured values that differ."""
+    """Return the table of the times of calls, and that of the values measured with lab.memory.
+
+    Values that are the same in all runs are only counted, in the note of their table.
+    """
     tables = []
     if compared.times:
         rows = []

@@ -96,7 +96,11 @@ def _memory_rows(summary: RunSummary) -> list[Row]:
 
 
 def _resource_rows(summary: RunSummary) -> list[Row]:
-    """Return the peak memory of the processes, and the peaks of the GPUs."""
+    """Return the peak memory of the processes, and the peaks and throttling of the GPUs.
+
+    A user's command has one process more, because tuilab starts it. If there are several processes,
+    the words say that shared pages are counted in each of them.
+    """
     rows = []
     peak = rss_peak_bytes(summary)
     if peak:

@@ -534,7 +534,7 @@ def _record(summary: RunSummary, digest: str) -> ResultRecord:
 
 
 def claim_of(claim: Claim, summary: RunSummary) -> ResultClaim:
-    """Return a claim, what was measured for it, and its verdict."""
+    """Return a claim, what was measured for it, and its verdict, or why it has none."""
     reached = claim.verdict
     if reached:
         fields = _fields_of_verdict(reached)

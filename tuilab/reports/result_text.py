@@ -192,7 +192,10 @@ def _frames(summary: RunSummary, failure: ScenarioFailed, style: Style) -> Itera
 
 
 def _numbers(result: Result, summary: RunSummary, style: Style, width: int, trust: str) -> str:
-    """Return the numbers beside the claims, and what was not measured."""
+    """Return the numbers beside the claims, and what was not measured, in two columns.
+
+    `trust` is what the calibration says; empty for no row about it.
+    """
     long_names = []
     for number in result.numbers:
         if cell_width(number.name) > _NAME_WIDTH:

@@ -50,7 +50,10 @@ def read_samples(run_dir: Path, word: Callable[[str], str] = str) -> Iterator[Sa
 
 
 def _gather_pieces(run_dir: Path) -> Iterator[SamplePiece]:
-    """Yield the numbers of a run, those of a line together as far as the limit allows."""
+    """Yield the numbers of a run, those of a line together as far as the limit allows.
+
+    UsageError if the journal cannot be read, perhaps after some pieces.
+    """
     gathered: dict[tuple[str, str, str, str], SamplePiece] = {}
     count = 0
     counters: Counter[str] = Counter()
@@ -170,7 +173,11 @@ def _describe_block(block: events.BlockTimed) -> str:
 
 
 def _sampled(stream: str, sample: events.Sampled, number: int) -> Iterator[SamplePiece]:
-    """Yield what the processes used at one moment, and what the GPUs did."""
+    """Yield what the processes used at one moment, and what the GPUs did.
+
+    A value of the processes that could not be read is None, and its note has the reason. The arm of
+    a GPU's value is the UUID of the GPU.
+    """
     for name, reading in usage_of(sample).items():
         value = None
         note = f"n/a: {why_untold(sample)}"

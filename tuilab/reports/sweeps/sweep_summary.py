@@ -181,7 +181,11 @@ def _has_result(subject: ReportedRun) -> bool:
 
 
 def summarise_sweep(subjects: Sequence[ReportedRun]) -> SweepSummary:
-    """Return the summary of the runs of one sweep, of which one counts for each point."""
+    """Return the summary of the runs of one sweep, of which one counts for each point.
+
+    At least one of the runs must be readable, as in the groups of `group_by_sweep`. Numbers are
+    listed only if no point has claims.
+    """
     first = next(subject for subject in subjects if sweep_of(subject))
     sweep = sweep_of(first)
     assert sweep is not None
@@ -314,7 +318,11 @@ def _follow_claim(
 def _describe_groups(
     judged: Sequence[PointClaim], missing: Sequence[Point], axis: str, varied: Collection[str]
 ) -> list[str]:
-    """Return where a claim holds: a sentence for each combination of the other settings."""
+    """Return where a claim holds: a sentence for each combination of the other settings.
+
+    A missing point counts as not decided. A point with other values than the claim is about is left
+    out.
+    """
     points = [result.point for result in judged]
     points += missing
     named_settings = [axis] if axis else varied

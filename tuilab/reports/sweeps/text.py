@@ -13,7 +13,10 @@ _MEASURED_LENGTH = 200  # characters
 
 
 def render(sweep: SweepSummary, style: Style, width: int, *, has_chart: bool) -> str:
-    """Return the text that a terminal shows."""
+    """Return the text that a terminal shows: claims, charts, numbers and missing points.
+
+    There are charts only if `has_chart`.
+    """
     parts = [_render_heading(sweep, style, width)]
     if sweep.doubts:
         lines = []
