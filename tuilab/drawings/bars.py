@@ -51,7 +51,7 @@ def make_bar(columns: float, symbols: Symbols) -> str:
 
 
 def draw_bars(bars: BarsShown, width: int, symbols: Symbols = BRAILLE) -> Picture:
-    """Draw a row for the title and one for each bar."""
+    """Draw a row for the title and one for each bar; without room only names and values."""
     canvas = Canvas(width, 1 + len(bars.names))
     title = fit(show(bars.title, 100), width)
     canvas.put(0, 0, to_ascii(title, symbols), "title")

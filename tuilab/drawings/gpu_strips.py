@@ -80,7 +80,11 @@ def recorded_metrics(summary: RunSummary, gpu: GpuFound) -> list[str]:
 
 
 def describe_throttling(throttling: ThrottlingByGpu) -> str:
-    """Return the reasons of throttling with their durations, the longest first; empty if none."""
+    """Return the reasons of throttling with their durations, the longest first; empty if none.
+
+    The durations of all GPUs are added. If a GPU was throttled for two reasons, both count the
+    time.
+    """
     ns_by_mask: dict[int, int] = {}
     for stretches in throttling.values():
         for stretch in stretches:

@@ -114,7 +114,7 @@ def _is_drawable(span: SpanShown) -> bool:
 
 
 def draw_lanes(lanes: Lanes, width: int, symbols: Symbols = BRAILLE) -> Picture:
-    """Draw the legend, a row for each lane, and the axis."""
+    """Draw the legend, a row for each lane, and the axis, or a note if no span can be drawn."""
     legend = _make_legend(lanes, width, symbols)
     top = len(legend)
     names = lanes.lanes

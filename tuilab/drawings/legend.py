@@ -248,7 +248,11 @@ def _list_attempts(height: int, *, has_full_values: bool) -> list[tuple[int, _Fo
 def _lay_out(
     entries: Sequence[LegendEntry], title_parts: Sequence[str], rows: int, form: _Form, width: int
 ) -> _LegendLayout:
-    """Return the layout of a legend in that many rows, with entries of that form."""
+    """Return the layout of a legend in that many rows, with entries of that form.
+
+    Entries without room are left out, and the last row then keeps columns for their number. The
+    layout is complete if none is left out and all different names still look different.
+    """
     head_parts = list(title_parts)
     unit = ""
     if form.has_unit_once:

@@ -145,7 +145,7 @@ def _find_end(chart: LineChart, first: float, last: float) -> float:
 
 
 def _draw_numbers(chart: LineChart, width: int, height: int, symbols: Symbols) -> Picture:
-    """Draw the numbers of a chart that has no room."""
+    """Draw the legend and the range of the values, for a chart that has no room for lines."""
     rows: list[tuple[str, str]] = []
     if chart.title and height > 2:
         rows.append((show(chart.title, 200), "title"))

@@ -74,7 +74,10 @@ class Canvas:
         return self._role_names.index(role)
 
     def put(self, x: int, y: int, text: str, role: str = "") -> int:
-        """Write `text` and return the column after it."""
+        """Write `text` from column `x` on, and return the column after it, which may be outside.
+
+        What falls outside is left out. A wide character that is cut in half becomes a blank.
+        """
         codes = cell_codes(text)
         after = x + len(codes)
         left = max(x, 0)

@@ -32,7 +32,11 @@ def is_number_column(table: TableShown, column: int) -> bool:
 
 
 def draw_table(table: TableShown, width: int, symbols: Symbols = BRAILLE) -> Picture:
-    """Draw the title, the head over a line, and the rows, in as many lines as they need."""
+    """Draw the title, the head over a line, and the rows, in as many lines as they need.
+
+    Cells are folded if the table is too wide. If even narrow columns have no room, it is cut off at
+    the right.
+    """
     head = [to_ascii(show(name, 100), symbols) for name in table.head]
     rows = []
     for row in table.rows:
