@@ -100,7 +100,11 @@ def why_not_again(run: "RunStarted") -> str:
 
 
 def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
-    """Return the words of the command that repeats a run: its changed parameters and its plan."""
+    """Return the words of the command that repeats a run: its changed parameters and its plan.
+
+    A run of a user's command is repeated by its own words. `--repeat` is left out if the repeats
+    followed from interim looks at the verdicts.
+    """
     if run.command:
         return [*verb_of(run), "--headless", "--", *run.command]
     # imported here: `tuilab runs` shows commands, but no parameters

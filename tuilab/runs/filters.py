@@ -77,7 +77,11 @@ class RunFilter(NamedTuple):
 
 
 def parse(text: str, now_s: float) -> RunFilter:
-    """Return the filter that a text spells; an unfinished term such as `state:` is left out."""
+    """Return the filter that a text spells; an unfinished term such as `state:` is left out.
+
+    `now_s` is the time from which `since:2h` counts. A value that makes no sense matches nothing,
+    or for `since` everything, and `problem` says why.
+    """
     terms = []
     problem = ""
     for word in text.lower().split():

@@ -87,7 +87,10 @@ def _path_of(run_dir: PathLike, stream: str) -> str:
 
 
 def _fold_whole(summary: RunSummary, stream: str, reader: Reader) -> None:
-    """Fold a stream into a summary; TuilabError if the run has a newer format."""
+    """Fold a stream into a summary, up to `_STREAM_LIMIT` bytes.
+
+    TuilabError if the run has a newer format; the summary may then have earlier records of it.
+    """
     for _ in range(_STREAM_LIMIT // _PORTION):
         items = reader.read(_PORTION)
         if not items:
@@ -121,7 +124,11 @@ def _is_abandoned(summary: RunSummary, run_dir: PathLike) -> bool:
 
 
 def entry_of(run_dir: PathLike, summary: RunSummary, state: str) -> RunEntry:
-    """Return the entry of a run that has been read."""
+    """Return the entry of a run that has been read, with long texts cut.
+
+    At most `_MAX_CLAIMS` claims are kept. If the first record is lost, the name of the folder gives
+    the scenario.
+    """
     name = os.path.basename(run_dir)
     run = summary.run
     recorded = list(summary.claims.values())[:_MAX_CLAIMS]

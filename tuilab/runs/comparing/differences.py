@@ -112,7 +112,10 @@ def _find_late(
 
 
 def facts_of(summary: RunSummary) -> Facts:
-    """Return the facts that are the same in two equal runs, the most important ones first."""
+    """Return the facts that are the same in two equal runs, the most important ones first.
+
+    There are none if the first record is lost, and never more than `_MAX_FACTS`.
+    """
     run = summary.run
     if run is None:
         return {}
