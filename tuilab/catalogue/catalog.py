@@ -183,7 +183,11 @@ def _read_source(path: str) -> Scenario:
 
 
 def _list_files(folder: str, is_topic: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield path and stamp of the files in a folder, then of those in its topic folders."""
+    """Yield path and stamp of the files in a folder, then of those in its topic folders.
+
+    `is_topic`: the folder is one of a topic, whose own folders are not searched. Names that begin
+    with a dot or an underscore are skipped.
+    """
     try:
         with os.scandir(folder) as scan:
             entries = sorted(scan, key=lambda entry: entry.name)

@@ -101,7 +101,10 @@ def _is_name(word: str) -> bool:
 
 
 def check(course: Course, scenarios: Sequence[Scenario]) -> Iterator[tuple[int, str]]:
-    """Yield each mistake in the course through these scenarios, with its line."""
+    """Yield each mistake in the course through these scenarios, with its line.
+
+    A mistake that no line makes, such as a missing lesson, has line 1.
+    """
     yield from course.faults
     scenario_of_id = {scenario.id: scenario for scenario in scenarios}
     for topic, description in course.topics.items():

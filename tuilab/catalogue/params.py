@@ -219,7 +219,10 @@ def spell(value: Value | None) -> str:
 
 
 def _read(param: Param, text: str) -> Value | None:
-    """Return the value that a text means, in or out of its range; None if it means none."""
+    """Return the value that a text means, in or out of its range; None if it means none.
+
+    A choice also takes `cuda:N` if it is the device.
+    """
     match param.type:
         case "int":
             if re.fullmatch(_WHOLE, text) and abs(int(text)) < _INT_LIMIT:
