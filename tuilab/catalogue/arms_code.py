@@ -1,4 +1,7 @@
-"""Find the code of a scenario's arms, which a reader sees next to the lesson."""
+"""Find the code of a scenario's arms, which a reader sees next to the lesson.
+
+Arms are the variants that a scenario compares, for example a loop and one call for all rows.
+"""
 
 import ast
 

@@ -34,7 +34,8 @@ PathLike = str | os.PathLike[str]
 def scenario_dirs(extra: Sequence[PathLike] = ()) -> list[str]:
     """Return the folders of scenarios: first the one that comes with tuilab, then `extra`.
 
-    If `extra` is empty, the folders of TUILAB_SCENARIOS take its place.
+    If `extra` is empty, the folders of TUILAB_SCENARIOS take its place. Raise UsageError if one of
+    them is no folder.
     """
     origin = "--scenarios"
     if not extra:
@@ -55,7 +56,10 @@ def scenario_dirs(extra: Sequence[PathLike] = ()) -> list[str]:
 
 
 def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
-    """Return all scenarios in the order of the course, also those that cannot be used."""
+    """Return all scenarios in the order of the course, also those that cannot be used.
+
+    Files that were read are added to the cache. Raise UsageError if one of `extra` is no folder.
+    """
     folders = scenario_dirs(extra)
     order = course.read(folders)
     scenarios = []
@@ -65,7 +69,10 @@ def load(extra: Sequence[PathLike] = ()) -> list[Scenario]:
 
 
 def _read_files(folders: Sequence[str]) -> list[Scenario]:
-    """Return the scenarios of the files in some folders; an unchanged file comes from the cache."""
+    """Return the scenarios of the files in some folders, and cache those that were read.
+
+    An unchanged file comes from the cache. A file that cannot be used is read each time.
+    """
     cached = _read_cache()
     fresh: _Cached = {}
     scenarios = []
@@ -123,7 +130,11 @@ def find(catalog: Sequence[Scenario], name: str, extra: Sequence[PathLike] = ())
 
 
 def named(catalog: Sequence[Scenario], name: str) -> list[Scenario]:
-    """Return the scenarios that a name means; none if it is unknown."""
+    """Return the scenarios that a name means; none if it is unknown.
+
+    A path that ends in .py is read as a file. Raise UsageError if the name is empty, or if that
+    file cannot be read.
+    """
     if not name.strip():
         raise UsageError("the name of a scenario is empty; `tuilab list` lists all scenarios")
     if name.endswith(".py"):
@@ -172,7 +183,11 @@ def _read_source(path: str) -> Scenario:
 
 
 def _list_files(folder: str, is_topic: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield path and stamp of the files in a folder, then of those in its topic folders."""
+    """Yield path and stamp of the files in a folder, then of those in its topic folders.
+
+    `is_topic`: the folder is one of a topic, whose own folders are not searched. Names that begin
+    with a dot or an underscore are skipped.
+    """
     try:
         with os.scandir(folder) as scan:
             entries = sorted(scan, key=lambda entry: entry.name)

@@ -32,7 +32,10 @@ _STRAY = re.compile(r"[0-9]\.\.[0-9]|\(quick")
 
 
 def check(scenario: Scenario) -> list[CheckFinding]:
-    """Return what is missing in a scenario, from top to bottom."""
+    """Return what is missing in a scenario, from top to bottom.
+
+    If the file cannot be read or parsed, that is the only finding.
+    """
     try:
         if scenario.error:
             raise Broken(scenario.error)
@@ -54,6 +57,10 @@ def check(scenario: Scenario) -> list[CheckFinding]:
 
 
 def _check_sections(file: CheckedFile) -> Iterator[CheckFinding]:
+    """Check that no section is missing, and that Predict and Try next have their content.
+
+    Predict needs a question with a number, and Try next a parameter of `run`.
+    """
     sections = file.scenario.sections
     for name in SECTIONS:
         if not sections.get(name):
@@ -91,6 +98,7 @@ def _option_name(param_name: str) -> str:
 
 
 def _check_params(file: CheckedFile) -> Iterator[CheckFinding]:
+    """Check that each parameter has a label, a clear range, and an option of its own."""
     arguments = file.run.args
     lines = {}
     for argument in arguments.posonlyargs + arguments.args + arguments.kwonlyargs:
@@ -116,6 +124,7 @@ def _check_params(file: CheckedFile) -> Iterator[CheckFinding]:
 
 
 def _check_signature(file: CheckedFile) -> Iterator[CheckFinding]:
+    """Check that `run` has a type for the lab and a return type."""
     arguments = file.run.args
     first = (arguments.posonlyargs + arguments.args)[0]
     if not first.annotation:
@@ -159,6 +168,7 @@ def _check_settings(file: CheckedFile) -> Iterator[CheckFinding]:
 
 
 def _check_cuda(file: CheckedFile) -> Iterator[CheckFinding]:
+    """Check that nothing uses `torch.cuda`, because a scenario may run on another device."""
     for node in file.nodes:
         if isinstance(node, ast.expr | ast.stmt) and _is_cuda(node):
             yield CheckFinding(
@@ -168,6 +178,7 @@ def _check_cuda(file: CheckedFile) -> Iterator[CheckFinding]:
 
 
 def _is_cuda(node: ast.AST) -> bool:
+    """Return whether a node names `torch.cuda`, or imports it or a part of it."""
     names: list[str] = []
     match node:
         case ast.Attribute(value=ast.Name(id="torch"), attr="cuda"):

@@ -1,4 +1,7 @@
-"""Check the claims of a scenario: each is made once, by its key, before it is measured."""
+"""Check the claims of a scenario: each is made once, by its key, before it is measured.
+
+Claims about time are about two arms, which are functions that `lab.race` times in turn.
+"""
 
 import ast
 import re
@@ -44,7 +47,7 @@ _BY_ADVICE = "to recommend a value of a variable, use lab.advise(name, values, .
 
 
 def check_claims(file: CheckedFile) -> Iterator[CheckFinding]:
-    """Check that the bullets, and the calls that claim them, fit each other.
+    """Check that each bullet is claimed by a call, and that each call claims a bullet.
 
     Too many of them are refused first: to compare thousands would take hours.
     """
@@ -105,7 +108,8 @@ def _is_claimed(claim: StatedClaim, words: Sequence[str | None], possible_keys: 
 def _keys_elsewhere(file: CheckedFile) -> set[str]:
     """Return the texts of the code that may be keys of claims whose key is no literal.
 
-    Such a claim may be made in a loop over keys. The set is empty if every key is a literal.
+    Such a claim may be made in a loop over keys. The set is empty if every key is a literal. Keys
+    in the calls themselves are left out, as the checks read those directly.
     """
     calls = file.calls(*CLAIMING)
     if all(literal_text(call) for call in calls):
@@ -183,6 +187,7 @@ def _check_calls(file: CheckedFile) -> Iterator[CheckFinding]:
 
 
 def _check_arguments(call: ast.Call) -> Iterator[CheckFinding]:
+    """Check that a call that claims has no unknown argument, and advise the call that takes it."""
     method = called_method(call)
     unknown = []
     for keyword in call.keywords:
@@ -245,6 +250,10 @@ def _literals(node: ast.expr) -> list[Value] | None:
 def _is_claimed_before(
     key: str, call: ast.Call, earlier_calls: Sequence[ast.Call], places: dict[int, "Place"]
 ) -> bool:
+    """Return whether one of the earlier calls surely claims the same key in the same run.
+
+    Calls in different branches of an `if` do not count.
+    """
     for earlier in earlier_calls:
         if literal_text(earlier) == key and _is_later(places, earlier, call):
             return True
@@ -292,7 +301,10 @@ def _is_later(places: dict[int, Place], first: ast.Call, second: ast.Call) -> bo
 
 
 def _places(body: Sequence[ast.stmt], around: Sequence[tuple[int, int]] = ()) -> dict[int, Place]:
-    """Return the place of each call, by the id of its node."""
+    """Return the place of each call, by the id of its node.
+
+    `around` is the place of the block itself: empty for the body of the file.
+    """
     places: dict[int, Place] = {}
     for index, statement in enumerate(_flatten(body)):
         place = [*around, (id(body), index)]
@@ -389,7 +401,10 @@ def _why_not_refuted(file: CheckedFile, word: str, options: str) -> str:
 
 
 def _param_changed_at(calls: Sequence[ast.Call], options: str) -> str:
-    """Return the first parameter that the options set to a value which `at=` does not include."""
+    """Return the first parameter that the options set to a value which `at=` does not include.
+
+    Empty if there is none, so that the change still tests the claim.
+    """
     words = options.split()
     for name, values in _values_at(calls).items():
         option = option_of(name)

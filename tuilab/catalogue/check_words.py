@@ -54,7 +54,10 @@ _NOT_IN_QUESTIONS = 2  # the first two patterns are good English in a question
 
 
 def check_words(scenario: Scenario) -> list[CheckFinding]:
-    """Return a warning for each sentence of a lesson that is hard to read, from top to bottom."""
+    """Return a warning for each sentence of a lesson that is hard to read, from top to bottom.
+
+    The list is empty as well if the file cannot be used, because `check` reports that.
+    """
     if scenario.error:
         return []
     try:

@@ -44,7 +44,10 @@ class Course(NamedTuple):
 
 
 def read(folders: Iterable[str]) -> Course:
-    """Return the course through some folders of scenarios."""
+    """Return the course through some folders of scenarios; a folder without a course adds nothing.
+
+    A file that cannot be read is a fault of the course, with line 1.
+    """
     course = Course({}, {}, {}, [])
     for folder in folders:
         try:
@@ -62,6 +65,10 @@ def _decode(data: bytes) -> str:
 
 
 def _add_lines(course: Course, text: str) -> None:
+    """Add the topics and lessons of a text to a course, as far as the course does not have them.
+
+    Lines that cannot be understood are added to its faults.
+    """
     topic = ""
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -94,7 +101,10 @@ def _is_name(word: str) -> bool:
 
 
 def check(course: Course, scenarios: Sequence[Scenario]) -> Iterator[tuple[int, str]]:
-    """Yield each mistake in the course through these scenarios, with its line."""
+    """Yield each mistake in the course through these scenarios, with its line.
+
+    A mistake that no line makes, such as a missing lesson, has line 1.
+    """
     yield from course.faults
     scenario_of_id = {scenario.id: scenario for scenario in scenarios}
     for topic, description in course.topics.items():

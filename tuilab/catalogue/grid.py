@@ -18,9 +18,10 @@ Grid = dict[str, list[Value]]
 
 
 def read(settings: Sequence[str], value_of: Callable[[str, str], Value]) -> Grid:
-    """Return the values by name.
+    """Return the values by name, from settings such as `rows=100,1000`.
 
-    `value_of(name, text)` converts the text of one value, and refuses unknown names.
+    `value_of(name, text)` converts the text of one value, and refuses unknown names. Raise
+    UsageError if there is no setting, a name or value comes twice, or there are too many points.
     """
     if not settings:
         raise UsageError("no values to sweep; add for example --set rows=100,1000")
@@ -51,7 +52,7 @@ def points(grid: Grid) -> Iterator[dict[str, Value]]:
 
 
 def _split(setting: str) -> tuple[str, list[str]]:
-    """Return the name of a setting and the texts of its values."""
+    """Return the name of a setting and the texts of its values; UsageError if one is empty."""
     name, equals_sign, values = setting.partition("=")
     name = name.strip()
     texts = [text.strip() for text in values.split(",")]

@@ -31,7 +31,10 @@ class LessonPart(NamedTuple):
 
 
 def blocks(text: str) -> list[LessonPart]:
-    """Return paragraphs, bullets and code of a text in their order."""
+    """Return paragraphs, bullets and code of a text in their order.
+
+    Text after `_MAX_CHARACTERS` is dropped. Each line of code is a part of its own.
+    """
     parts: list[tuple[str, list[str]]] = []  # the kind of each, and its lines
     is_open = False  # whether the next line may continue the last part
     for line in show_lines(notes_apart(text[:_MAX_CHARACTERS])).split("\n"):

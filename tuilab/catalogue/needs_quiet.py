@@ -41,6 +41,7 @@ def wants_quiet(tree: ast.Module) -> bool:
 
 
 def _may_measure(node: ast.AST) -> bool:
+    """Return whether a node names something that measures, or imports a module that may measure."""
     match node:
         case ast.Attribute(attr=name):
             return name in _MEASURING
@@ -57,6 +58,7 @@ def _may_measure(node: ast.AST) -> bool:
 
 
 def _may_module_measure(module: str) -> bool:
+    """Return whether a module is not known, or one of the names of its path measures."""
     parts = module.split(".")
     package = parts[0]
     is_known = package in ("torch", "numpy", "tuilab") or package in sys.stdlib_module_names

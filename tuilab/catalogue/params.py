@@ -91,7 +91,7 @@ def option_of(name: str) -> str:
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds that `90`, `90s`, `2m` or `1.5h` mean."""
+    """Return the seconds that `90`, `90s`, `2m` or `1.5h` mean; UsageError for another text."""
     number = text.strip()
     unit_s = 1
     if number[-1:] in _DURATION_UNITS_S:
@@ -107,7 +107,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_prediction(text: str) -> float:
-    """Return the number that a user predicts."""
+    """Return the number that a user predicts; UsageError for a text that is no number."""
     value = _read(Param("prediction", "float", 0.0), text.strip())
     if not isinstance(value, float):
         raise UsageError(
@@ -118,7 +118,10 @@ def parse_prediction(text: str) -> float:
 
 
 def check_values(params: Iterable[Param], overrides: Mapping[str, Value]) -> dict[str, Value]:
-    """Return a value for every parameter: the override, checked, or the default."""
+    """Return a value for every parameter: the override, checked, or the default.
+
+    Raise UsageError for an unknown name or a value that the parameter does not take.
+    """
     param_of_name = {param.name: param for param in params}
     for name in overrides:
         if name not in param_of_name:
@@ -164,7 +167,11 @@ def describe(param: Param) -> str:
 
 
 def with_comment(param: Param, comment: str) -> Param:
-    """Return the parameter with the label, range and quick value of its trailing comment."""
+    """Return the parameter with the label, range and quick value of its trailing comment.
+
+    The default and the quick value are checked as if users had typed them, so UsageError is raised
+    if the parameter does not take one of them.
+    """
     label = " ".join(comment.lstrip("#").split())
     quick_text = None
     if match := re.search(_QUICK, label):
@@ -212,7 +219,10 @@ def spell(value: Value | None) -> str:
 
 
 def _read(param: Param, text: str) -> Value | None:
-    """Return the value that a text means, in or out of its range; None if it means none."""
+    """Return the value that a text means, in or out of its range; None if it means none.
+
+    A choice also takes `cuda:N` if it is the device.
+    """
     match param.type:
         case "int":
             if re.fullmatch(_WHOLE, text) and abs(int(text)) < _INT_LIMIT:

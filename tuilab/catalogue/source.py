@@ -42,7 +42,7 @@ class Broken(Exception):
 
 
 def read(file: str | os.PathLike[str]) -> Scenario:
-    """Return the scenario in a file."""
+    """Return the scenario in a file; its `error` is the reason if the file cannot be used."""
     path = os.path.abspath(file)
     folder, name = os.path.split(path)
     topic = os.path.basename(folder) or "mine"
@@ -69,7 +69,10 @@ def is_name(id: str) -> bool:
 
 
 def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Scenario, bytes]:
-    """Return the scenario that a run kept, and the bytes of its file; no link is followed."""
+    """Return the scenario that a run kept, and the bytes of its file; no link is followed.
+
+    If it cannot be used, its `error` is the reason. The bytes are empty if it cannot be read.
+    """
     path = os.path.abspath(file)
     scenario = Scenario(id=id, topic=topic, path=path)
     try:
@@ -86,7 +89,10 @@ def read_recorded(file: str | os.PathLike[str], topic: str, id: str) -> tuple[Sc
 
 
 def read_stated_claims(file: str | os.PathLike[str]) -> list[StatedClaim]:
-    """Return the claims that the lesson in a file states."""
+    """Return the claims that the lesson in a file states, or raise Broken.
+
+    Claims without a key are returned as well.
+    """
     tree, _ = parse_source(read_text(os.path.abspath(file)))
     return claims_of(ast.get_docstring(tree) or "")
 
@@ -102,6 +108,7 @@ def read_text(path: str) -> str:
 
 
 def _decode(data: bytes) -> str:
+    """Return the text of a file with plain line ends, or raise Broken with the line."""
     if b"\0" in data:
         raise Broken("the file has a null byte", _line_at(data, data.index(b"\0")))
     try:
@@ -117,7 +124,10 @@ def _line_at(data: bytes, position: int) -> int:
 
 
 def parse_source(text: str) -> tuple[ast.Module, ast.FunctionDef]:
-    """Return the syntax tree of a scenario and its function `run`, or raise Broken."""
+    """Return the syntax tree of a scenario and its function `run`, or raise Broken.
+
+    It is Broken with a syntax error, without `run`, or if `run` does not take the lab.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -148,6 +158,7 @@ def lab_calls(tree: ast.AST, lab: str, *methods: str) -> list[ast.Call]:
 
 @lru_cache(maxsize=2)  # callers ask for the methods of one file one after another
 def _all_calls(tree: ast.AST, lab: str) -> tuple[ast.Call, ...]:
+    """Return the calls of all methods of the lab, in the order of the text."""
     calls = []
     for node in ast.walk(tree):
         match node:
@@ -246,6 +257,7 @@ def _read_claims(lesson: str) -> tuple[StatedClaim, ...]:
 
 
 def _read_arms(tree: ast.Module, lab: str) -> Iterator[str]:
+    """Yield the names of the arms in calls of `lab.race`, and of `lab.arm` with a literal."""
     for call in lab_calls(tree, lab, "race", "arm"):
         if called_method(call) == "race":
             yield from race_arms(call)
@@ -271,6 +283,7 @@ def _read_settings(tree: ast.Module, lab: str) -> Iterator[tuple[str, str]]:
 
 
 def _read_params(run: ast.FunctionDef, text: str) -> tuple[Param, ...]:
+    """Return the parameters of `run` without the lab, or raise Broken if one is not plain."""
     arguments = run.args
     if arguments.vararg or arguments.kwarg or len(arguments.posonlyargs) > 1:
         raise Broken("run has *args, **kwargs or /; use plain parameters", run.lineno)
@@ -305,7 +318,7 @@ def _comments_of(run: ast.FunctionDef, text: str) -> dict[int | None, str]:
 
 
 def _refuse_equal_options(params: Sequence[Param], line: int) -> None:
-    """Refuse a parameter `no_tidy` next to a switch `tidy`, which `--no-tidy` turns off."""
+    """Raise Broken for a parameter `no_tidy` next to a switch `tidy`: both have `--no-tidy`."""
     negatives = {f"no_{param.name}" for param in params if param.type == "bool"}
     for param in reversed(params):
         if param.name in negatives:
@@ -326,6 +339,7 @@ def _common_params(tree: ast.Module, lab: str, params: tuple[Param, ...]) -> tup
 
 
 def _read_param(argument: ast.arg, default: ast.expr | None, comment: str) -> Param:
+    """Return a parameter from its argument, default and trailing comment, or raise Broken."""
     try:
         kind, choices = _read_type(argument.annotation)
         if default is None:
@@ -339,6 +353,7 @@ def _read_param(argument: ast.arg, default: ast.expr | None, comment: str) -> Pa
 
 
 def _read_literal(node: ast.expr) -> Value:
+    """Return the value of a literal, or raise ValueError for any other expression."""
     with suppress(ValueError, TypeError):
         value = ast.literal_eval(node)
         if isinstance(value, bool | int | float | str):

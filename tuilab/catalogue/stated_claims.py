@@ -92,6 +92,7 @@ def changes_of(section: str) -> list[Change]:
 
 
 def _refuted_words(text: str) -> tuple[str, ...]:
+    """Return the words after each `refutes:` in a text, divided at commas; they may be no keys."""
     words = []
     for listed in _REFUTES.findall(text):
         for word in listed.rstrip(". \t").split(","):

@@ -16,9 +16,9 @@ _CODE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})?")
 
 
 def chosen() -> str:
-    """Return the code of the language of the lessons, such as zh.
+    """Return the code of the language of the lessons, such as zh, from TUILAB_LANG.
 
-    It is that of --lang or of TUILAB_LANG, else English.
+    It is English if the variable is not set, or is not a code.
     """
     code = os.environ.get("TUILAB_LANG", "")
     return code if _CODE.fullmatch(code) else ENGLISH

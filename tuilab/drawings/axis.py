@@ -205,9 +205,10 @@ def x_axis(
 
 
 def axis_start(first: float, last: float) -> float:
-    """Return where the axis of x begins: at 0 if the data begins near 0.
+    """Return where the axis of x begins: at 0 if the data begins within a fourth of the way from 0.
 
-    The axis begins at the same place while a run is running and when it has finished.
+    Otherwise the axis begins with the data. The rule is the same while a run is running and when it
+    has finished.
     """
     if first == 0 or 0 <= first <= 0.25 * last:
         return 0.0
@@ -289,6 +290,7 @@ def _whole_steps(low: float, high: float, step: float) -> tuple[int, int]:
 
 
 def _make_ticks(axis: Axis, step: float, unit: str, *, is_short: bool) -> Ticks:
+    """Return a tick at each multiple of a step in the range of an axis, but no more than 51."""
     first, last = _whole_steps(axis.low, axis.high, step)
     last = min(last, first + _MOST_TICKS)
     values = []

@@ -25,6 +25,7 @@ def unit_of_bars(bars: BarsShown) -> str:
 def find_axis_ends(values: Sequence[float]) -> tuple[float, float]:
     """Return the ends of the axis that bars share; 0 lies between them."""
     finite = [value for value in values if math.isfinite(value)]
+    # The second 0 is for an empty list: min and max need two numbers.
     return min(0.0, *finite, 0.0), max(0.0, *finite, 0.0)
 
 
@@ -50,7 +51,7 @@ def make_bar(columns: float, symbols: Symbols) -> str:
 
 
 def draw_bars(bars: BarsShown, width: int, symbols: Symbols = BRAILLE) -> Picture:
-    """Draw a row for the title and one for each bar."""
+    """Draw a row for the title and one for each bar; without room only names and values."""
     canvas = Canvas(width, 1 + len(bars.names))
     title = fit(show(bars.title, 100), width)
     canvas.put(0, 0, to_ascii(title, symbols), "title")

@@ -1,4 +1,7 @@
-"""The bars, tables and lanes that a scenario shows, each drawn as high as it needs to be."""
+"""The bars, tables and lanes that a scenario shows, each drawn as high as it needs to be.
+
+A lane is a row of spans along time, for example all that one process did.
+"""
 
 from collections.abc import Sequence
 

@@ -46,7 +46,7 @@ def find_throttling(
 
 
 def version_of(summary: RunSummary, gpus: Sequence[GpuFound]) -> Hashable:
-    """Return a value that changes when the rows of these GPUs do."""
+    """Return a value that changes when the rows of these GPUs do, for a cache of the rows."""
     counts = []
     for gpu in gpus:
         for metric in recorded_metrics(summary, gpu):
@@ -80,7 +80,11 @@ def recorded_metrics(summary: RunSummary, gpu: GpuFound) -> list[str]:
 
 
 def describe_throttling(throttling: ThrottlingByGpu) -> str:
-    """Return the reasons of throttling with their durations, the longest first; empty if none."""
+    """Return the reasons of throttling with their durations, the longest first; empty if none.
+
+    The durations of all GPUs are added. If a GPU was throttled for two reasons, both count the
+    time.
+    """
     ns_by_mask: dict[int, int] = {}
     for stretches in throttling.values():
         for stretch in stretches:
@@ -121,6 +125,10 @@ def span_of(rows: Sequence[Row], *, is_over: bool) -> tuple[float, float]:
 def _make_rows(
     summary: RunSummary, gpu: GpuFound, throttling: Sequence[Throttled]
 ) -> Iterator[Row]:
+    """Yield the rows of a GPU: why it was lost, its strips, when it was throttled, other processes.
+
+    The row `held` has the times of throttled clocks, with those of heat or power limits as grave.
+    """
     loss_reason = _loss_reason(summary, gpu)
     if loss_reason:  # first, because the last values of the strips are old
         yield TextRow("lost", loss_reason)
@@ -140,6 +148,7 @@ def _make_rows(
 
 
 def _make_strip(summary: RunSummary, gpu: GpuFound, metric: str, style: int) -> Strip:
+    """Return the strip of a metric. A full column is the limit of the GPU, or the peak above it."""
     series = summary.resources[f"{gpu.uuid} {metric}"]
     kind = _STRIP_KINDS[metric]
     limits = {"power_w": gpu.power_limit_w, "sm_mhz": gpu.most_sm_mhz}

@@ -34,7 +34,7 @@ def draw_image(
     has_colour: bool = True,
     is_named: bool = True,
 ) -> Picture:
-    """Draw a picture that a scenario showed, or a note that it is damaged."""
+    """Draw a picture that a scenario showed, or a note that its record is damaged."""
     title = ""
     if is_named:
         parts = (show(image.title, 60), show(image.arm, 30))
@@ -61,6 +61,11 @@ def _put_image(
     *,
     has_colour: bool,
 ) -> None:
+    """Put an array by the method that suits its size, with its scale and title below.
+
+    `tones` has the number of a colour for each cell, or `_BAD` if its value is not finite. `ends`
+    are the values of the first and the last tone.
+    """
     width = canvas.width
     height = canvas.height
     is_large = tones.shape[0] > 2 * height or tones.shape[1] > width  # the stride may be noted
@@ -82,7 +87,7 @@ def _put_image(
         scale = ""
         if method == "quarters":
             _put_quarters(canvas, tones, symbols)
-            scale = _QUARTERS[::4]
+            scale = _QUARTERS[::4]  # the glyphs whose two halves have the same level
         else:
             _put_halves(canvas, tones, symbols)
     if has_title_row:

@@ -1,4 +1,8 @@
-"""Spans in lanes: when each process, stream or the like did what, over an axis of time or steps."""
+"""Spans in lanes: when each process, stream or the like did what, over an axis of time or steps.
+
+A lane is one row, and its spans are the stretches in which something ran. A writer is the process
+that recorded spans, and an arm is the variant of the scenario that they are from.
+"""
 
 import math
 from collections.abc import Sequence
@@ -71,7 +75,10 @@ class Lanes:
 
 
 def lanes_of(summary: RunSummary) -> list[Lanes]:
-    """Return a picture for each arm: the spans of all processes of its first repeat with spans."""
+    """Return a picture for each arm: the spans of all processes of its first repeat with spans.
+
+    A repeat is a fresh run of all its processes, so later ones would show the same.
+    """
     writers_by_arm: dict[str, list[str]] = {}
     for arm, writer in summary.spans:
         writers_by_arm.setdefault(arm, []).append(writer)
@@ -82,6 +89,7 @@ def lanes_of(summary: RunSummary) -> list[Lanes]:
 
 
 def _make_lanes(summary: RunSummary, arm: str, writers: Sequence[str]) -> Lanes:
+    """Return the picture of an arm. Spans in another unit than its first span are left out."""
     first_repeat = min(_repeat_of(writer, summary) for writer in writers)
     spans = []
     for writer in writers:
@@ -106,7 +114,7 @@ def _is_drawable(span: SpanShown) -> bool:
 
 
 def draw_lanes(lanes: Lanes, width: int, symbols: Symbols = BRAILLE) -> Picture:
-    """Draw the legend, a row for each lane, and the axis."""
+    """Draw the legend, a row for each lane, and the axis, or a note if no span can be drawn."""
     legend = _make_legend(lanes, width, symbols)
     top = len(legend)
     names = lanes.lanes
@@ -196,6 +204,7 @@ def _put_spans(
 def _put_axis(
     canvas: Canvas, lanes: Lanes, axis: Axis, left: int, room: int, y: int, symbols: Symbols
 ) -> None:
+    """Put the axis at the row `y`, and its labels below, as far as its name leaves them room."""
     canvas.put(left, y, symbols.corner + symbols.horizontal * room, "axis")
     name = to_ascii(lanes.x_name, symbols)
     free = 0

@@ -143,7 +143,10 @@ def _find_values(line: Line, cursor: float | None) -> list[float]:
 
 
 def _describe_bad(group: list[Line], *, is_timed: bool, is_log_x: bool) -> str:
-    """Return the kinds of NaN and Inf, their count, and their first x: `NaN ×3 from 12`."""
+    """Return the kinds of NaN and Inf, their count, and their first x: `NaN ×3 from 12`.
+
+    Empty if the lines have only numbers.
+    """
     bad_lines = [line for line in group if len(line.bad_xs)]
     if not bad_lines:
         return ""
@@ -189,11 +192,12 @@ def put_legend(
     notes: Sequence[str],
     symbols: Symbols,
 ) -> int:
-    """Write the head of a chart and return how many rows it took.
+    """Write the head of a chart and return how many rows it took, 0 without a title and entries.
 
     It takes as many rows as it needs, at most a quarter of the height. Where that is too little,
     entries get narrower as long as their names differ. Where that is not enough, they may take a
-    third, and at last all rows but a few of the plot.
+    third, and at last all rows but a few of the plot. Entries without room are left out, and their
+    number is written.
     """
     title_parts = [part for part in (show(title, 200), *notes) if part]
     layout = _choose_layout(entries, title_parts, canvas)
@@ -244,7 +248,11 @@ def _list_attempts(height: int, *, has_full_values: bool) -> list[tuple[int, _Fo
 def _lay_out(
     entries: Sequence[LegendEntry], title_parts: Sequence[str], rows: int, form: _Form, width: int
 ) -> _LegendLayout:
-    """Return the layout of a legend in that many rows, with entries of that form."""
+    """Return the layout of a legend in that many rows, with entries of that form.
+
+    Entries without room are left out, and the last row then keeps columns for their number. The
+    layout is complete if none is left out and all different names still look different.
+    """
     head_parts = list(title_parts)
     unit = ""
     if form.has_unit_once:

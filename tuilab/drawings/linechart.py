@@ -1,4 +1,8 @@
-"""The line chart of the screens: cheap enough for live data, and able to draw any number."""
+"""The line chart of the screens: cheap enough for live data, and able to draw any number.
+
+Behind its own lines it can show overlays, which are dim lines of other runs. A mark is a single
+character, for example of a NaN or of a point of a line with few points.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -92,13 +96,16 @@ def x_at(
     """Return the x of a column of the screen; None outside of the plot."""
     plot = _make_plot(chart, width, height, symbols)
     share = (column - plot.left - 0.5) / max(plot.width - 1, 1)
-    if not -0.05 <= share <= 1.05:
+    if not -0.05 <= share <= 1.05:  # a click a little beside the plot still counts
         return None
     return plot.x.low + share * (plot.x.high - plot.x.low)
 
 
 def x_range(chart: LineChart) -> tuple[float, float]:
-    """Return the range of x that a chart shows."""
+    """Return the range of x that a chart shows: 0 to 1 if no line has a point.
+
+    The range of growing data is longer than the data, so that it rarely changes.
+    """
     if chart.window is not None:
         return chart.window
     firsts, lasts = [], []
@@ -138,7 +145,7 @@ def _find_end(chart: LineChart, first: float, last: float) -> float:
 
 
 def _draw_numbers(chart: LineChart, width: int, height: int, symbols: Symbols) -> Picture:
-    """Draw the numbers of a chart that has no room."""
+    """Draw the legend and the range of the values, for a chart that has no room for lines."""
     rows: list[tuple[str, str]] = []
     if chart.title and height > 2:
         rows.append((show(chart.title, 200), "title"))
@@ -177,6 +184,11 @@ class _Plot:
     """The chart below its legend: the places of its parts, and how each is put on the canvas."""
 
     def __init__(self, chart: LineChart, canvas: Canvas, top: int, symbols: Symbols) -> None:
+        """Compute the places of all parts. `top` is the first row below the legend.
+
+        The order counts: the axis of y needs the height, and the axis of x needs the width, which
+        depends on the labels of y.
+        """
         self.chart = chart
         self.canvas = canvas
         self.symbols = symbols
@@ -275,6 +287,7 @@ class _Plot:
         return self.left + 1 + math.floor(share * (columns - 1) + 0.5) // self.symbols.across
 
     def _put_axes(self) -> None:
+        """Put the two axes with their ticks and labels, and a row of dots for each tick of y."""
         canvas = self.canvas
         symbols = self.symbols
         left = self.left
@@ -406,10 +419,11 @@ class _Plot:
         *,
         has_few: bool,
     ) -> None:
-        """Name a line at a few columns that stay. If it has few points, mark each of them.
+        """Write the name of a line at some columns, which stay the same while the line grows.
 
-        Lines that lie on each other take turns. Otherwise only the last one would be named.
-        `taken_cells` has the columns and rows of earlier lines, and gets those of this one.
+        If the line has few points, mark each of them. Lines that lie on each other take turns by
+        `turn`, so that not only the last one is named. `taken_cells` has the columns and rows of
+        earlier lines, and this line adds its own.
         """
         first, columns = self._in_view(line.xs)
         if not len(columns):
@@ -447,6 +461,7 @@ class _Plot:
     # ---- guides, bad points and the cursor
 
     def _put_guides(self) -> None:
+        """Put a dotted line with its name for each guide in range, over the grid alone."""
         zero_row = self._row(self.y.share(0.0))
         for guide in self.chart.guides:
             share = self.y.share(guide.value)
@@ -482,6 +497,7 @@ class _Plot:
             self.canvas.put(self.left + 1 + column, row, mark, "bad")
 
     def _put_cursor(self) -> None:
+        """Put the cursor into the plot, and its x below the axis; nothing if it is out of view."""
         cursor = self._visible_cursor()
         if cursor is None:
             return
@@ -666,6 +682,7 @@ def _make_notes(chart: LineChart) -> list[str]:
 
 
 def _describe_scales(chart: LineChart, *, has_positive: bool) -> list[str]:
+    """Return which axes are logarithmic, or that y had to stay linear without a positive value."""
     if chart.is_log and has_positive:
         return ["log xy"] if chart.is_log_x else ["log"]
     notes = []

@@ -120,6 +120,11 @@ def _make_line(
     is_timed: bool,
     is_log_x: bool,
 ) -> Line:
+    """Return the line of a series, sorted by x and with its breaks.
+
+    `place` is the position of the series in the chart, by which `array_cache` knows its arrays.
+    Time has no logarithmic axis, so `is_log_x` counts only without `is_timed`.
+    """
     if is_timed:
         xs = _seconds_since(start_t, _grow_array(array_cache, (place, "times"), series.times))
         bad_xs = _seconds_since(start_t, [bad.t for bad in series.bad])
@@ -401,7 +406,8 @@ def _average(values: Floats, weight: float) -> Floats:
 def bad_points(line: Line) -> tuple[Floats, Floats]:
     """Return the places and values of the NaN and Inf to mark.
 
-    If too many came to keep them all, the rest of the line is marked all the way.
+    A series keeps only the first of them. If more came and the last value is one of them, the line
+    is marked from the last that was kept to its end.
     """
     is_flooded = 0 < len(line.bad_xs) < line.bad_count and not math.isfinite(line.last)
     if not is_flooded or (len(line.xs) and line.xs[-1] > line.bad_xs[-1]):

@@ -54,6 +54,11 @@ class Canvas:
     """Cells to draw on. Text that falls outside is cut off."""
 
     def __init__(self, width: int, height: int) -> None:
+        """Make an empty canvas; a negative size counts as 0.
+
+        `codes` has the code point of each cell, and `roles` the number of its role, where 0 is no
+        role.
+        """
         self.width = max(width, 0)
         self.height = max(height, 0)
         self.codes: NDArray[np.uint32] = np.full((self.height, self.width), _SPACE, np.uint32)
@@ -69,7 +74,10 @@ class Canvas:
         return self._role_names.index(role)
 
     def put(self, x: int, y: int, text: str, role: str = "") -> int:
-        """Write `text` and return the column after it."""
+        """Write `text` from column `x` on, and return the column after it, which may be outside.
+
+        What falls outside is left out. A wide character that is cut in half becomes a blank.
+        """
         codes = cell_codes(text)
         after = x + len(codes)
         left = max(x, 0)

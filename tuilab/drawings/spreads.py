@@ -1,6 +1,6 @@
 """Measured values with their intervals on one axis, and the noise floor as a band.
 
-They show the step times of arms.
+They show the step times of arms, which are the variants that a scenario compares.
 """
 
 import math
@@ -56,9 +56,10 @@ def draw_spreads(
     unit: str = "",
     noise: NoiseFloor | None = None,
 ) -> Picture:
-    """Draw a row for each spread over a common axis.
+    """Draw a row for each spread over a common axis, or a note if none is finite.
 
-    A band shows the noise around the arm that was compared with itself.
+    A band shows the noise around the arm that was compared with itself. Texts beside the values go
+    below them if there is too little room.
     """
     canvas = Canvas(width, height)
     finite = [spread for spread in spreads if spread.is_finite]
@@ -159,6 +160,8 @@ def _put_spread(
     y: int,
     symbols: Symbols,
 ) -> None:
+    """Put whiskers from the least to the greatest value, over them the box and the value."""
+
     def column_of(value: float) -> int:
         return left + round(axis.share(value) * (room - 1))
 
@@ -185,6 +188,7 @@ def _put_band(
     rows: int,
     symbols: Symbols,
 ) -> None:
+    """Put the noise floor, a share of the base to both sides, as a band over some rows."""
     below = round(axis.share(base * (1 - noise_share)) * (room - 1))
     above = round(axis.share(base * (1 + noise_share)) * (room - 1))
     start = max(min(below, above), 0)

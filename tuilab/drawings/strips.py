@@ -65,8 +65,8 @@ def draw_strips(
 ) -> Picture:
     """Draw rows over a span of seconds. The strips share the room; rows without room are counted.
 
-    The values at the right are those at the cursor, or else the last ones, which may have been
-    read at different moments.
+    The values at the right are those at the cursor. Without a cursor they are the last ones, which
+    may have been read at different moments. If the cursor is not finite, no moment is shown.
     """
     canvas = Canvas(width, height)
     if not rows or not height:
@@ -113,6 +113,10 @@ class _Frame:
     def __init__(
         self, canvas: Canvas, symbols: Symbols, left: int, room: int, span: tuple[float, float]
     ) -> None:
+        """Set the place of the strips: `room` columns from column `left` on; 0 columns if too few.
+
+        A span that cannot be divided into columns becomes the one from 0 to 1 second.
+        """
         self.canvas = canvas
         self.symbols = symbols
         self.left = left
@@ -125,6 +129,7 @@ class _Frame:
         self.high = high
 
     def put(self, row: Row, y: int, height: int) -> None:
+        """Put the label of a row before the strips, and its strip, marks or text at the row `y`."""
         label = fit(show(row.label, _LABEL_LIMIT), max(self.left - 1, 0))
         label = to_ascii(label, self.symbols)
         if isinstance(row, TextRow):
@@ -142,6 +147,7 @@ class _Frame:
             self._put_strip(row, y, height, role)
 
     def _put_text(self, text: str, label: str, y: int) -> None:
+        """Put a text behind its label. Without a label it is a heading and begins at the left."""
         after = self.canvas.put(0, y, label, "label")
         start = 0
         role = "title"
@@ -153,6 +159,7 @@ class _Frame:
         self.canvas.put(start, y, to_ascii(text, self.symbols), role)
 
     def _put_strip(self, row: Strip, y: int, height: int, role: str) -> None:
+        """Put a column for each value. A finite value is an eighth of a row high at least."""
         values = column_values(row, self.low, self.high, self.room)
         finite = values[np.isfinite(values)]
         top = 0.0
@@ -176,6 +183,7 @@ class _Frame:
                 row_y -= 1
 
     def _put_marks(self, row: StripMarks, y: int) -> None:
+        """Mark the columns in which a condition lasted. Grave spans hide others in a column."""
         self.canvas.put(self.left, y, self.symbols.grid * self.room, "grid")
         places = set()  # of thousands of spans, many share their columns
         for begin, end, is_grave in row.spans:
@@ -192,6 +200,7 @@ class _Frame:
             self.canvas.put(self.left + first, y, mark * (last - first + 1), role)
 
     def put_cursor(self, cursor: float | None, y: int, height: int) -> None:
+        """Put the cursor over the rows of a strip; nothing if there is none or it is outside."""
         if cursor is None or not self.low <= cursor <= self.high or not self.room:
             return
         column = self.left + self._column(cursor)

@@ -39,6 +39,7 @@ class Symbols:
 
 
 def _braille() -> str:
+    """Return a glyph for each set of dots. The blank is a space, which every font has."""
     glyphs = [" "]
     for dots in range(1, 256):
         bits = 0

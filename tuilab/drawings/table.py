@@ -32,7 +32,11 @@ def is_number_column(table: TableShown, column: int) -> bool:
 
 
 def draw_table(table: TableShown, width: int, symbols: Symbols = BRAILLE) -> Picture:
-    """Draw the title, the head over a line, and the rows, in as many lines as they need."""
+    """Draw the title, the head over a line, and the rows, in as many lines as they need.
+
+    Cells are folded if the table is too wide. If even narrow columns have no room, it is cut off at
+    the right.
+    """
     head = [to_ascii(show(name, 100), symbols) for name in table.head]
     rows = []
     for row in table.rows:
@@ -130,6 +134,7 @@ def _put_line(
     are_right: Sequence[bool],
     role: str,
 ) -> None:
+    """Put the pieces of one line of a row into their columns, those of numbers at the right."""
     x = 0
     for text, width, is_right in zip(line, widths, are_right, strict=False):
         indent = 0

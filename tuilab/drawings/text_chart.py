@@ -152,6 +152,11 @@ def _draw(
     width: int,
     height: int,
 ) -> str:
+    """Return the plot as plotext draws it, without legend and colours.
+
+    Call it with `_LOCK` held, because plotext has one global figure. A plot that is larger than the
+    terminal is made smaller.
+    """
     import plotext
 
     plotext.clear_figure()
@@ -245,7 +250,11 @@ def _make_x_name(axes: AxesNamed, width: int, *, is_log: bool) -> str:
 
 
 def _make_bands(lines: Sequence[Series], x: _TextAxis, rows: list[str]) -> list[str]:
-    """Return a row for each series with NaN or Inf, to be put below the columns of the chart."""
+    """Return a row for each series with NaN or Inf, to be put below the columns of the chart.
+
+    `rows` are those of the chart, whose frame tells the columns. There are no bands if the frame is
+    too narrow or x has a single value.
+    """
     frame = ""
     for row in rows:
         if "┌" in row:

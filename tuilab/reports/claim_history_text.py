@@ -52,6 +52,7 @@ def _curves(history: ClaimHistory) -> list[Series]:
 
 
 def _describe_run(number: int, entry: HistoryEntry, style: Style) -> str:
+    """Return the line of a run: its number, id and start, and what it found for the claim."""
     name = RunName(entry.run_dir.name)
     verdict = f"{style.mark(entry.side.verdict)} {side_words(entry.side)}"
     return f"{number:>3}  {show(name.id, 20)}  {name.started:17}  {verdict}"

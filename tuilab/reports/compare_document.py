@@ -198,6 +198,7 @@ def _lists(rows: Iterable[tuple[str, Iterable[Value]]]) -> dict[str, list[Value]
 
 
 def _run(subject: ReportedRun) -> ComparedRun:
+    """Return the facts about one of the runs; no scenario and host if its first record is lost."""
     scenario = None
     host = None
     run = subject.summary.run
@@ -215,6 +216,7 @@ def _run(subject: ReportedRun) -> ComparedRun:
 
 
 def _claim(pair: ClaimPair) -> ComparedClaim:
+    """Return a claim with a side for each run; None for a run that does not have the claim."""
     sides: list[ComparedSide | None] = []
     for side in pair.sides:
         sides.append(_side(side) if side else None)

@@ -48,7 +48,10 @@ def render(
     *,
     has_chart: bool,
 ) -> str:
-    """Return a comparison as text for people."""
+    """Return a comparison as text for people.
+
+    It has the runs, what differs, the claims, the numbers, and charts only if `has_chart`.
+    """
     parts = [
         _runs(subjects, compared, style),
         _differences(compared, source_changes(subjects), style, width),
@@ -77,6 +80,7 @@ def width_here() -> int:
 
 
 def _runs(subjects: Sequence[ReportedRun], compared: Comparison, style: Style) -> str:
+    """Return a numbered line for each run, and a warning if they are of different scenarios."""
     names = list(dict.fromkeys(compared.names))
     lines = [style.bold("compare ") + " and ".join(map(show, names))]
     for number, subject in enumerate(subjects, 1):
@@ -210,6 +214,7 @@ def _pad(words: str, width: int) -> str:
 
 
 def _claims(compared: Comparison, style: Style, width: int) -> str:
+    """Return the claims in groups by how the runs differ on them, or that there are none."""
     if not compared.claims:
         return style.dim(no_claims(compared))
     blocks = []
@@ -246,6 +251,7 @@ def _claim(pair: ClaimPair, style: Style, width: int) -> list[str]:
 
 
 def _table(table: NumberTable, style: Style, width: int) -> str:
+    """Return a table with aligned columns below its title, and its note below the rows."""
     widths = [max(map(len, column)) for column in zip(*table.rows, strict=True)]
     lines = [style.bold(table.title)]
     for row in table.rows:

@@ -96,9 +96,9 @@ def overlay_curves(summaries: Sequence[RunSummary], name: str) -> list[Series]:
 
 
 def axes_of(summaries: Sequence[RunSummary], name: str) -> AxesNamed:
-    """Return the axes of a metric as the last run that names them has them.
+    """Return the names of the axes of a metric, as the last run that names them has them.
 
-    A later run may call an axis by another name, but its meaning is the same.
+    If no run names them, both names are empty, and the values decide which axis is logarithmic.
     """
     for summary in reversed(summaries):
         if name in summary.axes:
@@ -137,7 +137,10 @@ def shift_words(number: int, shift: Shift) -> str:
 
 
 def number_tables(compared: Comparison) -> list[NumberTable]:
-    """Return the times of calls, and the measured values that differ."""
+    """Return the table of the times of calls, and that of the values measured with lab.memory.
+
+    Values that are the same in all runs are only counted, in the note of their table.
+    """
     tables = []
     if compared.times:
         rows = []

@@ -1,4 +1,7 @@
-"""Bars, tables and lanes of a report as shapes and words: the template only writes them down."""
+"""Bars, tables and lanes of a report as shapes and words: the template only writes them down.
+
+A lane is a row of spans along time, for example all that one process or one stream did.
+"""
 
 import math
 from collections.abc import Sequence
@@ -37,6 +40,8 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
+    """Bars from a common zero, from the top down; the places are in pixels."""
+
     kind: str
     title: str
     bars: tuple[Bar, ...]
@@ -49,6 +54,8 @@ class Bars:
 
 @dataclass(frozen=True)
 class Table:
+    """A table in words."""
+
     kind: str
     title: str
     head: tuple[str, ...]
@@ -71,6 +78,8 @@ class LaneSpan:
 
 @dataclass(frozen=True)
 class LanesPicture:
+    """Spans in lanes over an axis; the places are in pixels."""
+
     kind: str
     title: str
     about: str
@@ -111,6 +120,7 @@ def shapes_of(figure: Figure) -> Shapes:
 
 
 def _draw_bars(bars: BarsShown) -> Bars:
+    """Return the bars from the top down. A value that is not finite has a bar without width."""
     unit = unit_of_bars(bars)
     reach = find_axis_ends(bars.values)
 
@@ -138,6 +148,7 @@ def _draw_bars(bars: BarsShown) -> Bars:
 
 
 def _lay_out_table(table: TableShown) -> Table:
+    """Return a table in words, and for each column whether it is aligned as numbers."""
     head = tuple(map(show, table.head))
     rows = []
     for row in table.rows:
@@ -148,6 +159,10 @@ def _lay_out_table(table: TableShown) -> Table:
 
 
 def _draw_lanes(lanes: Lanes) -> LanesPicture:
+    """Return spans in lanes along time, or along another unit; without spans there are no ticks.
+
+    Letters for the names of spans are drawn only if there are several names.
+    """
     about = lanes.x_name
     if lanes.unit == "s":
         about = "time since the first span began"

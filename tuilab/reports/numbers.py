@@ -1,6 +1,7 @@
 """The numbers of a run beside its claims, in words.
 
-They say where it ran, how long its arms took, its memory, and how much of the machine it used.
+They say where it ran, how long its arms (the variants that it compares) took, its memory, and how
+much of the machine it used. A race is the part of a run that times the arms in turn.
 """
 
 from statistics import median
@@ -99,7 +100,11 @@ def _memory_rows(summary: RunSummary) -> list[Row]:
 
 
 def _resource_rows(summary: RunSummary) -> list[Row]:
-    """Return the peak memory of the processes, and the peaks of the GPUs."""
+    """Return the peak memory of the processes, and the peaks and throttling of the GPUs.
+
+    A user's command has one process more, because tuilab starts it. If there are several processes,
+    the words say that shared pages are counted in each of them.
+    """
     rows = []
     peak = rss_peak_bytes(summary)
     if peak:
@@ -122,7 +127,10 @@ def _resource_rows(summary: RunSummary) -> list[Row]:
 
 
 def _throttle_rows(summary: RunSummary) -> list[Row]:
-    """Return why the clocks of the run's GPUs were lowered."""
+    """Return a row with the reasons why the clocks of the run's GPUs were lowered.
+
+    There is no row if they were not, or if the run used no GPU.
+    """
     gpus = [gpu.nvml for gpu in own_gpus(summary) if gpu.nvml]
     if not gpus:
         return []

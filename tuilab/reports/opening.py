@@ -88,6 +88,8 @@ class ClaimFinding:
 
 @dataclass(frozen=True)
 class FindingGroup:
+    """The claims with one outcome; a folded group shows only its heading at first."""
+
     heading: str
     about: str
     findings: tuple[ClaimFinding, ...]
@@ -232,7 +234,10 @@ def boxes_of(subjects: Sequence[ReportedRun]) -> dict[str, list[ReportedRun]]:
 
 
 def _describe_box(subject: ReportedRun) -> str:
-    """Return a machine in a line, from what one of its runs recorded."""
+    """Return a machine in a line, as one of its runs recorded it: GPUs, CPU, cores and torch.
+
+    What was not recorded is left out. Without a recorded GPU, the line says so.
+    """
     summary = subject.summary
     box = summary.environment.get("box")
     cpu = None
@@ -268,6 +273,7 @@ def _newest_facts(subjects: Sequence[ReportedRun]) -> Facts:
 
 
 def _recommended_setting(advised: AdvisedSetting) -> RecommendedSetting:
+    """Return a setting to change, with the comparison and the run that recommend it."""
     return RecommendedSetting(
         setting=f"{advised.name}={advised.choice.value}",
         about=show(advised.declared.about),
@@ -312,9 +318,10 @@ def _gpus(subject: ReportedRun) -> list[str]:
 def _findings_of_run(
     subject: ReportedRun, box: str, *, has_several_gpus: bool
 ) -> list[ClaimFinding]:
-    """Return the claims of a run.
+    """Return the claims of a run as findings.
 
-    If the run did not succeed, return the claims that were judged, and how it ended.
+    If the run did not succeed, the claims without a verdict become a single finding, which says how
+    the run ended.
     """
     parts = [subject.name, _describe_changes(subject.summary.run), show(box, 60)]
     if has_several_gpus:
@@ -343,6 +350,7 @@ def _describe_changes(run: RunStarted | None) -> str:
 
 
 def _finding(subject: ReportedRun, name: str, row: ClaimRow) -> ClaimFinding:
+    """Return a claim of a run as a finding, with details if a ratio was estimated."""
     measured = row.why
     details = ""
     if row.estimate:

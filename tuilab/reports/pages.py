@@ -97,6 +97,8 @@ class ClaimRow:
 
 @dataclass(frozen=True)
 class PagePicture:
+    """A picture that the scenario showed; `address` has its data."""
+
     title: str
     address: str
     rows: int
@@ -158,7 +160,7 @@ class ReportPage:
 def page_of(
     subject: ReportedRun, budget: PageBudget = PAGE_BUDGETS[0], *, is_brief: bool = False
 ) -> ReportPage:
-    """Return the page of a run.
+    """Return the page of a run, which holds as much as the budget allows and says what is left out.
 
     A brief page is one of many in a report. It has neither charts of the machine nor figures, texts
     and the environment, which the report shows once for each machine.
@@ -354,6 +356,7 @@ def _is_watched(summary: RunSummary) -> bool:
 
 
 def _list_params(subject: ReportedRun, budget: PageBudget) -> tuple[PageParam, ...]:
+    """Return the parameters as they would be typed; none if the first record of the run is lost."""
     run = subject.summary.run
     if run is None:
         return ()
@@ -432,6 +435,7 @@ def _list_notes(subject: ReportedRun) -> tuple[tuple[str, str], ...]:
 
 
 def _list_pictures(images: Iterable[ImageShown]) -> tuple[PagePicture, ...]:
+    """Return the pictures as data in an address; a damaged picture has an empty address."""
     pictures = []
     for image in images:
         title = show(f"{image.title} {image.arm}".strip())
@@ -443,6 +447,7 @@ def _list_pictures(images: Iterable[ImageShown]) -> tuple[PagePicture, ...]:
 
 
 def _describe_failure(summary: RunSummary, budget: PageBudget) -> tuple[str, str, str] | None:
+    """Return the exception in words, its traceback and its hint; None if no scenario failed."""
     failure = summary.failure
     if failure is None:
         return None

@@ -33,6 +33,8 @@ def png(image: ImageShown) -> bytes:
     for start in range(0, len(cells), image.cols):
         rows.append(b"\0" + cells[start : start + image.cols])  # 0: the row is not filtered
     # 8 bits a cell, of a palette
+    # In order: width, height, bits, palette (3), then the only allowed methods of compression,
+    # filtering and interlacing.
     header = struct.pack(">IIBBBBB", image.cols, image.rows, 8, 3, 0, 0, 0)
     parts = [
         b"\x89PNG\r\n\x1a\n",

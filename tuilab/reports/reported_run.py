@@ -92,7 +92,11 @@ class ReportedRun:
 def read_subject(
     run_dir: Path, index: Index | None = None, *, keeps_private: bool = False
 ) -> ReportedRun:
-    """Read a run as it is now, without private words unless they are asked for."""
+    """Read a run as it is now, without private words unless they are asked for.
+
+    The entries of earlier runs are read for their verdicts, and saved in the index of the folder.
+    Raise an error of tuilab if the journal cannot be read.
+    """
     if keeps_private:
         private = None
         watch = Watch(run_dir)
@@ -112,7 +116,10 @@ def read_each(
     *,
     keeps_private: bool = False,
 ) -> list[ReportedRun]:
-    """Read runs. A run that cannot be read is left out with a warning; a single one is an error."""
+    """Read runs. A run that cannot be read is left out, and `warn` is called with the reason.
+
+    If there is only one run, its error is raised instead.
+    """
     subjects = []
     for run_dir in runs:
         try:
@@ -127,6 +134,10 @@ def read_each(
 def _subject_of(
     watch: Watch, state: str, private: Redactor | None, index: Index | None
 ) -> ReportedRun:
+    """Return what reports take of a run that was read, without private words if asked for.
+
+    `private` is None to keep private words. The source of a user's command is kept as text only.
+    """
     run_dir = watch.run_dir
     summary = watch.summary
     run = summary.run
@@ -171,6 +182,10 @@ def _without_private(subject: ReportedRun, private: Redactor) -> ReportedRun:
 
 
 def _list_reading_gaps(watch: Watch, state: str) -> Iterator[str]:
+    """Yield the streams that cannot be read, and how many bytes are no complete record.
+
+    While a run is running, such bytes are normal: the rest of the record will follow.
+    """
     for name, why in watch.unreadable.items():
         yield f"stream {show(name)} cannot be read: {show(why)}"
     if watch.pending_bytes and (watch.summary.is_over or state == RunState.LOST):
@@ -179,6 +194,7 @@ def _list_reading_gaps(watch: Watch, state: str) -> Iterator[str]:
 
 
 def _source_note(run: RunStarted | None, data: bytes) -> str:
+    """Return that the kept source is not the source that ran; empty if nothing is known."""
     if not data or not run or hashlib.sha256(data).hexdigest() == run.source_sha256:
         return ""
     return "not the source that ran: its digest differs from the recorded digest"

@@ -518,6 +518,7 @@ def _convert_each(part: type[Part], records: Iterable[object]) -> list[Part]:
 
 
 def _record(summary: RunSummary, digest: str) -> ResultRecord:
+    """Return how complete the record is, with its digest."""
     damage = summary.damage
     return ResultRecord(
         records=summary.records,
@@ -533,7 +534,7 @@ def _record(summary: RunSummary, digest: str) -> ResultRecord:
 
 
 def claim_of(claim: Claim, summary: RunSummary) -> ResultClaim:
-    """Return a claim, what was measured for it, and its verdict."""
+    """Return a claim, what was measured for it, and its verdict, or why it has none."""
     reached = claim.verdict
     if reached:
         fields = _fields_of_verdict(reached)
@@ -567,6 +568,10 @@ def verdict_of(reached: VerdictReached) -> ResultVerdict:
 
 
 def _fields_of_verdict(reached: VerdictReached) -> dict[str, Any]:
+    """Return the fields of a verdict as the document has them: None instead of an empty key or GPU.
+
+    A verdict without a confidence is about no time, so it has no measure.
+    """
     fields = {name: getattr(reached, name) for name in ResultVerdict.__struct_fields__}
     fields["key"] = reached.key or None
     if reached.confidence is None:  # nothing was timed
@@ -595,6 +600,7 @@ def _answer(summary: RunSummary) -> ResultAnswer:
 
 
 def _races(summary: RunSummary) -> list[ResultRace]:
+    """Return the times of each arm in each process, without blocks that do not count."""
     measure = measure_of(summary)
     races = []
     for (writer, arm), blocks in in_order(summary).items():
@@ -632,6 +638,7 @@ def _gpus(summary: RunSummary) -> list[ResultDevice]:
 
 
 def _spans(summary: RunSummary) -> list[ResultSpan]:
+    """Return all spans of a run, those of one arm and process together."""
     results = []
     for (arm, writer), spans in summary.spans.items():
         for span in spans:

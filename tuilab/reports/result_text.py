@@ -67,6 +67,10 @@ def render(
 
 
 def _heading(result: Result, summary: RunSummary, style: Style) -> str:
+    """Return the first lines: scenario, state, verdicts, changed parameters, notices and title.
+
+    A comparison of commands has a line for each arm, with the command that it stands for.
+    """
     run = summary.run
     if run is None:
         return "a run without recorded data"
@@ -188,7 +192,10 @@ def _frames(summary: RunSummary, failure: ScenarioFailed, style: Style) -> Itera
 
 
 def _numbers(result: Result, summary: RunSummary, style: Style, width: int, trust: str) -> str:
-    """Return the numbers beside the claims, and what was not measured."""
+    """Return the numbers beside the claims, and what was not measured, in two columns.
+
+    `trust` is what the calibration says; empty for no row about it.
+    """
     long_names = []
     for number in result.numbers:
         if cell_width(number.name) > _NAME_WIDTH:
@@ -225,7 +232,10 @@ def _row(name: str, value: str, style: Style, width: int) -> list[str]:
 
 
 def _chart(summary: RunSummary, style: Style, width: int) -> str:
-    """Return the chart of the metric that was logged first, and which values are not finite."""
+    """Return the chart of the metric that was logged first, and which values are not finite.
+
+    Empty if nothing was logged.
+    """
     if not summary.series:
         return ""
     name, _, _ = next(iter(summary.series))
@@ -288,7 +298,10 @@ def _fold(line: str, width: int) -> list[str]:
 
 
 def _figures(summary: RunSummary, style: Style, width: int, *, has_chart: bool) -> list[str]:
-    """Return tables, and with a chart bars and lanes as well, each below its title."""
+    """Return tables, and with a chart bars and lanes as well, each below its title.
+
+    A lane is a row of spans along time, for example what one process did.
+    """
     if has_chart:
         has_figures = bool(summary.figures or summary.spans)
     else:
@@ -309,6 +322,7 @@ def _figures(summary: RunSummary, style: Style, width: int, *, has_chart: bool) 
 
 
 def _pictures(summary: RunSummary, style: Style, width: int) -> list[str]:
+    """Return the first pictures, as characters."""
     images = list(summary.images.values())
     columns = min(width, _PICTURE_WIDTH)
     pictures = []

@@ -1,7 +1,9 @@
 """Every raw measurement of a run, nothing merged and nothing thinned.
 
 The numbers of a line (a metric of an arm, a sensor) come in columns, and those of a long line in
-several pieces, so that a run of any length takes little memory.
+several pieces, so that a run of any length takes little memory. An arm is one of the variants that
+a scenario compares, and a writer is the process that recorded a value, as the stream of the journal
+names it.
 """
 
 import math
@@ -48,7 +50,10 @@ def read_samples(run_dir: Path, word: Callable[[str], str] = str) -> Iterator[Sa
 
 
 def _gather_pieces(run_dir: Path) -> Iterator[SamplePiece]:
-    """Yield the numbers of a run, those of a line together as far as the limit allows."""
+    """Yield the numbers of a run, those of a line together as far as the limit allows.
+
+    UsageError if the journal cannot be read, perhaps after some pieces.
+    """
     gathered: dict[tuple[str, str, str, str], SamplePiece] = {}
     count = 0
     counters: Counter[str] = Counter()
@@ -77,6 +82,7 @@ def _extend(piece: SamplePiece, addition: SamplePiece) -> None:
 
 
 def _read_portions(run_dir: Path) -> Iterator[Portion]:
+    """Yield the journal of a run in portions; UsageError if it cannot be read."""
     try:
         follower = Follower(run_dir)
         while portion := follower.read():
@@ -90,7 +96,11 @@ def _read_portions(run_dir: Path) -> Iterator[Portion]:
 def _pieces_of_stream(
     stream: str, items: Sequence[Item], counters: Counter[str], races: dict[str, events.RaceStarted]
 ) -> Iterator[SamplePiece]:
-    """Yield the numbers of some records of a stream; `counters` and `races` are kept up to date."""
+    """Yield the numbers of some records of a stream, which have to come in their order.
+
+    `counters` has how many samples were yielded before, and `races` the latest race of each stream.
+    Both are changed.
+    """
     logged = [item for item in items if isinstance(item, events.Logged)]
     if logged:
         yield from _logged(stream, logged)
@@ -110,6 +120,7 @@ def _pieces_of_stream(
 
 
 def _logged(stream: str, logged: Sequence[events.Logged]) -> Iterator[SamplePiece]:
+    """Yield the logged values of a stream, a piece for each name and arm."""
     for arm, records in by_arm(logged).items():
         for name, (chosen, values) in columns(records).items():
             # not by `record.place` and `record.logged_at`: there may be a million records
@@ -131,7 +142,8 @@ def _timed(
 ) -> Iterator[SamplePiece]:
     """Yield the number of a block: the time of a call, or what commands are compared by instead.
 
-    The CPU time of the thread that called follows where a verdict may be judged on it.
+    The CPU time of the calling thread follows if a verdict may be judged on it. This is so on the
+    CPU, and with the device "process", which means that whole commands are compared.
     """
     name = "step_s"
     scale = 1.0
@@ -147,6 +159,7 @@ def _timed(
 
 
 def _describe_block(block: events.BlockTimed) -> str:
+    """Return the words of a block that make it count differently; empty for a usual block."""
     words = []
     if block.is_warmup:
         words.append("warm-up")
@@ -160,7 +173,11 @@ def _describe_block(block: events.BlockTimed) -> str:
 
 
 def _sampled(stream: str, sample: events.Sampled, number: int) -> Iterator[SamplePiece]:
-    """Yield what the processes used at one moment, and what the GPUs did."""
+    """Yield what the processes used at one moment, and what the GPUs did.
+
+    A value of the processes that could not be read is None, and its note has the reason. The arm of
+    a GPU's value is the UUID of the GPU.
+    """
     for name, reading in usage_of(sample).items():
         value = None
         note = f"n/a: {why_untold(sample)}"

@@ -71,7 +71,10 @@ class FinishedRun:
 
 
 def overview(runs: Sequence[FinishedRun], style: Style, width: int) -> str:
-    """Return the summary of several runs."""
+    """Return the summary of several runs, in `MOST_LINES` lines if the other parts allow it.
+
+    Surprising runs and claims get the lines that the other parts leave.
+    """
     if len(runs) <= _MOST_RUNS:
         table = _list_runs(runs, style)
     else:
@@ -92,7 +95,10 @@ def overview(runs: Sequence[FinishedRun], style: Style, width: int) -> str:
 
 
 def line_of(run: FinishedRun, style: Style) -> str:
-    """Return how a run ended, in one line."""
+    """Return the duration and the verdicts of a run in one line.
+
+    If the run did not succeed, the line begins with its state.
+    """
     tally = style.tally(claim.outcome for claim in run.claims)
     line = f"{seconds(run.summary.elapsed_s)}  {tally}".rstrip()
     if run.state != RunState.SUCCEEDED:
@@ -101,6 +107,7 @@ def line_of(run: FinishedRun, style: Style) -> str:
 
 
 def _list_runs(runs: Sequence[FinishedRun], style: Style) -> list[str]:
+    """Return a line for each run: its name, its id, how it ended and its verdicts."""
     width = max(len(run.name) for run in runs)
     lines = []
     for run in runs:
@@ -137,6 +144,7 @@ def _list_topics(runs: Sequence[FinishedRun], style: Style) -> list[str]:
 
 
 def _count(runs: Sequence[FinishedRun]) -> str:
+    """Return how many runs there are, and how many of their claims are supported."""
     claims = 0
     supported = 0
     for run in runs:
@@ -148,7 +156,11 @@ def _count(runs: Sequence[FinishedRun]) -> str:
 def _list_surprises(
     runs: Sequence[FinishedRun], style: Style, width: int, max_lines: int
 ) -> list[str]:
-    """Return the runs that failed, and the claims that do not hold or are not decided."""
+    """Return the runs that failed, and the claims that do not hold or are not decided.
+
+    The most important ones come first, each whole. If lines are too few, the last line counts the
+    rest.
+    """
     entries = []
     for run in runs:
         if run.state != RunState.SUCCEEDED:

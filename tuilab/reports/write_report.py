@@ -1,4 +1,4 @@
-"""Writes a report in the chosen format, whole or not at all."""
+"""Write a report in the chosen format, whole or not at all."""
 
 import os
 import stat
@@ -33,7 +33,10 @@ GITHUB_LIMIT = 65_000  # characters; a comment may have 65,536
 
 
 def format_of(target: str, chosen: str = "") -> str:
-    """Return the chosen format of a report; without one, the format that the file's name tells."""
+    """Return the chosen format of a report, or the format that fits the name of the file.
+
+    Without a choice, stdout gets Markdown. Raise UsageError if no format fits.
+    """
     if chosen:
         return chosen
     if target == STDOUT:
@@ -56,10 +59,11 @@ def write(
     limit: int = 0,
     is_appended: bool = False,
 ) -> None:
-    """Write the report on some runs to a file, or to stdout for `-`.
+    """Write the report on some runs to a file, or to stdout for `-`; TensorBoard gets a folder.
 
-    `scenarios` are named by the report if no run is of them. `limit` is the number of
-    characters that the report may have; 0 sets no limit.
+    `scenarios` are named by the report if no run is of them. `limit` is the number of characters
+    that the report may have; 0 sets no limit. Raise UsageError for TensorBoard to stdout, and
+    CannotRecord if the target cannot be written.
     """
     if kind == "tensorboard":
         from tuilab.reports.formats.tensorboard import export
@@ -85,14 +89,15 @@ def write_compared(groups: Sequence[Sequence[ReportedRun]], target: str, kind: s
 
 
 def write_text(target: str, text: str) -> None:
-    """Write a text to a file, or to stdout for `-`."""
+    """Write a text to a file, or to stdout for `-`; CannotRecord if it cannot be written."""
     _put(target, [text])
 
 
 def check_target(target: str, chosen: str = "") -> str:
-    """Return the format of a report that will be written later.
+    """Return the format of a report that will be written later; `chosen` is empty without --as.
 
-    Errors that can be known before are raised here, so that no run is made in vain.
+    Errors that can be known before are raised here, so that no run is made in vain: UsageError if
+    the format is unknown, CannotRecord if the place cannot be written.
     """
     kind = format_of(target, chosen)
     if target == STDOUT:
@@ -111,7 +116,10 @@ def check_target(target: str, chosen: str = "") -> str:
 
 
 def tell_lack(kind: str) -> None:
-    """Say which package opens a format if it is not installed here; the report needs none."""
+    """Print to stderr which package opens a format, if that is not installed here.
+
+    The report itself needs no such package.
+    """
     if kind == "tensorboard" and find_spec("tensorboard") is None:
         step = "install it to open the report: pip install tensorboard"
         print(f"tuilab: TensorBoard is not installed here; {step}", file=sys.stderr)
@@ -127,6 +135,11 @@ def read_subjects(runs: Sequence[Path], *, keeps_private: bool = False) -> list[
 
 
 def _put(target: str, pieces: Iterable[str], *, is_appended: bool = False) -> None:
+    """Write pieces to a target, as a whole or at its end; CannotRecord if the system refuses.
+
+    Appending keeps what was written if it fails midway. Otherwise the old file stays until the new
+    one is complete.
+    """
     if target == STDOUT:
         for piece in pieces:
             sys.stdout.write(piece)

@@ -100,7 +100,11 @@ def why_not_again(run: "RunStarted") -> str:
 
 
 def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
-    """Return the words of the command that repeats a run: its changed parameters and its plan."""
+    """Return the words of the command that repeats a run: its changed parameters and its plan.
+
+    A run of a user's command is repeated by its own words. `--repeat` is left out if the repeats
+    followed from interim looks at the verdicts.
+    """
     if run.command:
         return [*verb_of(run), "--headless", "--", *run.command]
     # imported here: `tuilab runs` shows commands, but no parameters
@@ -128,7 +132,10 @@ def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
 
 
 def _cluster_options(run: "RunStarted") -> list[str]:
-    """Return the options that place a run on a node of a cluster, or its ranks on as many nodes."""
+    """Return the options that place a run on a node of a cluster, or its ranks on as many nodes.
+
+    There are none for a run outside of a cluster.
+    """
     if not run.node:
         return []
     words = ["--engine", "ray"]
@@ -226,7 +233,8 @@ def file_of(run: "RunStarted") -> str:
 def verb_of(run: "RunStarted", left_out: Collection[str] = ()) -> list[str]:
     """Return `tuilab`, the subcommand that ran a command of the user's, and its options.
 
-    Options about the display are left out, and those named in `left_out`.
+    Options about the display are left out, and those named in `left_out`, each with its value.
+    Without a subcommand in the record, `exec` is assumed.
     """
     positions = [position for position, word in enumerate(run.argv) if word in _COMMAND_VERBS]
     if not positions:

@@ -28,7 +28,10 @@ def why_not(run_dir: Path, entry: RunEntry, *, is_given_up: bool = False) -> str
 
 
 def delete(run_dir: Path, *, is_given_up: bool = False) -> None:
-    """Delete a run; UsageError if the run, as it is now, must not be deleted."""
+    """Delete a run and its ticket; UsageError if the run, as it is now, must not be deleted.
+
+    Raise CannotRecord if the disk refuses; the run can then be deleted later.
+    """
     if why := why_not(run_dir, read_entry.read_entry(run_dir), is_given_up=is_given_up):
         raise UsageError(why)
     store.remove(run_dir)
@@ -43,7 +46,7 @@ def _describe_uncertain(run: str, problem: str | None) -> str:
 
 
 def _why_not_lost(run_dir: Path) -> str:
-    """Return why a lost run must not be deleted: it may have left processes behind."""
+    """Return why a lost run must not be deleted: it may have left processes behind; else empty."""
     name = show(store.short_id(run_dir.name))
     step = _stop_hint(run_dir)
     try:

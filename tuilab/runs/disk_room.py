@@ -22,6 +22,7 @@ class DiskRoom:
     """
 
     def __init__(self, folder: Path) -> None:
+        """Prepare checks of the disk of a folder; the first call of `is_full` starts one."""
         self._folder = folder
         self._is_full = False
         self._is_checking = False

@@ -77,7 +77,11 @@ class RunFilter(NamedTuple):
 
 
 def parse(text: str, now_s: float) -> RunFilter:
-    """Return the filter that a text spells; an unfinished term such as `state:` is left out."""
+    """Return the filter that a text spells; an unfinished term such as `state:` is left out.
+
+    `now_s` is the time from which `since:2h` counts. A value that makes no sense matches nothing,
+    or for `since` everything, and `problem` says why.
+    """
     terms = []
     problem = ""
     for word in text.lower().split():
@@ -97,6 +101,10 @@ def parse(text: str, now_s: float) -> RunFilter:
 
 
 def _find_problem(key: str, value: str, since_s: float | None) -> str:
+    """Return why the value of a key makes no sense, and what to use; empty if it does.
+
+    `since_s` is None if a value of `since` is not a time.
+    """
     if since_s is None:
         return f"since:{show(value, 40)} is not a time; use {TIMES}"
     choices = _CHOICES.get(key)
@@ -126,7 +134,8 @@ def with_sweeps(text: str, newest_first: Iterable[RunEntry]) -> str:
 def moment(text: str, now_s: float) -> float | None:
     """Return the time that a text names, in seconds since 1970; None if it names none.
 
-    It is a duration before now, such as `2h`, or a day in UTC: `2026-11-21`, `today`.
+    It is a duration before now, such as `2h`, or a day in UTC, `2026-11-21` or `today`, to which a
+    time may be added: `2026-11-21T10:30`.
     """
     days_ago = _DAYS_AGO.get(text.lower())
     if days_ago is not None:
@@ -187,6 +196,10 @@ def words_of(entry: RunEntry, notes: Notes) -> str:
 
 
 def _has(term: FilterTerm, entry: RunEntry, notes: Notes, words: Callable[[], str]) -> bool:
+    """Return whether a run has what a term names, whatever its `!` says.
+
+    Verdicts, states and tags only have to begin with the value.
+    """
     match term.key:
         case "verdict":
             chosen = {verdict for word, verdict in VERDICTS.items() if word.startswith(term.value)}

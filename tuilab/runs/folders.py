@@ -29,7 +29,7 @@ def list_folders(root: str, known: Container[str] = ()) -> tuple[list[str], list
 
     The second list has the folders that have the name of a run and are not a run. For known runs,
     it is not looked up whether they still have a journal: with thousands of runs that takes most of
-    the time.
+    the time. Raise UsageError if the folder of runs cannot be read; a missing one has no runs.
     """
     try:
         names = _folders(root)

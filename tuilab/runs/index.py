@@ -101,7 +101,7 @@ class Index:
         return entries
 
     def running(self) -> list[RunEntry]:
-        """Return the runs that are running or queued, newest first.
+        """Return the runs that are running or queued, newest first, among the newest 100 runs.
 
         This is cheap enough to ask every second.
         """
@@ -123,7 +123,7 @@ class Index:
     def save(self) -> bool:
         """Write the new entries to the file, and return whether there were any.
 
-        If the file cannot be written, nothing is lost.
+        If the file cannot be written, nothing is lost, and True is returned as well.
         """
         if not self.has_news or not self._is_kept:
             return False
@@ -133,6 +133,7 @@ class Index:
         return True
 
     def _known(self, run: str) -> RunEntry | None:
+        """Return the entry of a run if it was read before or is in the file; else None."""
         entry = self._entries.get(run)
         if entry is None and run in self.kept:
             entry = _read_row(run, self.kept[run])
@@ -141,6 +142,7 @@ class Index:
         return entry
 
     def _bytes_of(self, run: str) -> int | None:
+        """Return the size of a run from its entry or its row in the file; None if not known."""
         entry = self._entries.get(run)
         if entry is not None:
             return entry.bytes_total

@@ -52,7 +52,7 @@ class LearnedLesson:
 
 
 def read() -> dict[str, LearnedLesson]:
-    """Return the lessons that were done, by name.
+    """Return the lessons that were done, by name; lines that are not of our form are ignored.
 
     The first prediction of a lesson counts, because it was made before the answer was known.
     """
@@ -73,7 +73,8 @@ def read() -> dict[str, LearnedLesson]:
 def note(summary: RunSummary, run_dir: Path) -> str:
     """Add a line for the lesson of a judged run, if the run has news.
 
-    Returns why the line cannot be written; empty if it was written or there is no news.
+    Return why the line cannot be written; empty if it was written or there is no news. A run that
+    could test nothing, or a point of a sweep with other values, is no news.
     """
     run = summary.run
     if run is None or _was_in_vain(summary):

@@ -32,7 +32,7 @@ class Notes(NamedTuple):
 
 
 def read(run_dir: str | os.PathLike[str]) -> Notes:
-    """Return the notes of a run, as far as they can be read."""
+    """Return the notes and tags of a run, as far as they can be read; none if there is no file."""
     notes = Notes([], [])
     path = f"{os.fspath(run_dir)}/{FILE}"
     user_data.read_lines(path, partial(_fold, notes), _LIMIT)
@@ -45,7 +45,11 @@ def add(
     tags: Sequence[str] = (),
     untags: Sequence[str] = (),
 ) -> None:
-    """Write a note, put tags on a run, or remove them."""
+    """Append a line to the notes of a run: a text, tags to put on it, and tags to remove.
+
+    Raise UsageError if one of them cannot be written or the file would be too large, and
+    CannotRecord for another problem of the disk.
+    """
     check(text, tags, untags)
     fields: dict[str, Any] = {"wall_s": round(time.time(), 3), "text": show(text, _LONGEST)}
     if tags:

@@ -75,7 +75,11 @@ class Ticket(msgspec.Struct, kw_only=True):
 
 
 def enter(root: Path, ticket: Ticket) -> None:
-    """Put a run at the end of the queue, and delete the tickets that killed runs left behind."""
+    """Put a run at the end of the queue, and delete the tickets that killed runs left behind.
+
+    `ticket.place` is set. If the lock stays busy for too long, the run enters without it, so that
+    two runs may get one place. Raise CannotRecord if the folder cannot be written.
+    """
     with _lock(root):
         last_place = 0.0
         for other in tickets(root):
@@ -87,10 +91,10 @@ def enter(root: Path, ticket: Ticket) -> None:
 
 
 def begin(root: Path, run: str) -> bool:
-    """Let a run begin if it is its turn, and return whether it is.
+    """Let a run begin if it is its turn, and return whether it is. Its ticket then says so.
 
-    It is not while the queue is paused, or while a run that has begun or has a lower place may use
-    the same device.
+    It is not while the queue is paused, while another process holds the lock, or while a run that
+    has begun or has a lower place may use the same device.
     """
     with _lock(root, patience_s=0.0) as has_lock:
         own = _read(root, run)
@@ -103,7 +107,7 @@ def begin(root: Path, run: str) -> bool:
 
 
 def leave(root: Path, run: str) -> None:
-    """Delete the ticket of a run, if there is one."""
+    """Delete the ticket of a run, if there is one; a ticket that cannot be deleted stays."""
     if not os.path.lexists(_path(root, run)):  # most runs time nothing, and have none
         return
     # Without the lock, another process could move the run at this moment and so restore its ticket.
@@ -205,7 +209,11 @@ def may_share_device(devices: Sequence[str], other_devices: Sequence[str]) -> bo
 
 
 def move(root: Path, run: str, place: int) -> None:
-    """Move a queued run to a place among the queued runs, 1 for the next one."""
+    """Move a queued run to a place among the queued runs, 1 for the next one.
+
+    Runs whose tickets cannot be read are not counted. Raise UsageError if the run is not queued, if
+    there is no such place, or if the lock is busy.
+    """
     with _lock(root) as has_lock:
         if not has_lock:
             raise UsageError("another process is changing the queue; try again")
@@ -221,7 +229,10 @@ def move(root: Path, run: str, place: int) -> None:
 
 
 def _find_ticket(root: Path, run: str, line: Sequence[Ticket]) -> Ticket:
-    """Return the ticket of a run among those that wait; UsageError if it is not there."""
+    """Return the ticket of a run among those that wait.
+
+    Raise UsageError if it is not there, because the run has started or was never queued.
+    """
     for ticket in line:
         if ticket.run == run:
             return ticket
@@ -245,7 +256,7 @@ def find(reference: str, root: Path) -> Path:
 
 
 def pause(root: Path) -> None:
-    """Let no run begin until `resume`."""
+    """Let no run begin until `resume`. Runs that have begun continue."""
     _make_folder(root)
     with _cannot_record(root):
         replace(root / FOLDER / _PAUSED, str(time.time_ns()).encode())
@@ -329,6 +340,7 @@ def _find_process(run: str) -> Identity:
 
 
 def _write(root: Path, run: str, changes: dict[str, Any]) -> None:
+    """Change fields of a ticket and keep the others; CannotRecord if the disk refuses."""
     with _cannot_record(root):
         user_data.update(_path(root, run), changes, _LIMIT)
 

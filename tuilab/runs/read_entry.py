@@ -64,6 +64,10 @@ def _unreadable(run_dir: PathLike, reason: str) -> RunEntry:
 
 
 def _read_short_streams(run_dir: PathLike) -> RunSummary:
+    """Return the summary of the streams of the supervisor and the judge.
+
+    A missing stream is skipped. For a finished command, the GPUs that it used are added.
+    """
     summary = RunSummary()
     for stream in ("supervisor", "judge"):
         try:
@@ -83,7 +87,10 @@ def _path_of(run_dir: PathLike, stream: str) -> str:
 
 
 def _fold_whole(summary: RunSummary, stream: str, reader: Reader) -> None:
-    """Fold a stream into a summary; TuilabError if the run has a newer format."""
+    """Fold a stream into a summary, up to `_STREAM_LIMIT` bytes.
+
+    TuilabError if the run has a newer format; the summary may then have earlier records of it.
+    """
     for _ in range(_STREAM_LIMIT // _PORTION):
         items = reader.read(_PORTION)
         if not items:
@@ -97,7 +104,10 @@ def _fold_whole(summary: RunSummary, stream: str, reader: Reader) -> None:
 
 
 def _add_gpus(summary: RunSummary, run_dir: PathLike) -> None:
-    """Add the GPUs of the machine to a summary, and on which of them a command held memory."""
+    """Add the GPUs of the machine to a summary, and on which of them a command held memory.
+
+    A stream that cannot be read adds nothing.
+    """
     for stream in ("sampler", "worker-0"):
         with suppress(OSError, TuilabError), closing(Reader(_path_of(run_dir, stream))) as reader:
             head = reader.read(_HEAD)
@@ -114,7 +124,11 @@ def _is_abandoned(summary: RunSummary, run_dir: PathLike) -> bool:
 
 
 def entry_of(run_dir: PathLike, summary: RunSummary, state: str) -> RunEntry:
-    """Return the entry of a run that has been read."""
+    """Return the entry of a run that has been read, with long texts cut.
+
+    At most `_MAX_CLAIMS` claims are kept. If the first record is lost, the name of the folder gives
+    the scenario.
+    """
     name = os.path.basename(run_dir)
     run = summary.run
     recorded = list(summary.claims.values())[:_MAX_CLAIMS]

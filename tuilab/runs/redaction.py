@@ -114,6 +114,10 @@ class Redactor:
         return cleaned
 
     def _is_plain(self, item: Logged) -> bool:
+        """Return whether the arm and the names of logged values are free of private data.
+
+        The answer is remembered, because a run may log a million records with the same names.
+        """
         names = (item.a, *item.v)
         if names in self._plain:
             return True

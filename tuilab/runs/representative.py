@@ -129,7 +129,7 @@ def status_of(newest_first: Iterable[RunEntry]) -> ScenarioStatus:
 
 
 def statuses(index: Index) -> dict[str, ScenarioStatus]:
-    """Return the status of each scenario that has runs in a folder."""
+    """Return the status of each scenario that has runs in a folder, and save what was read."""
     runs = _by_scenario(folders.run_names(index.root))
     statuses = {scenario: status_of(map(index.entry, names)) for scenario, names in runs.items()}
     index.save()
@@ -172,7 +172,8 @@ def reference_for(run_dir: "Path", index: Index) -> Reference | None:
     """Return the run that a run is compared with; None if there is none.
 
     It is the baseline of its scenario, else the newest earlier comparable run. The baseline itself
-    is compared with the newest earlier comparable run.
+    is compared with the newest earlier comparable run. Entries that were read are saved in the
+    index.
     """
     root = run_dir.parent
     index = index.in_folder(root)
@@ -213,7 +214,8 @@ def is_baseline(run_dir: "Path") -> bool:
 def pin(run_dir: "Path") -> str:
     """Make a run the baseline of its scenario, and return a sentence that says so.
 
-    The previous baseline loses its tag.
+    The previous baseline loses its tag afterwards. If that fails, both have the tag, and the newest
+    run counts.
     """
     previous = [run for run in _tagged(run_dir) if run != run_dir.name]
     notes.add(run_dir, tags=[TAG])
@@ -259,6 +261,7 @@ def _candidates(newest_first: Iterable[RunEntry]) -> Iterator[RunEntry]:
 
 
 def _differs_by(entry: RunEntry) -> str:
+    """Return how a run differs from a usual one: quick, other parameters, or stopped."""
     words = []
     if entry.quick:
         words.append("quick")

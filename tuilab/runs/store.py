@@ -28,7 +28,10 @@ def fields(run_dir: Path) -> dict[str, str]:
 
 
 def create(scenario: str, under: Path) -> Path:
-    """Make the folder of a new run, readable by its owner alone, and return it."""
+    """Make the folder of a new run, readable by its owner alone, and return it.
+
+    The folders `journal` and `artifacts` are made in it. Raise CannotRecord if the disk refuses.
+    """
     run_dir = under / new_name(scenario)
     try:
         under.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -87,7 +90,7 @@ def _passed_over(roots: Sequence[Path]) -> list[str]:
 
 
 def find(reference: str, under: Path) -> Path:
-    """Return the run that a reference names in one folder of runs."""
+    """Return the run that a reference names in one folder, as `find_among` does."""
     return find_among(reference, [under])
 
 
@@ -95,7 +98,7 @@ def find_among(reference: str, roots: Sequence[Path]) -> Path:
     """Return the run that a reference names in several folders of runs.
 
     A reference is the start of the id or of the folder of a run, `last`, or `last~1` (the previous
-    run).
+    run). Raise UsageError if it is empty, names no run or may mean several.
     """
     if not reference.strip():
         raise UsageError(
@@ -175,7 +178,8 @@ def short_id(run: str) -> str:
 def remove(run_dir: Path) -> None:
     """Delete a run's folder, the journal last.
 
-    If this fails halfway, the run is still found and can be deleted later.
+    If this fails halfway, CannotRecord is raised, and the run is still found and can be deleted
+    later. Raise UsageError if it is no folder or was deleted already.
     """
     try:
         if not stat.S_ISDIR(os.lstat(run_dir).st_mode):

@@ -76,7 +76,10 @@ class RecordedSweep:
 
 
 def find(reference: str, root: Path) -> RecordedSweep:
-    """Return the sweep with an id, with the start of one, or `last`, or `last~1` (the previous)."""
+    """Return the sweep with an id, with the start of one, or `last`, or `last~1` (the previous).
+
+    Raise UsageError if there is no such sweep, if several fit, or if its runs cannot be read.
+    """
     entries = list_points(root)
     ids = sweeps_among(reversed(entries))
     matches = _match(reference, ids)
@@ -173,7 +176,8 @@ def in_start_folder(recorded: RecordedSweep) -> Iterator[None]:
 def missing_points(recorded: RecordedSweep, points: Sequence[Sweep]) -> list[int]:
     """Return the positions of the points that have no result and are neither running nor queued.
 
-    `points` are those that the sweep would have if it were started now.
+    `points` are those that the sweep would have if it were started now. Raise UsageError if their
+    values are not those of the recorded sweep.
     """
     if points[0].values != recorded.sweep.values:
         raise UsageError(

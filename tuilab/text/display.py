@@ -151,6 +151,10 @@ def _initial_ctype() -> str:
 
 @cache
 def _read_initial_ctype() -> str:
+    """Return LC_CTYPE from the environment with which this process began; empty if it had none.
+
+    Where /proc cannot be read, it is the value of now.
+    """
     try:
         with open("/proc/self/environ", "rb") as file:
             variables = file.read().split(b"\0")
@@ -170,7 +174,10 @@ def brief(value: float) -> str:
 
 
 def brief_beside(bound: float, value: float) -> str:
-    """Return a number in three digits, or in as many as show on which side of a bound it is."""
+    """Return a number in three digits, or in more if three would show it as equal to a bound.
+
+    With at most nine digits, the number may still be shown as equal.
+    """
     shortest = brief(value)
     if float(shortest) != bound:
         return shortest
@@ -211,7 +218,10 @@ def plural(count: int, noun: str, nouns: str = "") -> str:
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """Return the end of a sentence about an unknown word: a similar word, or the few choices."""
+    """Return the end of a sentence about an unknown word: a similar word, or the few choices.
+
+    Empty if no word is similar and there are no choices, or too many to list.
+    """
     from difflib import get_close_matches  # imported here: only an unknown word needs it
 
     words = list(choices)

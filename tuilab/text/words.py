@@ -144,7 +144,11 @@ def clock(seconds: float, step: float = 1.0) -> str:
 
 
 def scale_of(greatest: float, unit: str) -> tuple[float, str]:
-    """Return the divisor and the suffix for values up to `greatest`."""
+    """Return the divisor and the suffix for values up to `greatest`, for example 1e-3 and " ms".
+
+    A value is shown as the value divided by the divisor, then the suffix. An unknown unit has the
+    divisor 1 and is its own suffix.
+    """
     if unit == "bytes":
         power = len(_BYTES) - 1
         while power and not greatest >= 1024.0**power:  # NaN ends at 0

@@ -18,9 +18,10 @@ TIE = "\xa0"  # a blank at which no line ends
 
 
 def terminal_width() -> int:
-    """Return the width of the terminal in cells.
+    """Return the width of the terminal in cells: COLUMNS, what the terminal reports, or 80.
 
-    It is the same as that of shutil, which takes longer to load than `tuilab --help` may take.
+    The result is that of `shutil.get_terminal_size`, whose module takes longer to load than `tuilab
+    --help` may take.
     """
     columns = os.environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and int(columns) > 0:
@@ -59,6 +60,7 @@ def wrap(text: str, width: int, *, hang: str = "", keeps_words: bool = False) ->
 
 
 def _wrap_ascii(text: str, width: int, hang: str, keeps_words: bool) -> list[str]:
+    """Return the lines of a paragraph of ASCII. One that fits needs no textwrap, a slow import."""
     if len(text) <= width and " ".join(text.split()) == text:
         return [text] if text else []
     import textwrap  # imported here: most lines do not need it
@@ -184,6 +186,7 @@ def _is_unbreakable(previous: str, character: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _cells_of(character: str) -> int:
+    """Return the number of cells of a character: 0 for an accent, 2 for a wide one, else 1."""
     import unicodedata  # imported here: ASCII does not need it
 
     # accents, and the vowels of Thai that are above or below a consonant

@@ -118,6 +118,7 @@ def compared_variable(raced: RacedSetting, choice: ChosenValue) -> ComparedVaria
 
 
 def _advised_variable(setting: AdvisedSetting) -> AdvisedVariable:
+    """Return a variable with the run that compared its values, and the command that repeats it."""
     summary = setting.subject.summary
     started_wall_ns = None
     command = None

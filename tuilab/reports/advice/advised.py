@@ -1,4 +1,7 @@
-"""Derive from runs which settings to change, for one program or for each of several ranks."""
+"""Derive from runs which settings to change, for one program or for each of several ranks.
+
+A raced setting is a variable, such as OMP_NUM_THREADS, whose values a run compared.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -65,7 +68,9 @@ def advise(
 ) -> Advice:
     """Return the advice for a machine with the facts `here`.
 
-    `hosts` are earlier names of the machine. `scenarios` are those that could say more.
+    `hosts` are earlier names of the machine. Of each scenario, the newest run that counts decides
+    about a setting; a run that does not count is listed with the reason only if no other one does.
+    `scenarios` are those that could say more.
     """
     own_hosts = {here.get("host", ""), *hosts}
     counted: dict[tuple[str, str], AdvisedSetting] = {}  # by setting and scenario
@@ -132,7 +137,11 @@ def _is_for(declared: SettingRaced, ranks: int) -> bool:
 
 
 def _sort_settings(advice: Advice, settings: Sequence[AdvisedSetting]) -> None:
-    """Add settings to the lists of an advice, by their results."""
+    """Add settings to the lists of an advice, by their results.
+
+    If two scenarios chose different values of a variable, all its settings are conflicts. The facts
+    of the machine are those of the settings that are recommended.
+    """
     values_of_name: dict[str, set[str]] = {}
     for setting in settings:
         if setting.choice.value:

@@ -1,4 +1,7 @@
-"""Write the recommended settings as a file for a shell, which sets nothing on another machine."""
+"""Write the recommended settings as a file for a shell.
+
+If the name of the machine is known, the file sets nothing on a machine with another name.
+"""
 
 import shlex
 import time
@@ -59,7 +62,10 @@ def command_to_compare(name: str, scenario: Scenario, ranks: int) -> list[str]:
 
 
 def describe_comparison(setting: AdvisedSetting) -> str:
-    """Return the times or costs of the other values, as multiples of those of the best value."""
+    """Return the times or costs of the other values, as multiples of those of the best one.
+
+    The best value is the winner, or the default if no value won.
+    """
     declared = setting.declared
     costs = {}
     for candidate in declared.candidates:
@@ -88,6 +94,7 @@ def _format_cost(cost: float, unit: str) -> str:
 
 
 def _format_ratio(judgement: Judgement) -> str:
+    """Return how many times as long a value takes, with its interval; n/a if not known."""
     if judgement.estimate is None:
         return "n/a"
     words = brief(judgement.estimate)
@@ -102,6 +109,7 @@ def _format_ratio(judgement: Judgement) -> str:
 
 
 def _make_head(advice: Advice, width: int) -> str:
+    """Return the comment that begins the file: its day, its audience and the machine."""
     day = time.strftime("%Y-%m-%d", time.gmtime())
     audience = _describe_audience(advice.ranks)
     lines = [f"box.env of {day}, by tuilab {show(__version__)}: settings for {audience}."]
@@ -126,6 +134,7 @@ def _describe_audience(ranks: int) -> str:
 
 
 def _describe_machine(facts: Facts) -> str:
+    """Return the known facts of the machine in one line, names before versions."""
     words = [facts[name] for name in ("host", "CPU", "GPU") if name in facts]
     if "cores" in facts:
         words.append(f"{facts['cores']} cores")
@@ -139,7 +148,10 @@ def _describe_machine(facts: Facts) -> str:
 
 
 def _export_settings(advice: Advice, width: int) -> list[str]:
-    """Return the lines that set the variables, guarded by the name of the machine if known."""
+    """Return the lines that set the variables, each below the reasons; none without settings.
+
+    If the name of the machine is known, they are in an `if` that compares it with `uname -n`.
+    """
     if not advice.settings:
         return []
     exports = []
@@ -156,6 +168,7 @@ def _export_settings(advice: Advice, width: int) -> list[str]:
 
 
 def _list_reasons(setting: AdvisedSetting) -> list[str]:
+    """Return why a value is set, its drawback if there is one, and the run that says so."""
     reasons = [_describe_value(setting)]
     if setting.raced.against:
         reasons.append(f"drawback: {show(setting.raced.against)}")
@@ -187,6 +200,7 @@ def _describe_source(setting: AdvisedSetting) -> str:
 
 
 def _describe_unchanged(setting: AdvisedSetting) -> str:
+    """Return why a variable is not set: its default won, or nothing is decided."""
     declared = setting.declared
     source = _describe_source(setting)
     if not setting.choice.is_decided:

@@ -24,10 +24,10 @@ _MAX_READ = 3  # runs of a scenario
 def find_racing_runs(
     root: Path, scenarios: Sequence[Scenario], ranks: int = 0, cache: Index | None = None
 ) -> list[Path]:
-    """Return the runs that may say which values won.
+    """Return the runs that may say which values won, and save what was read of them in the index.
 
-    Of each scenario the newest that seem to count; if there are none, the newest run, so that the
-    advice can say why it does not count.
+    Of each scenario these are the newest that seem to count. If there are none, it is the newest
+    run, so that the advice can say why that run does not count.
     """
     if cache is None:
         cache = Index(root)
@@ -54,7 +54,10 @@ def advise_from_runs(
     ranks: int = 0,
     cache: Index | None = None,
 ) -> tuple[Advice, list[str]]:
-    """Return the advice from runs of this machine, and a sentence about the runs left out."""
+    """Return the advice from runs of this machine, and a sentence about each kind of run left out.
+
+    Imported runs are left out, and of several runs those that cannot be read.
+    """
     own = [folder for folder in folders if not is_imported(folder)]
     imported = len(folders) - len(own)
     notes = []

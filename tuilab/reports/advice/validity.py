@@ -1,4 +1,8 @@
-"""Decide whether a run says anything about a machine as it is now."""
+"""Decide whether a run says anything about a machine as it is now.
+
+A raced setting is a variable whose values the run compared by timing each of them. A writer is one
+of the processes that timed, as the journal names it.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -26,7 +30,8 @@ _CHANGES_LENGTH = 300
 def facts_of(summary: RunSummary, writers: Sequence[str] = ()) -> Facts:
     """Return what a run recorded about its machine, in the form of `box_facts`.
 
-    Of the GPUs it has the one that these workers used.
+    Facts that were not recorded are left out. `writers` are the processes whose times count: the
+    first of them that used a GPU gives the GPU and its driver.
     """
     host = ""
     if summary.run:
@@ -56,7 +61,11 @@ def why_not_valid(
     here: Facts,
     hosts: Collection[str],
 ) -> str:
-    """Return why a race says nothing about the machine now, or an empty string if it does."""
+    """Return why a race says nothing about the machine now, or an empty string if it does.
+
+    `writers` are the processes that timed the values of the setting. `here` are the facts of the
+    machine now, and `hosts` all names that it has had.
+    """
     summary = subject.summary
     facts = facts_of(summary, writers)
     if facts.get("host") not in hosts:

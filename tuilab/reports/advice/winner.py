@@ -1,6 +1,7 @@
 """Choose the value of a setting that won in a run.
 
-Each pair of values is compared by the rule of the judge, and a tie goes to the cheaper value. A
+The run raced the values: it timed each of them as an arm, or counted its cost. Each pair of values
+is compared by the rule of the judge, and a tie goes to the cheaper value. A
 value is chosen if it is surely better than the default and than all values that take less of the
 machine, and no value is surely better than it. Advice does harm only if a value falsely seems
 better than the default. For all values of a setting together, the probability of that is at most
@@ -45,7 +46,11 @@ class ChosenValue:
 
 
 def choose_value(summary: RunSummary, raced: RacedSetting) -> ChosenValue:
-    """Return the value of a setting that won in a run."""
+    """Return the value of a setting that won in a run.
+
+    The choice is empty if the default won, and undecided with a reason if the timing was not valid
+    or another value may be better.
+    """
     flaw = _find_flaw(raced)
     if flaw:
         return ChosenValue(is_decided=False, why=flaw)
@@ -124,6 +129,10 @@ def _find_winner(values: Sequence[str], default: str, judgements: _Judgements) -
 
 
 def _has_won(value: str, values: Sequence[str], default: str, judgements: _Judgements) -> bool:
+    """Return whether a value is surely better than the default and than all cheaper values.
+
+    No other value may be surely better than it. `values` begin with the cheapest.
+    """
     cheaper = values[: values.index(value)]
     for loser in (default, *cheaper):
         if not _is_worse(judgements[loser, value]):
@@ -160,7 +169,11 @@ def _explain_no_decision(values: Sequence[str], default: str, judgements: _Judge
 def _judge(
     summary: RunSummary, raced: RacedSetting, over: Candidate, under: Candidate
 ) -> Judgement:
-    """Judge whether one value takes at least `PAYS` times as much as another one."""
+    """Judge whether `over` takes at least `PAYS` times as much as `under`.
+
+    A value without an arm was not timed but counted: then each repeat has to agree, and the verdict
+    is SUPPORTED or REFUTED. Its estimate is None if `under` costs nothing.
+    """
     if over.arm:
         return _judge_times(summary, raced.records[0], over, under)
     verdict = Verdict.SUPPORTED
@@ -184,6 +197,10 @@ def _find_cost(declared: SettingRaced, value: str) -> float:
 def _judge_times(
     summary: RunSummary, declared: SettingRaced, over: Candidate, under: Candidate
 ) -> Judgement:
+    """Judge the times of two values by the rule of claims, INCONCLUSIVE if one was not timed.
+
+    The values compared with the default are judged together, which widens the intervals.
+    """
     claim = ClaimDeclared(
         text="", over=over.arm, under=under.arm, op="at_least", bound=PAYS, cores=declared.cores
     )

@@ -1,4 +1,8 @@
-"""Choose the charts of a report: one for each metric, losses first, then what the machine did."""
+"""Choose the charts of a report: one for each metric, losses first, then what the machine did.
+
+A panel is the content of one chart. Curves of an arm, which is one of the compared variants, share
+a style.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -82,6 +86,7 @@ def metric_names(summary: RunSummary) -> list[str]:
 
 
 def _metric_panel(summary: RunSummary, name: str, max_lines: int) -> Panel:
+    """Return the panel of a metric, with the last values of all its lines, even if not drawn."""
     series = [curve for curve in summary.series.values() if curve.name == name]
     arms: Sequence[str] = ()
     if any(curve.arm for curve in series):
@@ -141,6 +146,7 @@ def _memory_panel(summary: RunSummary, why: str) -> Panel:
 
 
 def _cpu_panel(summary: RunSummary, why: str) -> Panel:
+    """Return the panel of the CPU time of the processes, or of the reason why there is none."""
     processes = summary.resources.get("cpu_percent")
     if processes is None:
         if "processes" in summary.resources:
@@ -154,6 +160,10 @@ def _cpu_panel(summary: RunSummary, why: str) -> Panel:
 
 
 def _gpu_panels(summary: RunSummary, why: str) -> list[Panel]:
+    """Return the panels of use, power and clock of the run's GPUs, each only if it was sampled.
+
+    Power and clock show when the GPUs were throttled.
+    """
     throttled = tuple(_throttled_stretches(summary))
     panels = []
     if busy := of_gpus(summary, "busy_percent", ""):
@@ -168,6 +178,7 @@ def _gpu_panels(summary: RunSummary, why: str) -> list[Panel]:
 
 
 def _throttled_stretches(summary: RunSummary) -> Iterator[ThrottledStretch]:
+    """Yield when the clocks of the run's GPUs were throttled, and for which reasons."""
     throttling = Throttling()
     for gpu in own_gpus(summary):
         label = label_of(gpu, summary)

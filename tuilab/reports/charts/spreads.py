@@ -1,4 +1,8 @@
-"""Draw the spreads of arms, and the interval of an estimate, each on an axis of its own."""
+"""Draw the spreads of arms, and the interval of an estimate, each on an axis of its own.
+
+An arm is one of the compared variants. Its spread is the range of its times: the least, the middle
+half, the median and the greatest.
+"""
 
 import math
 from collections.abc import Sequence
@@ -49,6 +53,8 @@ class SpreadRow:
 
 @dataclass(frozen=True)
 class TimingShapes:
+    """The chart of the times of all arms; it has no rows if nothing finite was timed."""
+
     rows: tuple[SpreadRow, ...] = ()
     ticks: tuple[Tick, ...] = ()
     band: tuple[float, float] | None = None  # the noise floor around the arm that was timed twice
@@ -73,7 +79,11 @@ def draw_spreads(
     *,
     title: str = "time of a call",
 ) -> TimingShapes:
-    """Return the chart of the times of the arms, or of what else was measured, on one axis."""
+    """Return the chart of the times of the arms, or of what else was measured, on one axis.
+
+    Arms without finite times are left out; without any other arm the chart is empty. The band shows
+    the noise floor if the arm that was timed twice is drawn.
+    """
     finite = [spread for spread in spreads if spread.is_finite]
     if not finite:
         return TimingShapes()
@@ -102,6 +112,7 @@ def draw_spreads(
 
 
 def _make_rows(spreads: Sequence[MeasuredSpread], axis: Axis, unit: str) -> list[SpreadRow]:
+    """Return the rows of the arms from the top down, with every place in pixels."""
     labels = distinct_labels([spread.label for spread in spreads], _LABEL_LENGTH)
     rows = []
     for index, spread in enumerate(spreads):

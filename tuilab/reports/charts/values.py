@@ -49,6 +49,10 @@ def make_value_table(
 
 
 def _make_cells(line: Line, xs: Sequence[float], unit: str) -> list[str]:
+    """Return the least and the greatest value of a line, then its value at each of the places.
+
+    The value of a place is empty where the line has none.
+    """
     least = "n/a"
     greatest = "n/a"
     if len(line.lows):
@@ -85,6 +89,7 @@ def describe_lines(lines: Sequence[Line], labels: Mapping[str, str], unit: str) 
 
 
 def _describe_course(line: Line, unit: str) -> str:
+    """Return where a line begins and ends, and between which values it stays."""
     if not len(line.xs):
         return "has no finite value"
     first = format_number(float(line.lows[0]) / 2 + float(line.highs[0]) / 2, unit)

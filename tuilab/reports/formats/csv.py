@@ -1,4 +1,7 @@
-"""Render every number of runs as one tidy table: results first, then each measurement."""
+"""Render every number of runs as one tidy table: results first, then each measurement.
+
+In the columns, an arm is one of the compared variants, and a writer is the process that measured.
+"""
 
 import csv
 import io
@@ -46,6 +49,7 @@ def render(subjects: Sequence[ReportedRun]) -> Iterator[str]:
 
 
 def _make_number_row(run: Sequence[str], number: ReportedNumber, last_cells: Sequence[str]) -> str:
+    """Return the row of a number that is not a sample, with its cells in the order of `COLUMNS`."""
     cells = [
         *run,
         number.kind,
@@ -68,7 +72,10 @@ def _make_number_row(run: Sequence[str], number: ReportedNumber, last_cells: Seq
 def _make_sample_rows(
     run: Sequence[str], piece: SamplePiece, first_t: int, last_cells: Sequence[str]
 ) -> list[str]:
-    """Return the rows of a piece. The cells that all rows share are formatted once."""
+    """Return the rows of a piece of samples. The cells that all rows share are formatted once.
+
+    Without notes, no value can be missing, so the rows are written faster without the csv module.
+    """
     names = [_format_name(piece.name), _format_name(piece.arm), _format_name(piece.writer)]
     head = _format_cells([*run, piece.kind, *names])
     tail = _format_row(["", "", "", "", *last_cells])

@@ -30,13 +30,19 @@ def file_header(wall_s: float) -> bytes:
 def scalar_records(
     tag: str, wall_s: Sequence[float], steps: Sequence[int], values: Sequence[float]
 ) -> bytes:
-    """Return the records of many numbers of one curve. TensorBoard keeps 32 bits of each."""
+    """Return the records of many numbers of one curve. TensorBoard keeps 32 bits of each.
+
+    A number that is too large for 32 bits becomes infinite. The three sequences have the same
+    length, which is at least 1.
+    """
     count = len(values)
     with np.errstate(over="ignore"):
         numbers = np.asarray(values, "<f8").astype("<f4")
     value = _bytes_field(1, tag.encode()) + b"\x15"  # the four bytes of a number follow
     summary = b"\x0a" + _varint(len(value) + 4) + value
     prefix = b"\x2a" + _varint(len(summary) + 4) + summary
+    # The bytes before each part are its field in the protocol buffer: 1 the time as a double (09),
+    # 2 the step as an integer (10), 5 the summary (2a), and in the summary 1 the value (0a).
     columns = (
         _repeat(b"\x09", count),
         _column_bytes(np.asarray(wall_s, "<f8")),
@@ -132,9 +138,9 @@ def _varint(value: int) -> bytes:
 
 
 def _varints(values: Sequence[int]) -> ByteRows:
-    """Return integers with seven bits a byte. All rows are as long as the longest integer.
+    """Return integers with seven bits a byte, a row each, all as long as the longest integer.
 
-    Readers accept the zeros at the ends of shorter integers.
+    Readers accept the zeros at the ends of shorter integers. A negative integer takes ten bytes.
     """
     rest = np.asarray(values, "<i8").view("<u8")
     length = max(-(-int(rest.max()).bit_length() // 7), 1)

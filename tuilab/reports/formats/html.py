@@ -46,8 +46,9 @@ def render(
 ) -> str:
     """Return the report on one run, or on several with an opening page.
 
-    `groups` of runs are shown side by side instead of the opening. A report that would be too
-    large is thinned or cut, and says so.
+    `groups` of runs are shown side by side instead of the opening. A report that would be too large
+    is rendered again with the next smaller budget, and says what is left out. The smallest budget
+    is the last: its report is returned whatever its size.
     """
     outline = outline_of(subjects, scenarios, groups)
     budgets: Sequence[PageBudget] = PAGE_BUDGETS
@@ -64,6 +65,10 @@ def render(
 
 
 def _render_page(subjects: Sequence[ReportedRun], outline: Outline, budget: PageBudget) -> str:
+    """Return the whole HTML file, with at most as many shapes and characters as the budget allows.
+
+    A report on many runs has the environment once for each machine, from the first of its runs.
+    """
     pages = [page_of(subject, budget, is_brief=outline.is_many) for subject in subjects]
     compared = [side_by_side(group, budget) for group in outline.groups]
     sweeps = [(sweep, _draw_sweep(sweep, budget)) for sweep in outline.sweeps]
@@ -110,6 +115,7 @@ def _draw_sweep(sweep: SweepSummary, budget: PageBudget) -> list[ChartShapes | N
 def _make_title(
     pages: Sequence[ReportPage], outline: Outline, compared: Sequence[SideBySide]
 ) -> str:
+    """Return the title of the page: that of the opening, else of what the report shows first."""
     if outline.opening:
         return outline.opening.title
     if len(pages) == 1:

@@ -139,7 +139,10 @@ def render(subjects: Sequence[ReportedRun]) -> Iterator[str]:
 
 
 def _make_result(subject: ReportedRun) -> ReportedResult:
-    """Return all that a report has of a run except the samples, which are not read at once."""
+    """Return all that a report has of a run, with an empty list instead of the samples.
+
+    They are written apart, because there may be too many to hold at once.
+    """
     summary = subject.summary
     command = None
     started_wall_ns = None
@@ -181,6 +184,7 @@ def _make_result(subject: ReportedRun) -> ReportedResult:
 
 
 def _make_declared(claim: ClaimDeclared) -> ReportDeclared:
+    """Return a claim about time as it was declared; a claim of an old record has no key."""
     return ReportDeclared(
         over=claim.over,
         under=claim.under,

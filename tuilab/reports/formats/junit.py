@@ -48,6 +48,10 @@ def render(subjects: Sequence[ReportedRun]) -> str:
 
 
 def _add_suite(root: xml.Element, subject: ReportedRun, name: str, number: int) -> None:
+    """Add the suite of a run to `root`, with a case for each claim, and set its counts.
+
+    A run that did not succeed, and a damaged record, are added as a case with an error.
+    """
     suite = xml.SubElement(root, "testsuite", name=_format_name(name), id=str(number))
     suite.set("time", f"{subject.summary.elapsed_s:.3f}")
     _set_origin(suite, subject.summary)
@@ -84,7 +88,7 @@ def _set_origin(suite: xml.Element, summary: RunSummary) -> None:
 
 
 def _list_properties(subject: ReportedRun) -> Iterator[tuple[str, str]]:
-    """Yield facts about the run that are not claims."""
+    """Yield facts about the run that are not claims; fewer if its first record is lost."""
     summary = subject.summary
     run = summary.run
     yield "run", subject.run_dir.name
@@ -108,6 +112,11 @@ def _list_properties(subject: ReportedRun) -> Iterator[tuple[str, str]]:
 
 
 def _add_claim(suite: xml.Element, subject: ReportedRun, name: str, claim: ResultClaim) -> None:
+    """Add the case of a claim: passed, skipped or failed.
+
+    It fails if the verdict is against the claim, and with --strict if it is undecided. A claim that
+    is not testable here is skipped, as is an undecided claim without --strict.
+    """
     verdict = claim.outcome
     case = _add_case(suite, name, claim.claim_id)
     if claim.claimed:
@@ -142,6 +151,7 @@ def _timed_s(summary: RunSummary, arms: set[str]) -> float:
 
 
 def _format_failure(subject: ReportedRun) -> str:
+    """Return the traceback of a run that failed; without one, what its processes left as faults."""
     failure = subject.summary.failure
     if failure:
         text = as_named(failure.traceback, subject.summary)

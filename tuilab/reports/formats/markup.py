@@ -19,6 +19,10 @@ def escape(text: object, limit: int = 2000) -> str:
 
 
 def _break_link(match: re.Match[str]) -> str:
+    """Return the start of a link or a mention so that Markdown does not turn it into one.
+
+    A space without width follows `@`, because an escaped `@` would still mention a user.
+    """
     start = match[0]
     if start == "://":
         return "\\:\\/\\/"

@@ -83,6 +83,7 @@ def render(
 
 
 def _join_sections(sections: Sequence[_Section], left_out: Sequence[str]) -> str:
+    """Return the report without the parts in `left_out`, which a last line then names."""
     parts = []
     for section in sections:
         for name, text in section.items():
@@ -94,7 +95,10 @@ def _join_sections(sections: Sequence[_Section], left_out: Sequence[str]) -> str
 
 
 def _cut(text: str, limit: int) -> str:
-    """Return the first lines of a text. A code block that is open at the end is closed."""
+    """Return the start of a text in at most `limit` characters, with a note that it is cut.
+
+    The start has whole lines. A code block that is open at its end is closed.
+    """
     shortened = text[: limit - len(_CUT_NOTE) - _CUT_RESERVE].rpartition("\n")[0]
     open_fence = ""
     for line in shortened.splitlines():
@@ -112,6 +116,7 @@ def _render_sections(
     scenarios: Sequence[Scenario],
     groups: Sequence[Sequence[ReportedRun]],
 ) -> list[_Section]:
+    """Return the sections of the report: opening, sweeps, runs side by side, then each run."""
     outline = outline_of(subjects, scenarios, groups)
     level = "##" if outline.opening else "#"
     sections = []
@@ -135,6 +140,7 @@ def _join(parts: Iterable[str]) -> str:
 
 
 def _render_opening(opening: Opening) -> str:
+    """Return the first page of a report on several runs: settings, findings, what never ran."""
     settings = "None: no value measurably beat the default on this machine."
     if opening.has_env:
         settings = fence(opening.env, "sh")
@@ -194,6 +200,7 @@ def _render_sweep(sweep: SweepSummary, level: str) -> _Section:
 
 
 def _render_swept_claim(claim: ClaimAlongSweep, level: str) -> str:
+    """Return a claim of a sweep: where it holds, a row for each point, and its chart if any."""
     rows = []
     for point in claim.points:
         verdict = f"{point.row.mark} {point.row.verdict}"
@@ -217,6 +224,8 @@ def _render_swept_claim(claim: ClaimAlongSweep, level: str) -> str:
 
 
 def _render_side_by_side(group: Sequence[ReportedRun], level: str) -> _Section:
+    """Return the parts of runs side by side, with charts of the first curves that they share."""
+    # The smallest budget: its charts are not used, and it limits claims and numbers to 60 each.
     compared = side_by_side(group, PAGE_BUDGETS[-1])
     runs = []
     for number, _, _, box, *_ in compared.runs:
@@ -249,6 +258,7 @@ def _render_side_by_side(group: Sequence[ReportedRun], level: str) -> _Section:
 
 
 def _draw_overlaid_charts(group: Sequence[ReportedRun], names: Sequence[str]) -> str:
+    """Return a chart for each name with the curves of all runs, as far as it can be drawn."""
     summaries = [subject.summary for subject in group]
     charts = []
     for name in names:
@@ -267,6 +277,7 @@ def _draw_overlaid_charts(group: Sequence[ReportedRun], names: Sequence[str]) ->
 
 
 def _render_run(subject: ReportedRun, *, is_many: bool) -> _Section:
+    """Return the parts of a run. For a watched command, its texts come before the rest."""
     page = page_of(subject, is_brief=is_many)
     if is_many:
         section = _render_brief_run(subject, page)
@@ -297,6 +308,7 @@ def _render_brief_run(subject: ReportedRun, page: ReportPage) -> _Section:
 
 
 def _render_whole_run(subject: ReportedRun, page: ReportPage) -> _Section:
+    """Return all parts of the only run of a report. Parts that the run does not have are empty."""
     figures = _render_figures(subject)
     environment = []
     for part, facts in page.environment:
@@ -350,6 +362,7 @@ def _render_claims(page: ReportPage) -> str:
 
 
 def _render_failure(page: ReportPage) -> str:
+    """Return the exception, its hint and traceback, and other faults; empty if nothing failed."""
     parts = []
     if page.failure:
         words, traceback, hint = page.failure
@@ -369,6 +382,7 @@ def _render_gaps(page: ReportPage, level: str) -> str:
 
 
 def _render_texts(page: ReportPage) -> str:
+    """Return the texts that the scenario showed, each below its title if it has one."""
     parts = []
     for title, text in page.texts:
         heading = ""
@@ -392,6 +406,7 @@ def _render_deciding(page: ReportPage) -> str:
 
 
 def _render_params(page: ReportPage) -> str:
+    """Return the table of parameters, with those that were changed; empty if there are none."""
     rows = []
     for param in page.params:
         origin = "changed" if param.is_changed else "default"
@@ -411,6 +426,7 @@ def _render_facts(heading: str, rows: Sequence[tuple[str, str]]) -> str:
 
 
 def _draw_charts(subject: ReportedRun, max_charts: int) -> str:
+    """Return a chart of each of the first metrics, and how many of its values are not finite."""
     summary = subject.summary
     parts = []
     for name in metric_names(summary)[:max_charts]:
@@ -476,6 +492,10 @@ def _draw_pictures(subject: ReportedRun) -> str:
 
 
 def _render_lesson(page: ReportPage) -> str:
+    """Return the lesson as Markdown, or an empty string. Items of a list stay together.
+
+    A note is part of the item or paragraph before it, after a line break.
+    """
     if not page.lesson:
         return ""
     parts = ["## The lesson"]

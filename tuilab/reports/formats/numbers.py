@@ -1,4 +1,7 @@
-"""List the numbers that a run found: claims, bars, tables, spans and sizes, without the samples."""
+"""List the numbers that a run found: claims, bars, tables, spans and sizes, without the samples.
+
+An arm is one of the variants that a scenario compares, and a writer is the process that measured.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -56,6 +59,10 @@ def reported_numbers(subject: ReportedRun) -> Iterator[ReportedNumber]:
 
 
 def _make_verdict(claim: ResultClaim) -> ReportedNumber:
+    """Return the estimate of a claim with its interval and verdict; the value may be None.
+
+    The text of the claim comes before its evidence, unless the text is the name of the number.
+    """
     note = claim.evidence
     if claim.key:  # otherwise the name of the claim is its text
         note = f"{claim.text}: {note}"
@@ -75,7 +82,10 @@ def _make_verdict(claim: ResultClaim) -> ReportedNumber:
 
 
 def _list_claim_numbers(claim: Claim, first_t: int) -> Iterator[ReportedNumber]:
-    """Yield the numbers of a claim besides its verdict."""
+    """Yield the numbers of a claim besides its verdict: what it claims, and what was measured.
+
+    Numbers of the verdict, such as the noise floor, are left out if they are 0 or missing.
+    """
     name = claim.claim_id
     arms = ""
     declared = claim.declared
@@ -141,6 +151,7 @@ def _list_cells(figure: TableShown) -> Iterator[ReportedNumber]:
 
 
 def _list_spans(summary: RunSummary) -> Iterator[ReportedNumber]:
+    """Yield the length of each span, with its begin and end as interval and its lane as note."""
     for (arm, writer), spans in summary.spans.items():
         for span in spans:
             yield ReportedNumber(
@@ -161,6 +172,7 @@ def _list_spans(summary: RunSummary) -> Iterator[ReportedNumber]:
 
 
 def _list_memory(summary: RunSummary) -> Iterator[ReportedNumber]:
+    """Yield what was measured with lab.memory; the note is the name of the measurement."""
     for memory in summary.memory:
         time_s = _seconds_since(summary.first_t, memory)
         for name, value in memory.values.items():

@@ -43,7 +43,11 @@ class _Curve(NamedTuple):
 
 
 def export(subjects: Sequence[ReportedRun], target: str) -> None:
-    """Write the folder, all files at once. Files of an earlier export of the runs are replaced."""
+    """Write the folder, all files at once. Files of an earlier export of the runs are replaced.
+
+    If several runs have the same folder name, only the last is written. Raise `CannotRecord` if the
+    disk refuses; an existing folder may then lack event files that were already replaced.
+    """
     path = Path(target)
     subject_of_name = {subject.run_dir.name: subject for subject in subjects}  # the last copy
     try:
@@ -70,6 +74,7 @@ def folder_name(name: str) -> str:
 
 
 def _write(subject: ReportedRun, root: Path) -> None:
+    """Write the event files of a run below `root`: one in its folder, and one for each arm."""
     began_s = 0.0
     if subject.summary.run:
         began_s = subject.summary.run.wall_ns / 1e9
@@ -113,6 +118,11 @@ def _remove_event_files(run: Path) -> None:
 
 
 def _list_records(subject: ReportedRun, began_s: float) -> Iterator[_Record]:
+    """Yield every record of a run with its folders: texts and verdicts, pictures, then all curves.
+
+    If several processes recorded a curve of an arm, the first keeps its name. The name of the
+    process is put before the others.
+    """
     run_name = subject.run_dir.name
     for record in _list_run_records(subject, began_s):
         yield (run_name,), record
@@ -172,6 +182,7 @@ def _split_curves(piece: SamplePiece, wall_s: list[float]) -> Iterator[_Curve]:
 def _select_points(
     tag: str, piece: SamplePiece, wall_s: list[float], indices: Sequence[int]
 ) -> _Curve:
+    """Return the curve of those points of a piece that `indices` name."""
     return _Curve(
         tag,
         wall_s=[wall_s[index] for index in indices],
@@ -205,6 +216,10 @@ def _list_run_records(subject: ReportedRun, began_s: float) -> Iterator[bytes]:
 
 
 def _list_hyperparameters(subject: ReportedRun, began_s: float) -> Iterator[bytes]:
+    """Yield the parameters of a run, and how it ended if it has ended.
+
+    Nothing is yielded if the first record is lost. Each state but `succeeded` counts as a failure.
+    """
     summary = subject.summary
     run = summary.run
     if run is None:

@@ -1,7 +1,8 @@
 """Render when things ran, for Chrome's trace viewer and Perfetto.
 
-Each worker of a race is a process with a lane for each arm. Each picture of spans is a process as
-well; it begins at 0, because its clock may be its own.
+Each writer of blocks, which is a process that timed arms, is a process of the trace with a lane (a
+thread) for each arm. A block is a timed batch of calls of an arm. Each picture of spans is a
+process as well; it begins at 0, because its clock may be its own.
 """
 
 import json
@@ -31,7 +32,11 @@ def render(subjects: Sequence[ReportedRun]) -> str:
 
 
 def trace(subjects: Sequence[ReportedRun]) -> dict[str, Any]:
-    """Return the Trace Event Format, in microseconds since the first record of each run."""
+    """Return the Trace Event Format, in microseconds since the first record of each run.
+
+    Runs whose record is damaged are listed in `otherData`. Raise `UsageError` if no run has a block
+    or a span in time, because viewers would show an empty page.
+    """
     numbers = count(1)  # shared by processes and lanes, so that no two have the same number
     events: list[Event] = []
     damaged = {}
@@ -52,6 +57,10 @@ def trace(subjects: Sequence[ReportedRun]) -> dict[str, Any]:
 
 
 def _list_events(subject: ReportedRun, name: str, numbers: Iterator[int]) -> Iterator[Event]:
+    """Yield the events of a run: its blocks, its spans, then a process for its stages and bars.
+
+    `numbers` gives the next free number of a process or lane.
+    """
     title = name
     if subject.id not in name:
         title += f" {subject.id}"
@@ -72,6 +81,10 @@ def _name_event(kind: str, pid: int, tid: int, name: str) -> Event:
 
 
 def _list_blocks(summary: RunSummary, title: str, numbers: Iterator[int]) -> Iterator[Event]:
+    """Yield the timed blocks of a run, controls on lanes of their own.
+
+    Nothing is yielded if commands were compared by something else than time.
+    """
     if measure_of(summary).unit != "s":
         return
     lanes = []
@@ -95,6 +108,7 @@ def _list_blocks(summary: RunSummary, title: str, numbers: Iterator[int]) -> Ite
 
 
 def _describe_block(block: Block, first_t: int) -> Event:
+    """Return the begin, duration and details of a block. A block is recorded when it ends."""
     facts = {
         "round": block.round,
         "step_s": block.step_s,

@@ -102,6 +102,7 @@ def _swept_run(subject: ReportedRun) -> SweptRun:
 
 
 def _swept_claim(claim: ClaimAlongSweep) -> SweptClaim:
+    """Return a claim along a sweep. All points have its key, so the first one gives it."""
     return SweptClaim(
         text=claim.text,
         about=claim.about,
@@ -112,6 +113,7 @@ def _swept_claim(claim: ClaimAlongSweep) -> SweptClaim:
 
 
 def _swept_point(point: PointClaim) -> SweptPoint:
+    """Return a claim at one point. Without a confidence nothing was timed, so no clock is named."""
     claim = point.claim
     is_timed = claim.confidence is not None
     return SweptPoint(

@@ -68,7 +68,11 @@ def claim_panel(
 def curve_panels(
     finished: Sequence[tuple[Point, ReportedRun]], axis: str, varied: Collection[str]
 ) -> list[Panel]:
-    """Return charts of the last values of a command's curves along the setting."""
+    """Return charts of the last values of a command's curves along the setting.
+
+    There are none for a scenario, or without a setting that takes several numbers (`axis` is
+    empty).
+    """
     summaries = [subject.summary for _, subject in finished]
     is_command = any(summary.run and summary.run.command for summary in summaries)
     if not axis or not is_command:

@@ -56,7 +56,10 @@ def axis_of(sweep: Sweep) -> str:
 
 
 def number_of(value: Scalar) -> float | None:
-    """Return the number that a value is or spells: the arguments of a command are text."""
+    """Return the number that a value is or spells: the arguments of a command are text.
+
+    None for true and false, for other text, and for NaN and Inf, which have no place on an axis.
+    """
     if isinstance(value, bool):
         return None
     try:

@@ -181,7 +181,11 @@ def _has_result(subject: ReportedRun) -> bool:
 
 
 def summarise_sweep(subjects: Sequence[ReportedRun]) -> SweepSummary:
-    """Return the summary of the runs of one sweep, of which one counts for each point."""
+    """Return the summary of the runs of one sweep, of which one counts for each point.
+
+    At least one of the runs must be readable, as in the groups of `group_by_sweep`. Numbers are
+    listed only if no point has claims.
+    """
     first = next(subject for subject in subjects if sweep_of(subject))
     sweep = sweep_of(first)
     assert sweep is not None
@@ -226,6 +230,7 @@ def summarise_sweep(subjects: Sequence[ReportedRun]) -> SweepSummary:
 
 
 def _why_missing(subject: ReportedRun | None) -> str:
+    """Return why a point has no result: no run, one that cannot be read, or one that failed."""
     if subject is None:
         return "no run found: not started, or deleted"
     if sweep_of(subject) is None:
@@ -235,7 +240,10 @@ def _why_missing(subject: ReportedRun | None) -> str:
 
 
 def _describe_effort(finished: Sequence[_FinishedPoint]) -> str:
-    """Return how many processes each point took, if that is the same for all points."""
+    """Return how many processes each point took, if that is the same for all points; else empty.
+
+    Empty for a command as well, because each of its points is one process.
+    """
     efforts = set()
     for _, subject, _ in finished:
         run = subject.summary.run
@@ -310,7 +318,11 @@ def _follow_claim(
 def _describe_groups(
     judged: Sequence[PointClaim], missing: Sequence[Point], axis: str, varied: Collection[str]
 ) -> list[str]:
-    """Return where a claim holds: a sentence for each combination of the other settings."""
+    """Return where a claim holds: a sentence for each combination of the other settings.
+
+    A missing point counts as not decided. A point with other values than the claim is about is left
+    out.
+    """
     points = [result.point for result in judged]
     points += missing
     named_settings = [axis] if axis else varied
@@ -341,7 +353,10 @@ def _describe_other_values(judged: Sequence[PointClaim]) -> str:
 
 
 def _describe_written_values(text: str, subject: ReportedRun) -> str:
-    """Return the values that a claim names, if they are the defaults of settings that vary."""
+    """Return the values that a claim names, if they are the defaults of settings that vary.
+
+    Empty if the text of the claim names no such value.
+    """
     sweep = sweep_of(subject)
     if sweep is None:
         return ""

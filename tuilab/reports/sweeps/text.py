@@ -13,7 +13,10 @@ _MEASURED_LENGTH = 200  # characters
 
 
 def render(sweep: SweepSummary, style: Style, width: int, *, has_chart: bool) -> str:
-    """Return the text that a terminal shows."""
+    """Return the text that a terminal shows: claims, charts, numbers and missing points.
+
+    There are charts only if `has_chart`.
+    """
     parts = [_render_heading(sweep, style, width)]
     if sweep.doubts:
         lines = []
@@ -38,6 +41,7 @@ def render(sweep: SweepSummary, style: Style, width: int, *, has_chart: bool) ->
 
 
 def _render_heading(sweep: SweepSummary, style: Style, width: int) -> str:
+    """Return the id, name and settings of a sweep, and on the same line its counts if they fit."""
     settings = "; ".join(sweep.settings)
     lines = wrap(f"{sweep.id}  {show(sweep.name)}: {settings}", width, hang="  ")
     heading = style.bold(sweep.id) + "\n".join(lines).removeprefix(sweep.id)
@@ -48,6 +52,7 @@ def _render_heading(sweep: SweepSummary, style: Style, width: int) -> str:
 
 
 def _draw_charts(sweep: SweepSummary, style: Style, width: int) -> list[str]:
+    """Return the charts of the claims, then of the curves, as far as they can be drawn."""
     panels = [claim.panel for claim in sweep.claims if claim.panel]
     charts = []
     for panel in [*panels, *sweep.curves]:
@@ -91,6 +96,7 @@ def _holds_alike_everywhere(claim: ClaimAlongSweep) -> bool:
 
 
 def _render_points(claim: ClaimAlongSweep, style: Style, width: int) -> list[str]:
+    """Return the lines of a claim at each point, with the verdicts in a column."""
     heads = align_columns([(point.words, point.claim.outcome) for point in claim.points])
     head_width = max(map(cell_width, heads))
     lines = []
@@ -181,6 +187,7 @@ def _column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _stack_cells(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return a table without columns: below the first cell of a row, a line for each other cell."""
     names, *body = rows
     lines = []
     for row in body:

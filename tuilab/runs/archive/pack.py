@@ -60,12 +60,14 @@ class PackedRun:
 def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> PackedRun:
     """Write the folder of a run, without links and devices, into a new file.
 
-    The file appears when it is complete.
+    The file appears when it is complete. Raise UsageError if the file exists, or if the run is too
+    large or cannot be read; CannotRecord if the file cannot be written.
     """
     _check_limits(run_dir)
     packed = PackedRun()
     redactor = None if keeps_private else packed.secrets
     try:
+        # The header has no name and no time; 6 is the usual level of compression.
         with new_file(path) as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as compressed:
             _pack(run_dir, compressed, redactor, packed)
             return packed
@@ -90,6 +92,7 @@ class _Source(io.FileIO):
         self._title = title
 
     def readinto(self, buffer: Any) -> int | None:
+        """Fill a buffer, as `RawIOBase` does; UsageError if the disk fails."""
         try:
             return super().readinto(buffer)
         except OSError as problem:
@@ -116,6 +119,11 @@ def _check_limits(run_dir: Path) -> None:
 def _pack(
     run_dir: Path, into: BinaryIO | gzip.GzipFile, redactor: Redactor | None, packed: PackedRun
 ) -> None:
+    """Write each file of a run into a tar stream, and at last what was removed from the run.
+
+    `packed` counts the files and gets the names of those that cannot be read. Without a redactor,
+    nothing is removed.
+    """
     with tarfile.open(fileobj=into, mode="w|", format=tarfile.GNU_FORMAT) as archive:
         for name in list_run_files(run_dir):
             if name != taken_out.FILE:  # written anew below
@@ -134,6 +142,10 @@ def _pack_file(
     redactor: Redactor | None,
     packed: PackedRun,
 ) -> None:
+    """Write one file of a run into the archive, without private data if there is a redactor.
+
+    A file that cannot be opened is left out and named in `packed.unread`.
+    """
     try:
         fd = open_regular(run_dir / name)
     except OSError:
@@ -161,12 +173,14 @@ def _taken_out(run_dir: Path, packed: PackedRun, redactor: Redactor | None) -> T
     earlier = taken_out.taken_out(run_dir)
     if redactor is None or (packed.is_source_whole and not redactor.places):
         return earlier
+    # With the state LOST, the records have a digest whether or not the run has ended.
     digest = earlier.digest if earlier else digest_of(run_dir, RunState.LOST)
     earlier_places = Counter(earlier.places) if earlier else Counter[str]()
     return TakenOut(dict(earlier_places + redactor.places), digest, packed.source_sha256)
 
 
 def _add(archive: tarfile.TarFile, name: str, file: IO[bytes], modified_s: int) -> None:
+    """Write a file into the archive, readable by its owner alone."""
     header = tarfile.TarInfo(name)
     # The length that the file has now: a running run goes on writing.
     header.size = file.seek(0, os.SEEK_END)
@@ -193,6 +207,10 @@ def _clean(name: str, file: BinaryIO, redactor: Redactor | None) -> IO[bytes]:
 
 
 def _clean_pieces(name: str, file: BinaryIO, redactor: Redactor) -> Iterator[bytes]:
+    """Yield the pieces of a file without private data, by the kind of file that its name says.
+
+    Source, streams and notes keep their form. Any other file is cleaned as text.
+    """
     folder, _, short_name = name.rpartition("/")
     if name == _SOURCE:
         yield from _source(file, redactor)
@@ -272,7 +290,7 @@ def _note(line: bytes, redactor: Redactor) -> bytes | None:
 
 
 def _texts(file: BinaryIO, redactor: Redactor, place: str) -> Iterator[bytes]:
-    """Yield a text in pieces of whole lines."""
+    """Yield a text in cleaned pieces of whole lines, unless a line is longer than `_LINE`."""
     while True:
         piece = file.read(_PIECE) + file.readline(_LINE)
         if not piece:

@@ -57,7 +57,12 @@ class UnpackedRun:
 def unpack(
     path: Path, root: Path, *, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES
 ) -> UnpackedRun:
-    """Unpack the run in an archive into `root`. If anything fails, nothing of it is left."""
+    """Unpack the run in an archive into `root`, and mark it as imported.
+
+    If anything fails, nothing of it is left. Raise RefusedArchive for a file that is no archive of
+    a run, is too large or has a run that exists. Raise UsageError if it cannot be read, and
+    CannotRecord if the disk refuses.
+    """
     try:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         with scratch(root) as scratch_dir:
@@ -90,6 +95,11 @@ def unpack(
 
 
 def _unpack(path: Path, scratch_dir: Path, most_bytes: int, most_files: int) -> UnpackedRun:
+    """Write the files of an archive into the scratch folder, and return where the run is.
+
+    Raise RefusedArchive as soon as a name, a size or the first record is not that of a run. Files
+    that no run has are skipped and listed in `left_out`.
+    """
     unpacked = UnpackedRun(scratch_dir)  # its folder is known with the first name
     written_bytes = 0
     disk = os.statvfs(scratch_dir)
@@ -129,10 +139,11 @@ def _open(path: Path) -> BinaryIO:
 def _read_headers(compressed: gzip.GzipFile, most_files: int) -> Iterator[tarfile.TarInfo]:
     """Yield the headers of the files; the caller reads the content that follows each of them.
 
-    Nothing in a header is trusted, and the length of a name is limited.
+    Nothing in a header is trusted, and the length of a name is limited. Raise RefusedArchive for a
+    header that is too long, and EOFError if the archive ends within a header.
     """
     long_name = ""
-    for _ in range(3 * most_files):
+    for _ in range(3 * most_files):  # a file may have headers for a long name before its own
         block = _read(compressed, _BLOCK)
         if not block.strip(b"\0"):
             return
@@ -198,7 +209,10 @@ def _check_name(header: tarfile.TarInfo, unpacked: UnpackedRun, scratch_dir: Pat
 
 
 def _read_content(compressed: gzip.GzipFile, byte_count: int, path: Path | None) -> None:
-    """Write the content that follows a header into a new file, or skip it if there is no path."""
+    """Write the content that follows a header into a new file, or skip it if there is no path.
+
+    Raise RefusedArchive if the file exists, because then the archive has two of its name.
+    """
     target = None
     if path is not None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -273,6 +287,7 @@ def _examine(unpacked: UnpackedRun) -> None:
 
 
 def _describe_damage(summary: RunSummary) -> str:
+    """Return how incomplete the record of a run is; empty if it is complete."""
     damage = summary.damage
     if not damage.is_any:
         return ""

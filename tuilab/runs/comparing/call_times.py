@@ -1,6 +1,7 @@
 """Compare how long the calls of an arm take in two runs, and whether that is more than chance.
 
-A process has one time: the median of its blocks. The interval of the comparison comes from how much
+An arm is one of the variants that a scenario times. A process has one time for each arm: the median
+of its blocks, which are timed batches of calls. The interval of the comparison comes from how much
 the processes of a run differ. For a run with one process, this is not known. An interval does not
 cover anything that slows all processes of a run alike, such as another user or a hot day.
 """

@@ -52,7 +52,9 @@ class ClaimHistory:
 def history_of(run_dirs: Sequence[Path], reference: str) -> ClaimHistory:
     """Return the history of a claim in runs that are given oldest first.
 
-    The reference is the key of the claim, or a part of its text that no other claim of a run has.
+    The reference is the key of the claim, or a part of its text that no other claim of a run has. A
+    run without the claim is left out. Raise UsageError if no run has the claim, if the text fits
+    several claims, or if several scenarios have it.
     """
     runs = [(run_dir, read_run(run_dir)) for run_dir in run_dirs]
     scenarios: dict[str, None] = {}
@@ -132,6 +134,7 @@ def _changes(earlier: Facts, later: Facts) -> list[Difference]:
 
 
 def _rank(row: Difference) -> tuple[int, int]:
+    """Return the key that sorts facts: by part, then by how often they change results."""
     part_rank = len(_PARTS)
     if row.part in _PARTS:
         part_rank = _PARTS.index(row.part)

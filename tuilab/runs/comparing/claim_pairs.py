@@ -163,8 +163,8 @@ def _name_of(
 ) -> str:
     """Return the name of a claim among all runs: its key, or the key of the last run with its text.
 
-    `latest` has that key by text, with all claims of that run. If several claims of a run have the
-    same text, it is not known which of them has the other key.
+    `latest` has, by text, that key and all claims of that run. If several claims of a run have the
+    same text, the key of another run cannot be assigned, so the claim keeps its own name.
     """
     key, latest_claims = latest.get(claim.text, ("", {}))
     if not key or key in summary.claims or claim.key in latest_claims:

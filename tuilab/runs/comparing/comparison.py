@@ -57,7 +57,11 @@ class Comparison:
 
 
 def compare(summaries: Sequence[RunSummary], running: Container[int] = ()) -> Comparison:
-    """Return what differs between runs; `running` are the positions of those that are running."""
+    """Return what differs between runs, the first of which the others are compared with.
+
+    `running` are the positions of the runs that are running and may record more. At least one run
+    is needed.
+    """
     names = [summary.run.scenario if summary.run else ABSENT for summary in summaries]
     differences, same = differing(summaries, running)
     first_times, *later_times = [times_of_processes(summary) for summary in summaries]
@@ -241,7 +245,11 @@ def slowdowns(comparison: Comparison, share: float) -> list[str]:
 
 
 def _describe_regression(first: Side | None, later: Side | None, shift: Shift | None) -> str:
-    """Return how a result is worse than the first one; empty if it is not, or if it is unknown."""
+    """Return how a result is worse than the first one; empty if it is not, or if it is unknown.
+
+    A claim that the later run does not make counts as worse, unless the first verdict was REFUTED
+    or INVALID or the claim had none.
+    """
     if first is None:
         return ""
     first_rank = _RANKS.get(first.verdict)
@@ -286,6 +294,7 @@ def _arms_on(clock: str, times_of_runs: Sequence[Mapping[str, ArmTimes]]) -> set
 
 
 def _sizes(summary: RunSummary) -> dict[str, float]:
+    """Return what was measured with lab.memory, by the name, the arm and the name of the value."""
     sizes = {}
     for measured in summary.memory:
         prefix = f"{measured.name} {measured.arm}".strip()

@@ -112,7 +112,10 @@ def _find_late(
 
 
 def facts_of(summary: RunSummary) -> Facts:
-    """Return the facts that are the same in two equal runs, the most important ones first."""
+    """Return the facts that are the same in two equal runs, the most important ones first.
+
+    There are none if the first record is lost, and never more than `_MAX_FACTS`.
+    """
     run = summary.run
     if run is None:
         return {}
@@ -184,6 +187,7 @@ def absent(summary: RunSummary, part: str, *, is_running: bool = False) -> str:
 
 
 def _gpus(summary: RunSummary) -> str:
+    """Return the models of the GPUs of the machine with their numbers, or why none is known."""
     if not summary.gpus:
         return f"{ABSENT}: {summary.unavailable['gpu']}"
     counts = Counter(gpu.name for gpu in summary.gpus.values())
