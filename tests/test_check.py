@@ -118,6 +118,8 @@ def test_nothing_is_said_about_a_good_scenario(tmp_path: Path) -> None:
         ('at_least=50,', 'at_least=50, tolerance=2,', (35, "lab.claim_ratio takes no tolerance")),
         ("    lab.claim_ratio(", "    with lab.memory('race'):\n        lab.race(other=len, sum=len)\n    lab.claim_ratio(",
          (37, "sum were raced before this claim; claim first, then measure")),
+        ('"slices/sum"', '"same/sum"',
+         (35, "same is a parameter of lab.race, and cannot be the name of an arm; give the arm another name")),
         ("slices=lambda: by_index(x)", "slices=lambda: lambda: by_index(x)",
          (37, "slices returns a function, so only its creation is timed; add factories=True")),
         ("refutes: row-1", "refutes: the row, row-1",

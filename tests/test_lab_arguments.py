@@ -22,11 +22,12 @@ from hypothesis import strategies as st
 from tests.engine import read_stream
 from tests.test_docs import PLUMBING
 from tuilab import Lab
+from tuilab.catalogue.source import RACE_OPTIONS
 from tuilab.engine import messages
 from tuilab.engine.messages import WorkerOrder
 from tuilab.engine.spawn import socket_pair
 from tuilab.errors import BoxLacks
-from tuilab.lab.races.race import Race
+from tuilab.lab.races.race import Race, refuse_arms
 from tuilab.probes.env import torch_facts
 from tuilab.record import events
 from tuilab.record.events import Unknown
@@ -511,6 +512,40 @@ def test_an_arm_of_a_race_that_cannot_be_recorded_is_refused_before_it_is_called
         lab.race(**arms)
 
     assert called == []
+
+
+@pytest.mark.parametrize("name", sorted(RACE_OPTIONS))
+@pytest.mark.parametrize("arm", [lambda: None, lambda n=2: n, Lab.arm], ids=["0", "1", "3"])
+def test_arm_named_as_a_parameter_of_race_is_refused_in_a_sentence(name: str, arm: Any) -> None:
+    arms: dict[str, Any] = {"other": lambda: None, "third": lambda: None, name: arm}
+    sentence = f"^{name} .* cannot be the name of an arm; give the arm another name$"
+    with new_lab() as (lab, _, _), pytest.raises(TypeError, match=sentence):
+        lab.race(**arms)
+
+
+@pytest.mark.parametrize("same", [torch.equal, torch.allclose, max, lambda a, b, c=1: True])
+def test_function_of_two_outputs_is_no_arm(same: Any) -> None:
+    device = torch.device("cpu")
+    refuse_arms(same, seconds=2.0, threads=1, device=device, factories=False, lacks="")
+
+
+def test_arm_and_metric_may_have_the_name_self() -> None:
+    with new_lab() as (lab, _, folder):
+        arms: dict[str, Any] = {"self": lambda: None, "other": lambda: None}
+        lab.log(0, self=1.0)
+        race = lab.race(lacks="a GPU", **arms)
+
+        logged, *_ = read_back(folder)
+    assert isinstance(logged, events.Logged)
+    assert logged.v == {"self": 1.0}
+    with pytest.raises(ValueError, match="lacks a GPU"):
+        race.ratio("self", "other")
+
+
+def test_check_knows_the_parameters_of_race() -> None:
+    parameters = inspect.signature(Lab.race).parameters
+
+    assert set(parameters) - {"self", "arms"} == RACE_OPTIONS
 
 
 @pytest.mark.parametrize("arm", ["c", None, 1, "", [], "\ud800", b"a"])

@@ -5,9 +5,10 @@ import re
 import pytest
 
 from tuilab.catalogue.catalog import load
-from tuilab.commands.next_step import LEAST, loading_of, next_step
+from tuilab.commands.next_step import LEAST, Computing, computing_of, loading_of, next_step
 
 AVOIDABLE = "largest avoidable part: "
+UNTRIED = Computing(("AdamW",), ("bfloat16", "torch.compile"))
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ AVOIDABLE = "largest avoidable part: "
         ),
         (
             {"waits for data": 12, "backward": 30, "optimizer": 38},
-            AVOIDABLE + "optimizer, 38 %; try an optimizer with fused=True",
+            AVOIDABLE + "optimizer, 38 %; try fused=True for AdamW",
         ),
         (
             {"waits for data": 9, "forward": 20, "backward": 30, "rest": 39},
@@ -56,23 +57,23 @@ AVOIDABLE = "largest avoidable part: "
 def test_the_part_that_most_could_be_gained_of_is_told(
     shares: dict[str, float], begins: str
 ) -> None:
-    said = next_step(shares, LEAST)
+    said = next_step(shares, LEAST, computing=UNTRIED)
 
     assert said.startswith(begins)
     assert bool(said) == bool(begins)
-    assert next_step(shares, LEAST - 1) == ""
+    assert next_step(shares, LEAST - 1, computing=UNTRIED) == ""
 
 
 def test_of_several_ranks_nobody_says_that_a_backward_computes() -> None:
-    assert next_step({"backward": 90}, LEAST, is_alone=False) == ""
-    assert next_step({"backward": 70, "optimizer": 30}, LEAST, is_alone=False).startswith(
-        AVOIDABLE + "optimizer"
-    )
+    assert next_step({"backward": 90}, LEAST, is_alone=False, computing=UNTRIED) == ""
+    advice = next_step({"backward": 70, "optimizer": 30}, LEAST, is_alone=False, computing=UNTRIED)
+    assert advice.startswith(AVOIDABLE + "optimizer")
 
 
 @pytest.mark.parametrize("part", ["waits for data", "optimizer"])
 def test_a_lesson_that_is_named_is_there(part: str) -> None:
-    (named,) = re.findall(r"`tuilab run ([\w-]+)`", next_step({part: 90}, LEAST))
+    advice = next_step({part: 90}, LEAST, computing=UNTRIED)
+    (named,) = re.findall(r"`tuilab run ([\w-]+)`", advice)
 
     assert named in {scenario.id for scenario in load()}
 
@@ -179,3 +180,62 @@ def test_advice_on_data_of_workers_that_leave_cores_idle_is_more_workers() -> No
         "40 %; use more DataLoader workers (now 2, for 2 cores that are partly idle), or do less work"
         in said
     )
+
+
+UNFUSED = {"class": "AdamW", "takes_fused": True, "is_fused": False}
+FUSED = {"class": "AdamW", "takes_fused": True, "is_fused": True}
+LBFGS = {"class": "LBFGS", "takes_fused": False, "is_fused": False}
+
+
+@pytest.mark.parametrize(
+    ("optimizers", "advice"),
+    [
+        ([UNFUSED], "largest avoidable part: optimizer, 60 %; try fused=True for AdamW;"),
+        (
+            [UNFUSED, {**UNFUSED, "class": "SGD"}],
+            "largest avoidable part: optimizer, 60 %; try fused=True for AdamW, SGD;",
+        ),
+        ([FUSED], AVOIDABLE + "rest, 25 %"),
+        ([LBFGS], AVOIDABLE + "rest, 25 %"),
+        ([UNFUSED, LBFGS], AVOIDABLE + "rest, 25 %"),
+        ([UNFUSED, FUSED], AVOIDABLE + "rest, 25 %"),
+        ([], AVOIDABLE + "rest, 25 %"),
+        ([{}, UNFUSED], AVOIDABLE + "rest, 25 %"),
+        ("AdamW", AVOIDABLE + "rest, 25 %"),
+        (None, AVOIDABLE + "rest, 25 %"),  # as in the marks of an older watcher
+    ],
+)
+def test_fused_is_advised_only_if_all_optimizers_can_change_to_it(
+    optimizers: object, advice: str
+) -> None:
+    computing = computing_of({"optimizers": optimizers})
+
+    shares = {"optimizer": 60, "rest": 25}
+    assert next_step(shares, LEAST, computing=computing).startswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("facts", "ways"),
+    [
+        ({"dtype": "float32", "has_compiled": False}, "try bfloat16 or torch.compile;"),
+        ({"dtype": "float32", "has_compiled": True}, "try bfloat16;"),
+        ({"dtype": "bfloat16", "has_compiled": False}, "try torch.compile;"),
+        ({"dtype": "float16", "has_compiled": False}, "try torch.compile;"),
+        ({"dtype": "bfloat16", "has_compiled": True}, ""),
+        ({"dtype": "bfloat16"}, ""),
+    ],
+)
+def test_no_way_to_compute_is_advised_that_is_used_already(
+    facts: dict[str, object], ways: str
+) -> None:
+    computing = computing_of({"optimizers": [FUSED], **facts})
+
+    advice = next_step({"backward": 60}, LEAST, computing=computing)
+    assert ways in advice
+    assert bool(advice) == bool(ways)
+
+
+def test_marks_without_facts_about_optimizers_give_no_advice_on_computing() -> None:
+    computing = computing_of({"dtype": "float32"})
+
+    assert next_step({"backward": 60}, LEAST, computing=computing) == ""

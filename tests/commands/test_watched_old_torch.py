@@ -1,6 +1,7 @@
-"""A torch older than 2.5 does not load the watcher: the command runs unwatched, and the reason is given."""
+"""If torch does not load the watcher, the command runs unwatched, and the result gives the reason."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +19,11 @@ import mmap, pathlib
 library = open(pathlib.Path(__file__).parent / "lib" / "libtorch_cpu.so", "rb")
 mapped = mmap.mmap(library.fileno(), 0, prot=mmap.PROT_READ)
 """
+INTERRUPTED_TORCH = """
+import sys
+sys.stdin.readline()
+raise KeyboardInterrupt
+"""
 SCRIPT = """
 import sys
 import torch
@@ -27,21 +33,17 @@ sys.exit(7)
 """
 
 
-@pytest.fixture
-def packages(tmp_path: Path) -> Path:
-    """Make a folder of packages with a torch 2.4 in it."""
-    torch = tmp_path / "packages" / "torch"
+def make_torch(folder: Path, version: str, source: str) -> None:
+    """Make a package torch of a version in a folder, with this source."""
+    torch = folder / "torch"
     (torch / "lib").mkdir(parents=True)
-    (torch / "__init__.py").write_text(TORCH)
-    (torch / "version.py").write_text("__version__ = '2.4.1+cu121'\n")
+    (torch / "__init__.py").write_text(source)
+    (torch / "version.py").write_text(f"__version__ = '{version}'\n")
     (torch / "lib" / "libtorch_cpu.so").write_bytes(b"\0" * 4096)
-    return torch.parent
 
 
-def test_command_with_an_old_torch_runs_unwatched_with_its_own_exit_code(
-    tmp_path: Path, packages: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(packages))
+def run_until_torch_is_seen(tmp_path: Path) -> "tuple[subprocess.Popen[bytes], Ran]":
+    """Run the script until the library of torch is seen, and then let the script end."""
     (tmp_path / "marks").mkdir()
     (tmp_path / "train.py").write_text(SCRIPT)
     reading, writing = os.pipe()
@@ -57,8 +59,34 @@ def test_command_with_an_old_torch_runs_unwatched_with_its_own_exit_code(
     until(is_seen)
     os.close(reading)
     os.close(writing)  # the script ends
+    return command, ran
+
+
+def test_command_with_an_old_torch_runs_unwatched_with_its_own_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_torch(tmp_path / "packages", "2.4.1+cu121", TORCH)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "packages"))
+
+    command, ran = run_until_torch_is_seen(tmp_path)
 
     assert command.communicate(timeout=100) == (b"training\n", b"")
     assert command.returncode == 7
     why = why_unseen(MarksFolder(tmp_path / "marks"), process_tree, [])
     assert why == "torch 2.4.1+cu121 was loaded, but the watcher needs torch 2.5 or newer"
+
+
+def test_command_interrupted_during_import_of_torch_names_that_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_torch(tmp_path / "packages", "2.13.0", TORCH + INTERRUPTED_TORCH)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "packages"))
+
+    command, ran = run_until_torch_is_seen(tmp_path)
+
+    command.communicate(timeout=100)
+    why = why_unseen(MarksFolder(tmp_path / "marks"), ran, [])
+    assert why == (
+        "the process loaded libraries of torch 2.13.0, but not the watcher: the process may have "
+        "ended during `import torch`, set TORCH_DEVICE_BACKEND_AUTOLOAD=0, or changed sys.path"
+    )

@@ -339,6 +339,68 @@ def test_what_is_computed_in_is_told_coarsest_first(watch: Watch) -> None:
     assert seen.kinds == "back step"
 
 
+def test_autocast_that_is_switched_off_hides_no_later_autocast(watch: Watch) -> None:
+    seen = watch("""
+        o = sgd()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=False): l = loss()
+        with torch.autocast("cpu", dtype=torch.bfloat16): l = loss()
+        l.float().backward(); o.step()
+    """)
+
+    assert seen.processes[0].hello["dtype"] == "bfloat16"
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "takes_fused", "is_fused"),
+    [
+        ("AdamW(model.parameters())", True, False),
+        ("AdamW(model.parameters(), fused=True)", True, True),
+        ("SGD([{'params': [model.bias], 'fused': True}, {'params': [model.weight]}])", True, False),
+        ("RMSprop(model.parameters())", False, False),
+        ("LBFGS(model.parameters())", False, False),
+        ("Adam([model.weight.clone()], differentiable=True)", False, False),
+    ],
+)
+def test_optimizer_is_reported_once_with_its_use_of_fused(
+    watch: Watch, optimizer: str, takes_fused: bool, is_fused: bool
+) -> None:
+    seen = watch(f"""
+        for _ in range(2):
+            o = torch.optim.{optimizer}
+            for _ in range(2):
+                loss().backward()
+                with torch.no_grad(): o.step(lambda: torch.ones(()))
+    """)
+
+    (process,) = seen.processes
+    class_name = optimizer.partition("(")[0]
+    facts = {"class": class_name, "takes_fused": takes_fused, "is_fused": is_fused}
+    assert process.hello["optimizers"] == [facts]
+    assert process.hello["has_compiled"] is False
+    assert process.trouble == ""
+
+
+def test_optimizer_with_sparse_gradients_cannot_be_fused(watch: Watch) -> None:
+    seen = watch("""
+        table = torch.nn.Embedding(4, 2, sparse=True)
+        o = sgd(table)
+        table(torch.tensor([1])).sum().backward(); o.step()
+    """)
+
+    (facts,) = seen.processes[0].hello["optimizers"]
+    assert facts["takes_fused"] is False
+
+
+def test_compiled_model_is_reported(watch: Watch) -> None:
+    seen = watch("""
+        o = sgd()
+        model = torch.compile(model, backend="eager")
+        loss().backward(); o.step()
+    """)
+
+    assert seen.processes[0].hello["has_compiled"] is True
+
+
 def test_steps_after_hooks_of_the_backward_are_seen_in_torch(watch: Watch) -> None:
     seen = watch("""
         o = sgd()

@@ -13,6 +13,7 @@ from tuilab.catalogue.params import option_of, spell
 from tuilab.catalogue.scenario import StatedClaim, Value
 from tuilab.catalogue.source import (
     CLAIMING,
+    RACE_OPTIONS,
     called_method,
     is_about_ratio,
     literal_text,
@@ -161,6 +162,7 @@ def _check_calls(file: CheckedFile) -> Iterator[CheckFinding]:
     for call in file.calls(*CLAIMING):
         word = literal_text(call)
         yield from _check_arguments(call)
+        yield from _check_arm_names(call)
         if word is None:
             if not any(claim.key and _is_claimed(claim, [], possible_keys) for claim in claims):
                 yield CheckFinding(
@@ -184,6 +186,17 @@ def _check_calls(file: CheckedFile) -> Iterator[CheckFinding]:
                     "claim first, then measure",
                 )
         earlier_calls.append(call)
+
+
+def _check_arm_names(call: ast.Call) -> Iterator[CheckFinding]:
+    """Check that no arm of a claimed ratio has the name of a parameter of `lab.race`."""
+    for arm in _arms_of_ratio(call):
+        if arm in RACE_OPTIONS:
+            yield CheckFinding(
+                call.lineno,
+                f"{arm} is a parameter of lab.race, and cannot be the name of an arm; "
+                "give the arm another name",
+            )
 
 
 def _check_arguments(call: ast.Call) -> Iterator[CheckFinding]:

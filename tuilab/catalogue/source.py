@@ -30,7 +30,8 @@ from tuilab.text.display import show
 
 _ID = r"(?!all$)[A-Za-z0-9][A-Za-z0-9_-]{0,59}"
 CLAIMING = ("claim", "claim_ratio")  # methods of the lab whose first argument is a key
-_RACE_OPTIONS = {"same", "same_as", "rounds", "seconds", "threads", "device", "factories", "lacks"}
+# The parameters of `lab.race` that are no arms.
+RACE_OPTIONS = {"same", "seconds", "threads", "device", "factories", "lacks"}
 _TOO_DEEP = "its code is nested too deeply to be read; use shorter expressions"
 
 
@@ -209,7 +210,7 @@ def race_arms(call: ast.Call) -> dict[str, ast.expr]:
     """Return the arms of a call of `lab.race`, by name."""
     arms = {}
     for keyword in call.keywords:
-        if keyword.arg and keyword.arg not in _RACE_OPTIONS:
+        if keyword.arg and keyword.arg not in RACE_OPTIONS:
             arms[keyword.arg] = keyword.value
     return arms
 

@@ -15,7 +15,7 @@ from tuilab.commands.step_parts import (
     REST,
     WITH_FORWARD,
 )
-from tuilab.text.display import plural
+from tuilab.text.display import join, plural
 
 # Steps. A loader with workers brings batches in bursts, so the mean of fewer steps says little.
 LEAST = 20
@@ -35,8 +35,7 @@ _MORE_WORKERS = "use more DataLoader workers"
 _LESS_WORK = "do less work for each item, or prepare batches in advance"
 _LESSON = "see `tuilab run loader-workers`"
 _FUSE = (
-    "try an optimizer with fused=True; `tuilab run fuse-optimizer` measures the gain on this"
-    " machine"
+    "try fused=True for {optimizers}; `tuilab run fuse-optimizer` measures the gain on this machine"
 )
 _CHECK_LOOP = (
     "check the rest of the loop: logging, metrics, callbacks, checkpoints, validation, batches"
@@ -49,7 +48,19 @@ _ADVICE = {
     OPTIMIZER: (_BESIDE, _FUSE),
     REST: (_BESIDE, _CHECK_LOOP),
 }
-_COMPUTE = "try bfloat16 or torch.compile; `tuilab ab` compares the command with and without them"
+_HALVES = ("float16", "bfloat16")
+_COMPARE = "`tuilab ab` compares the command before and after the change"
+
+
+class Computing(NamedTuple):
+    """What a process could use, and does not use yet as far as the watcher sees."""
+
+    # The classes of its optimizers, if all of them accept fused=True and none of them uses it.
+    unfused: tuple[str, ...] = ()
+    untried: tuple[str, ...] = ()  # ways to compute faster
+
+
+_UNKNOWN = Computing()
 
 
 class Loading(NamedTuple):
@@ -63,6 +74,29 @@ class Loading(NamedTuple):
     cores: int  # that the command may use
     is_starved: bool  # whether the command waits because other processes use these cores
     are_idle: bool  # whether these cores were seen to have time left
+
+
+def computing_of(hello: Mapping[str, Any]) -> Computing:
+    """Return what a process could use to compute faster, from what the process reported.
+
+    Without a report about its optimizers, nothing is known: an older watcher wrote the marks, or no
+    optimizer of torch has stepped.
+    """
+    optimizers = _groups(hello, "optimizers")
+    if not optimizers:
+        return _UNKNOWN
+    unfused: list[str] = []
+    for facts in optimizers:
+        if facts.get("takes_fused") is True and facts.get("is_fused") is False:
+            unfused.append(str(facts.get("class", "the optimizer")))
+    if len(unfused) < len(optimizers):  # an optimizer that cannot be fused may take all the time
+        unfused = []
+    untried = []
+    if hello.get("dtype") not in _HALVES:
+        untried.append("bfloat16")
+    if hello.get("has_compiled") is False:
+        untried.append("torch.compile")
+    return Computing(tuple(dict.fromkeys(unfused)), tuple(untried))
 
 
 def loading_of(
@@ -106,21 +140,34 @@ def _most_workers(loaders: Collection[Mapping[str, Any]]) -> int:
 def _loaders(hello: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what a process reported about its loaders.
 
-    Any code of the process may write into its marks. Entries that the watcher would not write are
-    therefore left out.
+    Entries that the watcher would not write are left out.
     """
-    entries = hello.get("loaders")
-    if not isinstance(entries, list):
-        return []
     loaders = []
-    for facts in entries:
-        if not isinstance(facts, dict):
-            continue
+    for facts in _groups(hello, "loaders"):
         workers = facts.get("workers")
         is_iterable = facts.get("is_iterable") is True
         if isinstance(workers, int) and 0 <= workers < _MOST_WORKERS:
             loaders.append({"workers": workers, "is_iterable": is_iterable})
     return loaders
+
+
+def _groups(hello: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the groups of facts that a process reported under a name.
+
+    Any code of the process may write into its marks, so the name may stand for anything.
+    """
+    groups = hello.get(name)
+    if not isinstance(groups, list):
+        return []
+    return [group for group in groups if isinstance(group, dict)]
+
+
+def _advice_on(part: str, loading: Loading | None, computing: Computing) -> str:
+    if part == DATA:
+        return _advice_on_data(loading)
+    if part == OPTIMIZER:
+        return _FUSE.format(optimizers=join(computing.unfused))
+    return _ADVICE[part][1]
 
 
 def _advice_on_data(loading: Loading | None) -> str:
@@ -150,6 +197,7 @@ def next_step(
     *,
     is_alone: bool = True,
     loading: Loading | None = None,
+    computing: Computing = _UNKNOWN,
 ) -> str:
     """Return the advice; an empty string if too little was measured, or if no part is large.
 
@@ -164,9 +212,11 @@ def next_step(
         share = shares.get(part, 0)
         if share >= least:
             large_parts[part] = share
+    if not computing.unfused:
+        large_parts.pop(OPTIMIZER, None)
     if large_parts:
         largest = max(large_parts, key=lambda part: large_parts[part])
-        advice = _advice_on_data(loading) if largest == DATA else _ADVICE[largest][1]
+        advice = _advice_on(largest, loading, computing)
         return f"largest avoidable part: {largest}, {large_parts[largest]:.0f} %; {advice}"
     backward = shares.get(BACKWARD, 0)
     forward_and_rest = shares.get(WITH_FORWARD, 0)
@@ -174,8 +224,9 @@ def next_step(
         part = f"{WITH_FORWARD}, {forward_and_rest:.0f} %"
         longer = f"{BACKWARD}, usually longer than a forward, takes only {backward:.0f} %"
         return f"largest avoidable part: {part} ({longer}); {_CHECK_LOOP}"
-    computing = shares.get(FORWARD, 0) + backward
-    if computing < _COMPUTING or not is_alone:
+    computed = shares.get(FORWARD, 0) + backward
+    if computed < _COMPUTING or not is_alone or not computing.untried:
         return ""
     names = f"{FORWARD} and {BACKWARD}" if FORWARD in shares else BACKWARD
-    return f"largest part: {names}, {computing:.0f} %; {_COMPUTE}"
+    ways = " or ".join(computing.untried)
+    return f"largest part: {names}, {computed:.0f} %; try {ways}; {_COMPARE}"

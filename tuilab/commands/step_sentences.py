@@ -5,7 +5,7 @@ from statistics import fmean, median
 
 from tuilab.commands.cpu.core_time import total
 from tuilab.commands.marks import MarkedProcess
-from tuilab.commands.next_step import Loading, next_step
+from tuilab.commands.next_step import Loading, computing_of, next_step
 from tuilab.commands.step_parts import SEVERAL_THREADS, UNTOLD, lacking, shares_of, steady
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.text.display import percent, plural
@@ -72,7 +72,13 @@ def _times(
     for part, reason in lacks.items():
         if part not in UNTOLD:
             yield f"{part}: n/a, {reason}"
-    advice = next_step(shares, len(timed), is_alone=not process.is_of_several, loading=loading)
+    advice = next_step(
+        shares,
+        len(timed),
+        is_alone=not process.is_of_several,
+        loading=loading,
+        computing=computing_of(process.hello),
+    )
     if advice:
         yield advice
 

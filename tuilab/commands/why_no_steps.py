@@ -106,5 +106,7 @@ def _why_torch_is_blind(version: str) -> str:
     if numbers and numbers < _OLDEST:
         return f"torch {version} was loaded, but the watcher needs torch 2.5 or newer"
     torch = f"torch {version}".strip()
-    cause = f"the process may have set {_OFF}=0, or changed sys.path"
-    return f"{torch} was loaded, but not the watcher: {cause}"
+    # The libraries of torch are seen from the middle of `import torch` on. Torch loads the watcher
+    # at the end of it, so all of these look the same.
+    cause = f"the process may have ended during `import torch`, set {_OFF}=0, or changed sys.path"
+    return f"the process loaded libraries of {torch}, but not the watcher: {cause}"

@@ -57,7 +57,7 @@ from tuilab.lab.gpu_memory import Holdings
 from tuilab.lab.lesson_helpers import busy_neighbours, find_limit, raised_by, swept, warned_by
 from tuilab.lab.meters.counted import Counted, count
 from tuilab.lab.meters.memory import Memory
-from tuilab.lab.races.race import Race
+from tuilab.lab.races.race import Race, refuse_arms
 from tuilab.lab.races.races import Races
 from tuilab.lab.scalars.scalar_log import Scalar, ScalarLog
 from tuilab.lab.shown_records import (
@@ -130,7 +130,7 @@ class Lab:
         """Show what happens next."""
         self._enter(events.StageEntered(name=name))
 
-    def log(self, step: float, *, arm: str = "", **values: Scalar) -> None:
+    def log(self, /, step: float, *, arm: str = "", **values: Scalar) -> None:
         """Record the scalars of a step, without waiting for tensors on a GPU.
 
         A tensor on a GPU is recorded with its value at this point of the current stream. A `step`
@@ -317,6 +317,7 @@ class Lab:
 
     def race(
         self,
+        /,
         *,
         same: float | Callable[[Any, Any], bool] | None = None,
         seconds: float = 2.0,
@@ -338,6 +339,14 @@ class Lab:
         claims about its arms are not testable here.
         """
         self._once.refuse("race")
+        refuse_arms(
+            same,
+            seconds=seconds,
+            threads=threads,
+            device=device,
+            factories=factories,
+            lacks=lacks,
+        )
         if device is None:
             device = self._device or torch.device("cpu")
         lacks = words("lacks", lacks, _NEED_LIMIT)

@@ -10,6 +10,7 @@ of it would be warm, and would hide effects of the arm itself. No verdict is com
 """
 
 import gc
+import inspect
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -124,6 +125,34 @@ class Race:
             names = ", ".join(repr(name) for name in self.step_s)
             raise ValueError(f"{argument} takes one of {names}, not {describe_value(arm)}")
         return self.step_s[arm]
+
+
+def refuse_arms(same: Any, **options: Any) -> None:
+    """Raise TypeError if a parameter of `lab.race` was given an arm, which needs another name."""
+    if callable(same) and not _takes_two(same):
+        raise TypeError(
+            "same takes a number or a function of two outputs, and cannot be the name of an arm; "
+            "give the arm another name"
+        )
+    for name, value in options.items():
+        if callable(value) and not isinstance(value, torch.device):  # a device can be called
+            raise TypeError(
+                f"{name} is a parameter of lab.race, and cannot be the name of an arm; "
+                "give the arm another name"
+            )
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    """Return whether a function can be called with two arguments, as far as Python knows."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a function in C may not show its parameters
+        return True
+    try:
+        signature.bind(None, None)
+    except TypeError:
+        return False
+    return True
 
 
 def check_race(

@@ -6,6 +6,7 @@ measured.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
@@ -35,6 +36,13 @@ def is_compiling_of(torch: Any) -> Callable[[], bool]:
 def never() -> bool:
     """Return False: torch compiles nothing, or has no function that says so."""
     return False
+
+
+def has_compiled() -> bool:
+    """Return whether torch.compile has compiled anything, or has tried to."""
+    utils = sys.modules.get("torch._dynamo.utils")
+    counters = getattr(utils, "counters", {})
+    return bool(counters.get("frames"))
 
 
 def keep_out(torch: Any) -> None:

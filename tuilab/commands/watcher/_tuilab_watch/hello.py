@@ -8,6 +8,8 @@ import sys
 from typing import Any
 
 _MOST_LOADERS = 8
+_MOST_OPTIMIZERS = 8
+_NAME_LIMIT = 60  # characters of the name of a class
 _COARSE = ("float32", "float16", "bfloat16")  # the coarsest last
 
 
@@ -17,6 +19,8 @@ class Hello:
     def __init__(self) -> None:
         self.dtype = ""
         self.loaders: list[dict[str, Any]] = []  # the DataLoaders that were used, each kind once
+        self.optimizers: list[dict[str, Any]] = []  # the optimizers that stepped, each kind once
+        self.has_compiled = False  # whether torch.compile was seen to compile anything
 
     def to_json(self, torch: Any, mode: str) -> str:
         """Return the facts as JSON."""
@@ -35,6 +39,8 @@ class Hello:
             "dtype": self.dtype or "float32",
             "cores": cores,
             "loaders": self.loaders,
+            "optimizers": self.optimizers,
+            "has_compiled": self.has_compiled,
         }
         if torch is not None:
             facts["torch"] = str(torch.__version__)
@@ -58,12 +64,47 @@ class Hello:
         self.loaders.append(facts)
         return True
 
+    def add_optimizer(self, optimizer: Any, parameters: list[Any]) -> bool:
+        """Add the facts about an optimizer with these parameters; return whether they are new."""
+        facts = {
+            "class": type(optimizer).__name__[:_NAME_LIMIT],
+            "takes_fused": takes_fused(optimizer, parameters),
+            "is_fused": all(group.get("fused") for group in optimizer.param_groups),
+        }
+        if facts in self.optimizers or len(self.optimizers) >= _MOST_OPTIMIZERS:
+            return False
+        self.optimizers.append(facts)
+        return True
+
+    def add_compiled(self) -> bool:
+        """Note that torch.compile has compiled something; return whether that is new."""
+        is_new = not self.has_compiled
+        self.has_compiled = True
+        return is_new
+
 
 def _coarseness(dtype: str) -> int:
     """Return a number that grows with the coarseness of a dtype; -1 for all other dtypes."""
     if dtype in _COARSE:
         return _COARSE.index(dtype)
     return -1
+
+
+def takes_fused(optimizer: Any, parameters: list[Any]) -> bool:
+    """Return whether an optimizer could run with fused=True.
+
+    A fused step is not differentiable, and needs real numbers and dense gradients.
+    """
+    defaults = optimizer.defaults
+    if "fused" not in defaults or defaults.get("differentiable"):
+        return False
+    for parameter in parameters:
+        if not parameter.is_floating_point():
+            return False
+        gradient = parameter.grad
+        if gradient is not None and gradient.is_sparse:
+            return False
+    return True
 
 
 def is_iterable(loader: Any) -> bool:
@@ -87,7 +128,7 @@ def rank_and_world() -> tuple[str, str]:
 
 
 def watch_autocast(torch: Any, report_dtype: Any) -> None:
-    """Report the dtype of the first autocast that is entered.
+    """Report the dtype of the first autocast that is entered and enabled.
 
     After that, autocast runs without the wrapper.
     """
@@ -95,9 +136,9 @@ def watch_autocast(torch: Any, report_dtype: Any) -> None:
     enter = autocast.__enter__
 
     def watched_enter(this: Any) -> Any:
-        if autocast.__enter__ is watched_enter:
-            autocast.__enter__ = enter
         if getattr(this, "_enabled", False):
+            if autocast.__enter__ is watched_enter:
+                autocast.__enter__ = enter
             report_dtype(getattr(this, "fast_dtype", ""))
         return enter(this)
 

@@ -200,19 +200,21 @@ class Stepping:
         self._references[key] = weakref.ref(optimizer, lambda _: self._drop(key, free))
         self._numbers[key] = number
         self._watcher.threads.add(threading.get_ident())
-        self._report_parameters(optimizer)
+        self._report_optimizer(optimizer)
         return number
 
-    def _report_parameters(self, optimizer: Any) -> None:
-        """Learn from an optimizer's parameters which dtype and device are used."""
+    def _report_optimizer(self, optimizer: Any) -> None:
+        """Report how an optimizer steps, and which dtypes and device its parameters use."""
         parameters: list[Any] = []
         for group in optimizer.param_groups:
             parameters.extend(group["params"])
         self._core_time.check_parameters(parameters)
+        self._watcher.report_optimizer(optimizer, parameters)
         if not parameters:
             return
+        for dtype in {parameter.dtype for parameter in parameters}:
+            self._watcher.report_dtype(dtype)
         first = parameters[0]
-        self._watcher.report_dtype(first.dtype)
         if first.is_cuda:
             self._watcher.gpu_of(first)
 

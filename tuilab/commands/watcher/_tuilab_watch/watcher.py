@@ -83,6 +83,7 @@ class Watcher:
             data.watch(self)
             forward.watch(self)
             self._loggers.wrap_loaded()
+            self._report_compiled()
 
     def end(self) -> None:
         """Mark that the script has ended.
@@ -153,6 +154,11 @@ class Watcher:
         if self._hello.add_loader(loader):
             self._put_hello()
 
+    def report_optimizer(self, optimizer: Any, parameters: list[Any]) -> None:
+        """Report how an optimizer steps, if that is new."""
+        if self._hello.add_optimizer(optimizer, parameters):
+            self._put_hello()
+
     def fail(self, problem: BaseException) -> None:
         """Report the first problem of the watcher to tuilab: the script did not cause it."""
         if not self._has_failed:
@@ -194,6 +200,11 @@ class Watcher:
         self._ring = ring
         return ring
 
+    def _report_compiled(self) -> None:
+        """Report that torch.compile has compiled something, if that is new."""
+        if compiling.has_compiled() and self._hello.add_compiled():
+            self._put_hello()
+
     def _put_hello(self) -> None:
         """Put the facts that are known about this process."""
         ring = self._get_ring()
@@ -208,6 +219,7 @@ class Watcher:
         self.put = self._put_first
         self._has_failed = False
         self._hello.loaders = []
+        self._hello.optimizers = []
         if self._stepping is not None:
             self._stepping.forget()
 
