@@ -13,6 +13,7 @@ import pytest
 
 from tests.file_damage import obeying_permissions
 from tests.test_archive import RUN, archive_of, make_run, member
+from tuilab.catalogue.imports import SOURCE_LIMIT
 from tuilab.errors import UsageError
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
@@ -130,6 +131,34 @@ def test_a_file_that_cannot_be_read_is_told(tuilab: Tuilab, root: Path, tmp_path
 
     with obeying_permissions():
         assert pack(run_dir, tmp_path / "run.tgz").unread == ["stderr.log"]
+
+
+def test_source_larger_than_any_that_runs_is_left_out(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    source = make_run(root) / "scenario.py"
+    source.touch()
+    os.truncate(source, 1 << 40)
+    archive = tmp_path / "run.tgz"
+
+    with pytest.raises(UsageError):
+        pack(source.parent, archive)
+    os.truncate(source, SOURCE_LIMIT + 1)
+    done = tuilab("export", "last", "-o", str(archive))
+
+    limit = "larger than 1 MiB, the limit of a source"
+    assert done.returncode == 0
+    assert done.stderr == f"left out 1 name {limit}: scenario.py\n"
+    assert not (unpack(archive, tmp_path / "two").run_dir / "scenario.py").exists()
+
+
+def test_source_of_the_greatest_size_is_packed(root: Path, tmp_path: Path) -> None:
+    source = make_run(root) / "scenario.py"
+    source.write_bytes(b"#" * (SOURCE_LIMIT - 1) + b"\n")
+
+    packed = pack(source.parent, tmp_path / "run.tgz")
+
+    assert (packed.too_large, packed.is_source_whole) == ([], True)
 
 
 # ---- ended in the middle

@@ -1,6 +1,7 @@
 """What somebody edits in a record is found: each of these makes one edit in a real run, with every checksum set right again."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from tuilab.record.encoding import spell_out
 from tuilab.record.live_run import read_run
 from tuilab.record.origin.imported import mark_imported
 from tuilab.record.verdicts import RULE
+from tuilab.reports.notices import damage_of
 
 Fields = dict[str, Any]
 Streams = dict[str, list[Fields]]
@@ -380,6 +382,85 @@ def test_changed_sentence_of_a_verdict_is_no_problem_and_a_changed_number_is(
     assert examine(run_dir).wrong == [
         f"the verdict on “{TWICE}” does not follow from the measurements"
     ]
+
+
+def cut_lines(run_dir: Path, writer: str, indexes: list[int]) -> None:
+    """Cut lines of a stream in the middle, as a full disk does."""
+    stream = run_dir / "journal" / f"{writer}.jsonl"
+    lines = stream.read_bytes().splitlines()
+    for index in indexes:
+        lines[index] = lines[index][: len(lines[index]) // 2]
+    stream.write_bytes(b"\n".join([*lines, b""]))
+
+
+def with_reported_loss(honest: Path, folder: Path, lost: int) -> Path:
+    """Return a copy of a run whose third worker reports how many records it could not write."""
+    run_dir = shutil.copytree(honest, folder / "tour")
+    streams = read(run_dir)
+    of_kind(streams["supervisor"], "worker_exited", writer="worker-2")[0]["lost"] = lost
+    write(run_dir, streams)
+    return run_dir
+
+
+def losses_of(run_dir: Path) -> list[str]:
+    return [wrong for wrong in examine(run_dir).wrong if "does not follow" not in wrong]
+
+
+@pytest.mark.parametrize("indexes", [[20], [20, 21], [20, 40]])
+def test_records_that_a_full_disk_cut_are_reported_once(
+    indexes: list[int], honest: Path, tmp_path: Path
+) -> None:
+    run_dir = with_reported_loss(honest, tmp_path, len(indexes))
+
+    cut_lines(run_dir, "worker-2", indexes)
+
+    records = "1 record" if len(indexes) == 1 else f"{len(indexes)} records"
+    assert losses_of(run_dir) == [f"{records} could not be written"]
+    (notice,) = damage_of(read_run(run_dir))
+    assert notice.startswith(f"{len(indexes)} measured record") and "not written" in notice
+
+
+def test_stream_that_ends_in_a_cut_record_is_reported_once(honest: Path, tmp_path: Path) -> None:
+    run_dir = with_reported_loss(honest, tmp_path, 1)
+    streams = read(run_dir)
+    of_kind(streams["supervisor"], "streams_counted")[0]["records"]["worker-2"] -= 1
+    write(run_dir, streams)
+
+    stream = run_dir / "journal" / "worker-2.jsonl"
+    os.truncate(stream, stream.stat().st_size - 10)
+
+    assert losses_of(run_dir) == ["1 record could not be written"]
+
+
+@pytest.mark.parametrize(
+    ("writer", "lost", "indexes"),
+    [
+        ("worker-2", 0, [20]),
+        ("worker-2", 1, [20, 40]),
+        ("worker-3", 1, [20]),
+        ("judge", 1, [2]),
+        ("supervisor", 1, [2]),
+    ],
+)
+def test_record_that_somebody_cut_is_found_as_missing(
+    writer: str, lost: int, indexes: list[int], honest: Path, tmp_path: Path
+) -> None:
+    """No more records are explained than the worker of this stream reported."""
+    run_dir = with_reported_loss(honest, tmp_path, lost)
+
+    cut_lines(run_dir, writer, indexes)
+
+    assert f"{writer}: 1 record missing" in losses_of(run_dir)
+
+
+def test_edit_of_a_whole_line_is_no_loss(honest: Path, tmp_path: Path) -> None:
+    run_dir = with_reported_loss(honest, tmp_path, 5)
+    stream = run_dir / "journal" / "worker-2.jsonl"
+    lines = stream.read_bytes().splitlines(keepends=True)
+    lines[20] = lines[20].replace(b'"n":', b'"n": ').replace(b'"n": ', b'"m": ')
+    stream.write_bytes(b"".join(lines))
+
+    assert any("worker-2: checksum does not match at byte" in wrong for wrong in losses_of(run_dir))
 
 
 @pytest.mark.parametrize("stream", ["supervisor", "worker-3", "sampler", "judge"])

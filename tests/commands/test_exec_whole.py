@@ -1,5 +1,6 @@
 """Whole runs of `tuilab exec`: a command's words, input, output and exit code stay its own."""
 
+import errno
 import json
 import os
 import signal
@@ -686,6 +687,34 @@ def test_command_without_a_folder_for_marks_runs_unwatched(tmp_path: Path) -> No
     assert told.what == "steps"
     why = "cannot create the folder for marks (No such file or directory)"
     assert told.reason == f"{why}; the command ran without being watched"
+
+
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # a worker ends with its pipes open
+def test_account_that_a_full_disk_refuses_is_named_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The marks are on the same disk, so their removal makes room."""
+    stream, marks = tmp_path / "worker-0.jsonl", tmp_path / "marks"
+    journal = Writer(stream)
+    write_bytes = os.write
+
+    def write_if_there_is_room(fd: int, data: bytes) -> int:
+        if b'"text_shown"' in data and marks.exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write_bytes(fd, data)
+
+    monkeypatch.setattr(os, "write", write_if_there_is_room)
+    steps = "for _ in range(20): step(0.5)"
+    run_watched(CommandOrder(words=python(tmp_path, *MARKS, steps)), marks, journal)
+
+    (missing,) = [
+        record
+        for record in read_stream(stream)
+        if isinstance(record, events.Unavailable) and record.what == "steps"
+    ]
+    assert missing.reason == "their account could not be written: No space left on device"
 
 
 def test_process_that_ends_when_nobody_reads_it_is_named_with_the_others(

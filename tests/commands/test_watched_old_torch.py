@@ -42,7 +42,7 @@ def make_torch(folder: Path, version: str, source: str) -> None:
     (torch / "lib" / "libtorch_cpu.so").write_bytes(b"\0" * 4096)
 
 
-def run_until_torch_is_seen(tmp_path: Path) -> "tuple[subprocess.Popen[bytes], Ran]":
+def run_until_torch_is_seen(tmp_path: Path) -> "tuple[subprocess.Popen[bytes], ProcessTree]":
     """Run the script until the library of torch is seen, and then let the script end."""
     (tmp_path / "marks").mkdir()
     (tmp_path / "train.py").write_text(SCRIPT)
@@ -59,7 +59,7 @@ def run_until_torch_is_seen(tmp_path: Path) -> "tuple[subprocess.Popen[bytes], R
     until(is_seen)
     os.close(reading)
     os.close(writing)  # the script ends
-    return command, ran
+    return command, process_tree
 
 
 def test_command_with_an_old_torch_runs_unwatched_with_its_own_exit_code(
@@ -68,7 +68,7 @@ def test_command_with_an_old_torch_runs_unwatched_with_its_own_exit_code(
     make_torch(tmp_path / "packages", "2.4.1+cu121", TORCH)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "packages"))
 
-    command, ran = run_until_torch_is_seen(tmp_path)
+    command, process_tree = run_until_torch_is_seen(tmp_path)
 
     assert command.communicate(timeout=100) == (b"training\n", b"")
     assert command.returncode == 7
@@ -82,7 +82,7 @@ def test_command_interrupted_during_import_of_torch_names_that_reason(
     make_torch(tmp_path / "packages", "2.13.0", TORCH + INTERRUPTED_TORCH)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "packages"))
 
-    command, ran = run_until_torch_is_seen(tmp_path)
+    command, process_tree = run_until_torch_is_seen(tmp_path)
 
     command.communicate(timeout=100)
     why = why_unseen(MarksFolder(tmp_path / "marks"), ran, [])

@@ -111,6 +111,7 @@ def run_watched(
     finally:
         if is_watched:
             shutil.rmtree(marks, ignore_errors=True)
+    watched.record_lost_story()
     return CommandEnd(
         code,
         cpu_s,

@@ -105,6 +105,7 @@ class Watched:
         self.lanes: dict[int, Lane] = {}
         self.last: dict[str, float] = {}  # the last value of each curve
         self.why_blind = ""  # why there is no folder for marks
+        self._is_story_lost = False  # the disk had no room for an account
 
     def turn(self, *, is_last: bool = False) -> None:
         """Record what is new: steps, values, output and alerts.
@@ -132,6 +133,15 @@ class Watched:
         self._record_count()
         self._record_story()
         self._record_patterns()
+
+    def record_lost_story(self) -> None:
+        """Record that the disk refused the account of the steps.
+
+        The marks were on that disk. Once they are removed, it may have room again.
+        """
+        if self._is_story_lost:
+            reason = f"their account could not be written: {self._journal.trouble}"
+            self._record_unavailable("steps", reason)
 
     def take_rest(self) -> None:
         """Record what is left of a command whose worker was killed."""
@@ -444,7 +454,9 @@ class Watched:
             for lane in self.lanes.values():
                 story = self._story_of(lane)
                 if story:
-                    self._journal.append(events.TextShown(text=story, title=lane.arm or "steps"))
+                    account = events.TextShown(text=story, title=lane.arm or "steps")
+                    is_written = self._journal.append(account)
+                    self._is_story_lost |= not is_written
             if has_steps:
                 self._record_contention()
         no_steps_reason = ""

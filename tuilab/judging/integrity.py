@@ -87,12 +87,14 @@ def _examine_journal(run_dir: Path, findings: Findings) -> tuple[RunSummary, Str
     for portion in watch.portions():
         for name, items in portion.streams:
             _examine_items(name, items, lengths, findings)
-    if watch.pending_bytes and summary.is_over:
-        pending = f"{watch.pending_bytes} bytes after the last complete line"
+    if watch.unexplained_bytes and summary.is_over:
+        pending = f"{watch.unexplained_bytes} bytes after the last complete line"
         findings.wrong.append(f"{pending}: a record was cut off")
     for name, why in watch.unreadable.items():
         lengths[name] = None
         findings.wrong.append(f"{show(name)}: cannot be read: {why}")
+    for name, count in summary.damage.unexplained.items():
+        findings.wrong.append(f"{show(name)}: {plural(count, 'record')} missing")
     if summary.damage.lost_count:
         lost = plural(summary.damage.lost_count, "record")
         findings.wrong.append(f"{lost} could not be written")
@@ -118,8 +120,6 @@ def _examine_items(
             findings.wrong.append(f"{show(name)}: {reason}")
         elif isinstance(item, Gap):
             is_damaged = True
-            missing = plural(item.missing, "record")
-            findings.wrong.append(f"{show(name)}: {missing} missing")
     if is_damaged or lengths.get(name, 0) is None:
         lengths[name] = None
     elif items and not isinstance(items[-1], Corrupt | Gap):

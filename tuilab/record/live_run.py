@@ -169,6 +169,15 @@ class Watch:
         return self._follower.pending_bytes
 
     @property
+    def unexplained_bytes(self) -> int:
+        """The pending bytes of streams whose worker did not report that records are lost."""
+        count = 0
+        for stream, pending in self._follower.pending_by_stream.items():
+            if stream not in self.summary.damage.lost:
+                count += pending
+        return count
+
+    @property
     def bytes_read(self) -> tuple[int, int]:
         """The bytes of the journal that were read, and all its bytes."""
         if self._folded_bytes:

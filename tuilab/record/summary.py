@@ -32,9 +32,28 @@ class Damage:
 
     corrupt: list[Corrupt] = field(default_factory=list)
     corrupt_count: int = 0
-    missing_count: int = 0
     unknown_count: int = 0
-    lost_count: int = 0  # records that a worker reported as not written
+    missing: dict[str, int] = field(default_factory=Few)  # records, by stream
+    # Records that a worker reported as not written, by its stream.
+    lost: dict[str, int] = field(default_factory=Few)
+
+    @property
+    def missing_count(self) -> int:
+        return sum(self.missing.values())
+
+    @property
+    def lost_count(self) -> int:
+        return sum(self.lost.values())
+
+    @property
+    def unexplained(self) -> dict[str, int]:
+        """Missing records, by stream, beyond those that the worker reported as not written."""
+        counts = {}
+        for stream, missing in self.missing.items():
+            unreported = missing - self.lost.get(stream, 0)
+            if unreported > 0:
+                counts[stream] = unreported
+        return counts
 
     @property
     def is_any(self) -> bool:

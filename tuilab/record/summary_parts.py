@@ -47,7 +47,6 @@ class Worker:
 
     started: events.WorkerStarted | None = None
     exited: events.WorkerExited | None = None
-    lost: int = 0  # records that it could not write
     is_stopped: bool = False  # it was ended with the run, so it neither finished nor failed
 
     @property

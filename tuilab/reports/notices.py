@@ -51,7 +51,7 @@ def damage_of(summary: RunSummary) -> list[str]:
     damage = summary.damage
     kinds = (
         (damage.corrupt_count, "line", "corrupt and left out"),
-        (damage.missing_count, "record", "missing from the journal"),
+        (sum(damage.unexplained.values()), "record", "missing from the journal"),
         (
             damage.lost_count,
             "measured record",

@@ -188,8 +188,8 @@ def _list_reading_gaps(watch: Watch, state: str) -> Iterator[str]:
     """
     for name, why in watch.unreadable.items():
         yield f"stream {show(name)} cannot be read: {show(why)}"
-    if watch.pending_bytes and (watch.summary.is_over or state == RunState.LOST):
-        count = plural(watch.pending_bytes, "byte")
+    if watch.unexplained_bytes and (watch.summary.is_over or state == RunState.LOST):
+        count = plural(watch.unexplained_bytes, "byte")
         yield f"{count} at the end of a stream are not a complete record"
 
 

@@ -48,6 +48,8 @@ def starts_of_lines(source: str) -> list[int]:
 def _offset(starts: Sequence[int], lines: Sequence[str], line: int, column: int) -> int:
     """Return the offset of a line and column in the text; a column counts bytes of UTF-8."""
     line_start = b""
+    if line <= len(lines) and lines[line - 1].isascii():
+        return starts[line - 1] + min(column, len(lines[line - 1]))
     if line <= len(lines):
         line_start = lines[line - 1].encode(errors="surrogatepass")[:column]
     return starts[line - 1] + len(line_start.decode(errors="surrogatepass"))

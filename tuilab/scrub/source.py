@@ -7,7 +7,9 @@ It changes only the inside of quoted texts, comments, and numbers. Expressions s
 import ast
 import io
 import tokenize
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from tuilab.scrub.named_values import named_values, starts_of_lines
@@ -42,7 +44,7 @@ def clean_source(source: str, clean: Clean) -> str | None:
         return "\ufeff" + cleaned_rest
     if not _parses(source):
         return None
-    named_places = named_values(source)
+    named_places = sorted(named_values(source))
     parts: list[str] = []
     end = 0
     for piece in _pieces(source):
@@ -59,8 +61,9 @@ def clean_source(source: str, clean: Clean) -> str | None:
 
 
 def _is_within(piece: _Piece, places: Sequence[tuple[int, int]]) -> bool:
-    """Return whether a piece lies within one of some places."""
-    return any(begin <= piece.begin and piece.end <= end for begin, end in places)
+    """Return whether a piece lies within one of some places, which are sorted and apart."""
+    index = bisect_right(places, piece.begin, key=itemgetter(0))
+    return index > 0 and piece.end <= places[index - 1][1]
 
 
 def _parses(source: str) -> bool:

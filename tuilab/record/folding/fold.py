@@ -94,7 +94,8 @@ def _fold_others(summary: RunSummary, stream: str, items: Iterable[Item]) -> Non
             summary.damage.corrupt_count += 1
             keep(summary.damage.corrupt, item)
         elif isinstance(item, Gap):
-            summary.damage.missing_count += item.missing
+            missing = summary.damage.missing.get(stream, 0)
+            summary.damage.missing[stream] = missing + item.missing
         else:
             if isinstance(item, Unknown):
                 summary.damage.unknown_count += 1

@@ -69,9 +69,9 @@ def _note_lost(summary: RunSummary, writer: str, lost: int) -> None:
 
     The worker reports them to the supervisor, and in its own stream if that can be written.
     """
-    worker = summary.workers.setdefault(writer, Worker())
-    summary.damage.lost_count += max(lost - worker.lost, 0)
-    worker.lost = max(lost, worker.lost)
+    reported = max(lost, summary.damage.lost.get(writer, 0))
+    if reported:
+        summary.damage.lost[writer] = reported
 
 
 def streams_counted(summary: RunSummary, stream: str, event: events.StreamsCounted) -> None:

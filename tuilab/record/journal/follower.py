@@ -49,7 +49,16 @@ class Follower:
 
     @property
     def pending_bytes(self) -> int:
-        return sum(reader.pending_bytes for reader in self._readers.values())
+        return sum(self.pending_by_stream.values())
+
+    @property
+    def pending_by_stream(self) -> dict[str, int]:
+        """The bytes after the last line feed of each stream that has such bytes."""
+        pending = {}
+        for reader in self._readers.values():
+            if reader.pending_bytes:
+                pending[reader.stream] = reader.pending_bytes
+        return pending
 
     @property
     def bytes_read(self) -> tuple[int, int]:

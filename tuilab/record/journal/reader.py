@@ -7,6 +7,7 @@ from typing import Any
 from tuilab.record.encoding import LINE_LIMIT
 from tuilab.record.events import KINDS, Unknown, is_newer
 from tuilab.record.journal.lines import (
+    CUT,
     NOT_A_RECORD,
     Corrupt,
     Gap,
@@ -40,13 +41,15 @@ class Reader:
         self._tail = b""
         self._is_skipping = False  # inside a line too long to be a record
         self._next = 0
+        self._cut_offsets: list[int] = []  # of cut lines since the last record
         self._barren = 0  # lines that were no records
         self._is_given_up = False
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes after the last line feed: a record being written, or one cut short by a kill."""
-        return self._position - self._offset
+        """Bytes at the end without a record: it is being written, or was cut short."""
+        begin = self._cut_offsets[0] if self._cut_offsets else self._offset
+        return self._position - begin
 
     @property
     def is_open(self) -> bool:
@@ -119,7 +122,7 @@ class Reader:
 
     def _decode_all(self, lines: list[bytes]) -> list[Item]:
         """Decode many lines at once, which is several times as fast; [] if any line is damaged."""
-        if self._is_skipping or not lines or len(self._tail) > LINE_LIMIT:
+        if self._is_skipping or self._cut_offsets or not lines or len(self._tail) > LINE_LIMIT:
             return []
         bodies = [line[9:] for line in lines]
         if not are_intact(lines, bodies):
@@ -156,14 +159,22 @@ class Reader:
             self._is_skipping = False
             return
         record = parse(line)
+        if record == CUT:
+            self._cut_offsets.append(self._offset)  # the next record decides what it was
+            return
         if isinstance(record, str):
             items.append(Corrupt(self.stream, self._offset, record))
             return
         if record.n < self._next:
             items.append(Corrupt(self.stream, self._offset, f"sequence number {record.n} again"))
             return
-        if record.n > self._next:
-            items.append(Gap(self.stream, record.n - self._next))
+        missing = record.n - self._next
+        # A cut line that is no missing record was put there.
+        for offset in self._cut_offsets[missing:]:
+            items.append(Corrupt(self.stream, offset, CUT))
+        self._cut_offsets.clear()
+        if missing:
+            items.append(Gap(self.stream, missing))
         self._next = record.n + 1
         items.append(self._check_kind(record) if isinstance(record, Unknown) else record)
 

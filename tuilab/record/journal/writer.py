@@ -16,7 +16,7 @@ from zlib import crc32
 
 from tuilab.record.encoding import LINE_LIMIT, encode_anything, refusal
 from tuilab.record.events import Event
-from tuilab.record.journal.lines import last_number
+from tuilab.record.journal.lines import next_number
 from tuilab.storage.files import identity, move_to_high_fd, open_regular
 
 # After the other high descriptors of tuilab: a crash report goes to a number, whatever file has it.
@@ -52,7 +52,7 @@ class Writer:
         self._is_busy = False
         # from signal handlers that ran in the middle of a record
         self._waiting: list[tuple[Event, Encode]] = []
-        self._next = last_number(path) + 1 if goes_on else 0
+        self._next = next_number(path) if goes_on else 0
         # True if the last line may be incomplete: a line feed is written first, which does no harm.
         self._is_torn = goes_on
         self.lost = 0  # records that could not be written

@@ -53,6 +53,7 @@ class PackedRun:
     files: int = 0  # in the archive
     secrets: Redactor = field(default_factory=Redactor)  # with the counts of what was removed
     unread: list[str] = field(default_factory=list)  # files that could not be read
+    too_large: list[str] = field(default_factory=list)  # a source that no run could have
     source_sha256: str = ""  # of the source as it is in the archive
     is_source_whole: bool = True  # nothing was removed from the source or replaced in it
 
@@ -151,11 +152,26 @@ def _pack_file(
     except OSError:
         packed.unread.append(name)
         return
-    with io.BufferedReader(_Source(fd, name)) as file, _clean(name, file, redactor) as clean:
+    with io.BufferedReader(_Source(fd, name)) as file:
+        if name == _SOURCE and os.fstat(fd).st_size > SOURCE_LIMIT:
+            packed.too_large.append(name)
+            return
+        _pack_open_file(archive, run_dir, name, file, redactor, packed)
+
+
+def _pack_open_file(
+    archive: tarfile.TarFile,
+    run_dir: Path,
+    name: str,
+    file: BinaryIO,
+    redactor: Redactor | None,
+    packed: PackedRun,
+) -> None:
+    with _clean(name, file, redactor) as clean:
         if name == _SOURCE:
             packed.source_sha256 = _digest(clean)
             packed.is_source_whole = clean is file or packed.source_sha256 == _digest(file)
-        modified_s = int(os.fstat(fd).st_mtime)
+        modified_s = int(os.fstat(file.fileno()).st_mtime)
         _add(archive, f"{run_dir.name}/{name}", clean, modified_s)
         packed.files += 1
 
@@ -225,13 +241,13 @@ def _clean_pieces(name: str, file: BinaryIO, redactor: Redactor) -> Iterator[byt
 
 
 def _source(file: BinaryIO, redactor: Redactor) -> Iterator[bytes]:
-    """Yield a source as one text; in pieces if it is not UTF-8 or longer than any that runs."""
-    data = file.read(SOURCE_LIMIT + 1)
+    """Yield a source as one text; in pieces if it is not UTF-8."""
+    data = file.read(SOURCE_LIMIT)
     try:
         text = data.decode()
     except UnicodeDecodeError:
         text = ""
-    if not text or len(data) > SOURCE_LIMIT:
+    if not text:
         file.seek(0)
         yield from _texts(file, redactor, _SOURCE)
     else:

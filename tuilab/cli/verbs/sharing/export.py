@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from tuilab.catalogue.imports import SOURCE_LIMIT
 from tuilab.cli import completion, options
 from tuilab.runs import read_entry, store
 from tuilab.runs.archive import pack
@@ -51,7 +52,7 @@ def command(
             files=packed.files,
             bytes=packed_bytes,
             taken_out=dict(removed_secrets),
-            left_out=[*not_packable, *packed.unread],
+            left_out=[*not_packable, *packed.unread, *packed.too_large],
         )
         return
     files = plural(packed.files, "file")
@@ -60,6 +61,7 @@ def command(
         click.echo(f"{describe_redactions(removed_secrets)}; --keep-private keeps them", err=True)
     _print_left_out(not_packable, "that cannot be packed")
     _print_left_out(packed.unread, "that cannot be read")
+    _print_left_out(packed.too_large, f"larger than {size(SOURCE_LIMIT)}, the limit of a source")
     if read_entry.read_entry(run_dir).is_running:
         click.echo("the run is still running: the archive has the data so far", err=True)
 
