@@ -85,7 +85,7 @@ def test_command_interrupted_during_import_of_torch_names_that_reason(
     command, process_tree = run_until_torch_is_seen(tmp_path)
 
     command.communicate(timeout=100)
-    why = why_unseen(MarksFolder(tmp_path / "marks"), ran, [])
+    why = why_unseen(MarksFolder(tmp_path / "marks"), process_tree, [])
     assert why == (
         "the process loaded libraries of torch 2.13.0, but not the watcher: the process may have "
         "ended during `import torch`, set TORCH_DEVICE_BACKEND_AUTOLOAD=0, or changed sys.path"
