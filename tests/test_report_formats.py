@@ -357,6 +357,18 @@ def test_a_run_that_was_asked_for_strictly_is_judged_strictly_in_junit(
     assert (suite.get("failures"), suite.get("skipped")) == (str(failures), str(4 - failures))
 
 
+def test_option_strict_of_the_users_command_changes_nothing_in_junit(tmp_path: Path) -> None:
+    command = ["python", "train.py", "--strict"]
+    undecided = events.VerdictReached(text="is faster", verdict="INCONCLUSIVE", rule="r")
+    run_started = started(argv=["ab", "--", *command], command=command)
+    run_dir = make_run(tmp_path, run_started, undecided, events.StateChanged(state="succeeded"))
+
+    (suite,) = ElementTree.fromstring(junit.render([read_subject(run_dir)]))
+
+    assert suite.get("failures") == "0"
+    assert suite.get("skipped") == "1"
+
+
 def test_junit_is_red_when_the_record_is_damaged(tmp_path: Path) -> None:
     root = ElementTree.fromstring(junit.render([read_subject(damaged_run(tmp_path))]))
 

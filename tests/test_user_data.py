@@ -152,6 +152,13 @@ def test_a_note_behind_a_torn_line_is_a_line_of_its_own(tmp_path: Path) -> None:
     ]
 
 
+def test_note_that_finds_no_room_in_its_file_names_the_limit(tmp_path: Path) -> None:
+    (tmp_path / notes.FILE).write_text("\n" * 256 * 1024)
+
+    with pytest.raises(UsageError, match="note: the file has reached its limit of 256 KiB"):
+        notes.add(tmp_path, "one more")
+
+
 # ---- the queue
 
 

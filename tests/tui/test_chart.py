@@ -23,6 +23,7 @@ from tuilab.drawings.symbols import ALL, BRAILLE, Symbols
 from tuilab.record.series import Series
 from tuilab.text.words import format_number
 from tuilab.tui.looks import themes
+from tuilab.tui.state.other_runs.overlays import OverlaidCurve
 from tuilab.tui.state.view import View
 from tuilab.tui.terminal.frames import Frames
 from tuilab.tui.terminal.textual_parts import rendered
@@ -226,6 +227,28 @@ def test_runs_that_began_at_different_times_are_laid_over_each_other() -> None:
         await pilot.pause()
 
         assert drawn_text(app.chart).count(format_number(LOSSES[3], digits=6)) == 2
+
+    drive(body)
+
+
+@pytest.mark.parametrize("arm", ["second", "second arm with a name of more than thirty letters"])
+def test_overlaid_arm_has_the_style_of_its_arm_whatever_its_length(arm: str) -> None:
+    own_first = series(LOSSES, "first")
+    own_second = series([loss + 1 for loss in LOSSES], arm)
+    overlaid = OverlaidCurve("earlier run", series([loss + 2 for loss in LOSSES], arm), 0)
+
+    async def body(app: Showing, pilot: Pilot[None]) -> None:
+        app.show(
+            own_first,
+            own_second,
+            names=("first", "second"),
+            order=("first", arm),
+            overlays=(overlaid,),
+        )
+        await pilot.pause()
+        (line,) = app.chart.overlaid_lines()
+
+        assert line.style == 1
 
     drive(body)
 

@@ -314,17 +314,24 @@ def warm_up(modules: Iterable[str], *, is_timed: bool = True) -> None:
 def waiting() -> Iterator[None]:
     """Rename this process in a `with` block, so that the sampler sees that it only waits."""
     name = _rename_process(WAITING.encode())
-    yield
-    _rename_process(name)
+    try:
+        yield
+    finally:
+        _rename_process(name)
 
 
 def _rename_process(name: bytes) -> bytes:
-    """Change the name of this process if the system permits it, and return the previous one."""
-    with contextlib.suppress(OSError):
+    """Change the name of this process if the system permits it, and return the previous one.
+
+    If the previous name cannot be read, the name stays, and the new one is returned.
+    """
+    try:
         previous = _NAME.read_bytes().removesuffix(b"\n")
+    except OSError:
+        return name
+    with contextlib.suppress(OSError):
         _NAME.write_bytes(name)
-        return previous
-    return name
+    return previous
 
 
 if __name__ == "__main__":

@@ -60,9 +60,7 @@ def add(
         user_data.append_line(f"{os.fspath(run_dir)}/{FILE}", fields, _LIMIT)
     except OSError as problem:
         if problem.errno == errno.EFBIG:
-            raise UsageError(
-                f"cannot write the note: the disk is full ({problem.strerror})"
-            ) from problem
+            raise UsageError(f"cannot write the note: {problem.strerror}") from problem
         raise CannotRecord(
             f"cannot write the note into {show(run_dir)}: {problem.strerror}"
         ) from problem

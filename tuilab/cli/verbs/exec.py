@@ -237,8 +237,14 @@ def _hand_over_stdin() -> int | None:
 
 
 def _list_inherited_descriptors() -> list[int]:
-    """Return the descriptors beyond stderr that the shell gave to this process, as for <(...)."""
-    descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
+    """Return the descriptors beyond stderr that the shell gave to this process, as for <(...).
+
+    The list is empty where /proc does not show processes: no run can be started there.
+    """
+    try:
+        descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        return []
     return [number for number in descriptors if number > 2 and _is_inherited(number)]
 
 

@@ -21,19 +21,9 @@ from tuilab.storage.files import read_regular, replace, sealed, unsealed
 FILE = ".folded.bin"
 _LEAST_JOURNAL_BYTES = 2 << 20  # a smaller journal is read in a moment
 _MOST_SAVED_BYTES = 64 << 20
-# The modules that decide how a journal is folded: if one of them changes, saved summaries expire.
-_MADE_BY = (
-    "summary",
-    "summary_parts",
-    "series",
-    "events",
-    "folding/fold",
-    "folding/fold_box",
-    "folding/fold_claims",
-    "folding/fold_races",
-    "folding/fold_run",
-    "folding/arms_table",
-)
+# A saved summary expires if a module of these folders changes: together they decide how a journal
+# is folded.
+_CODE = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(__file__))
 
 Stream = tuple[str, int, int, int]  # name, bytes, modification time in ns, inode
 
@@ -95,8 +85,13 @@ def _maker() -> str:
 
     A saved summary of other code is ignored.
     """
-    folder = os.path.dirname(os.path.dirname(__file__))
-    times_ns = [os.stat(f"{folder}/{name}.py").st_mtime_ns for name in _MADE_BY]
+    times_ns = []
+    for folder in _CODE:
+        with os.scandir(folder) as files:
+            for file in files:
+                if file.name.endswith(".py"):
+                    times_ns.append((file.name, file.stat().st_mtime_ns))
+    times_ns.sort()
     return f"{__version__} {sys.hexversion} {msgspec.__version__} {times_ns}"
 
 

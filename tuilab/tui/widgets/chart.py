@@ -15,14 +15,12 @@ from tuilab.drawings.picture import Picture
 from tuilab.drawings.symbols import Symbols
 from tuilab.record.events import AxesNamed
 from tuilab.record.series import Series, can_be_log_x, is_log_x, is_log_y, wants_log_y
-from tuilab.text.display import show
 from tuilab.tui.state.other_runs.overlays import OverlaidCurve
 from tuilab.tui.state.view import Spot, View, Window
 from tuilab.tui.widgets.drawing import Drawing
 
 _MIN_SHARE = 1e-4  # of the x axis: a zoom shows no less
 _AXIS_COLUMNS = 10  # columns that the labels of the y axis take, about
-_MAX_ARM = 30  # characters of the name of an arm, which is a variant that is compared
 
 
 class _KeyedPoints(NamedTuple):
@@ -328,7 +326,7 @@ class Chart(Drawing):
         self._lines_key = key
         return self._lines
 
-    def _overlaid_lines(self) -> tuple[Line, ...]:
+    def overlaid_lines(self) -> tuple[Line, ...]:
         """Return the lines of other runs, each in the style of its arm, smoothed as the others."""
         curves = self._curves
         if not curves.overlays:
@@ -348,10 +346,11 @@ class Chart(Drawing):
         arms = list(curves.order)
         if not arms:
             arms = list(dict.fromkeys(series.arm for series in curves.series))
-        labels = [show(curve.series.arm, _MAX_ARM) for curve in curves.overlays]
-        arms += [label for label in labels if label not in arms]
+        for curve in curves.overlays:
+            if curve.series.arm not in arms:
+                arms.append(curve.series.arm)
         lines = []
-        for curve, label in zip(curves.overlays, labels, strict=True):
+        for curve in curves.overlays:
             [line] = lines_of(
                 [curve.series],
                 [curve.label],
@@ -359,7 +358,7 @@ class Chart(Drawing):
                 is_timed=self.is_timed,
                 is_log_x=self.is_log_x,
             )
-            line = replace(line, style=arms.index(label))
+            line = replace(line, style=arms.index(curve.series.arm))
             if view.is_smooth:
                 line = smooth(line, _smoothing_weight(view))
             lines.append(line)
@@ -389,7 +388,7 @@ class Chart(Drawing):
             guides=curves.guides,
             empty=curves.empty,
             gap_reason=curves.gap_reason,
-            overlays=self._overlaid_lines(),
+            overlays=self.overlaid_lines(),
         )
 
     @property
