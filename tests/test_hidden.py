@@ -11,6 +11,7 @@ import pytest
 
 from tests.engine import newest, read_stream, write_scenario
 from tests.test_scrub import TOKENS
+from tuilab.engine.capture import Capture
 from tuilab.record import events
 from tuilab.record.events import BlockTimed, Event, Logged, Progressed, TextShown
 from tuilab.record.journal.writer import Writer
@@ -146,3 +147,20 @@ def test_failure_hides_a_variable_that_the_scenario_set_itself(
 
     assert f"refused: {GONE}" in text
     assert VALUE not in text
+
+
+@pytest.mark.parametrize("cut", [1, 6, 12])
+@pytest.mark.parametrize("line", [b"x" * 70_000, b"many lines\n" * 7_000], ids=["one", "many"])
+def test_secret_in_two_reads_of_long_output_is_removed(
+    tmp_path: Path, line: bytes, cut: int
+) -> None:
+    secret = b"hunter2-token"
+    file = tmp_path / "stdout.log"
+    capture = Capture(file, lambda text: text.replace(secret.decode(), "(removed)"))
+
+    capture.take(line + secret[:cut])
+    capture.take(secret[cut:] + b"\n")
+    record = capture.finish()
+
+    assert file.read_bytes() == line + b"(removed)\n"
+    assert record.bytes_total == file.stat().st_size

@@ -9,6 +9,7 @@ from tuilab.record.secrets import Clean, clean_bytes
 HEAD = 512 * 1024  # bytes
 TAIL = 512 * 1024  # bytes
 _LINE = 64 * 1024  # bytes of an unfinished line that are held back at most
+_LONGEST_SECRET = 4 * 1024  # bytes; the end of a longer line is held back, as it may begin a secret
 
 
 class Capture:
@@ -74,11 +75,16 @@ class Capture:
     def _whole_lines(self, data: bytes, clean: Clean) -> bytes:
         """Return whole lines without secrets: a secret may arrive in two pieces."""
         text = self._line + data
-        end = len(text)
-        if data and len(text) < _LINE:
-            end = text.rfind(b"\n") + 1
-        self._line = text[end:]
-        return clean_bytes(text[:end], clean)
+        if not data:
+            self._line = b""
+            return clean_bytes(text, clean)
+        end = text.rfind(b"\n") + 1
+        if len(text) - end < _LINE:
+            self._line = text[end:]
+            return clean_bytes(text[:end], clean)
+        cleaned = clean_bytes(text, clean)
+        self._line = cleaned[-_LONGEST_SECRET:]
+        return cleaned[:-_LONGEST_SECRET]
 
     def _put(self, data: bytes | bytearray, offset: int) -> int:
         """Write at an offset, and return the number of bytes written; 0 if the disk is full."""

@@ -157,8 +157,10 @@ class BackgroundReader:
 
     def _look_at_files(self) -> None:
         """Read the scenarios again; if one has changed, post `FilesChanged`."""
-        has_changed = self._session.read_again()
-        self._is_reading_files = False
+        try:
+            has_changed = self._session.read_again()
+        finally:
+            self._is_reading_files = False
         if has_changed:
             self._screen.post_message(self.FilesChanged())
 
@@ -178,8 +180,10 @@ class BackgroundReader:
         # Read before the runs: what comes while they are read counts as news.
         self._changed_at = store.changed_at(self._session.root)
         self._has_read_statuses = True
-        running = self._session.index.running()
-        self._is_reading_statuses = False
+        try:
+            running = self._session.index.running()
+        finally:
+            self._is_reading_statuses = False
         if self._session.read_commands():
             self._screen.post_message(self.FilesChanged())
         statuses = self._session.statuses()
@@ -187,7 +191,15 @@ class BackgroundReader:
         self._screen.post_message(self.RunsCame(statuses, running, is_paused=is_paused))
 
     def _look_at(self, scenario: Scenario) -> None:
-        """Read the past runs, newest first, and post `PastSeen` after the first one and at the end.
+        """Read the past runs of a scenario; post `PastSeen` after the first one and at the end."""
+        try:
+            self._past[scenario.path] = self._read_past_runs(scenario)
+        finally:
+            self._scenario_being_read = None
+        self._screen.post_message(self.PastSeen(scenario, True))
+
+    def _read_past_runs(self, scenario: Scenario) -> list[PastRun]:
+        """Return the past runs, newest first, and post `PastSeen` after the first one.
 
         Of a command, only its own runs count, and at most `past_runs.NEWEST` of them.
         """
@@ -203,9 +215,7 @@ class BackgroundReader:
             if len(runs) == 1:
                 self._past[scenario.path] = runs[:]
                 self._screen.post_message(self.PastSeen(scenario, False))
-        self._past[scenario.path] = runs
-        self._scenario_being_read = None
-        self._screen.post_message(self.PastSeen(scenario, True))
+        return runs
 
     def _find_past_runs(self, scenario: Scenario) -> list[Path]:
         """Return the runs to read; for a command also those of others with the same name."""
