@@ -52,7 +52,7 @@ def run(
     lab.claim_ratio("sum-50", "slices/sum", at_least=50)
     for row in range(2):
         lab.claim(f"row-{row + 1}", row, equals=row)
-    lab.race(slices=f, sum=g, same=1e-6, rounds=9, seconds=1, threads=1, device=device)
+    lab.race(slices=f, sum=g, same=1e-6, seconds=1, threads=1, device=device)
     lab.arm("two threads", f, env={"OMP_NUM_THREADS": "2"})
 '''
 

@@ -397,8 +397,7 @@ def test_a_form_is_filled_in_while_the_driver_does_not_answer_and_nobody_is_left
 
     async def body(app: NotingApp, pilot: Pilot[int]) -> None:
         await pilot.press("f")
-        await pilot.pause()
-        assert len(askers()) == 1
+        await eventually(pilot, lambda: len(askers()) == 1, "the process that asks the driver")
         field(app, "rows").editor.focus()
         await pilot.press("end", "backspace")
         await pilot.pause()

@@ -33,7 +33,7 @@ from tuilab.tui.screens.page import Page
 from tuilab.tui.screens.run import RunPage
 from tuilab.tui.shown_keys import changes, is_change
 from tuilab.tui.state import settings
-from tuilab.tui.terminal import editor
+from tuilab.tui.terminal import editor, foreground
 from tuilab.tui.widgets.keybar import KeyBar
 from tuilab.tui.widgets.lab.catalogue import Catalogue
 
@@ -71,7 +71,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ShownApp:
         (launch, "start"),
         (launch, "stop"),
         (spare, "prepare"),
-        (editor, "run"),
+        (foreground.Foreground, "run"),
         (editor, "command"),
     ):
         monkeypatch.setattr(module, name, _never(name))

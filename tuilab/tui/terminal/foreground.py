@@ -20,14 +20,10 @@ class Foreground:
 
     def __init__(self) -> None:
         self._is_ending = False  # a signal ends the screens
-        self._is_waiting = False
 
     def heed_signal(self, number: int, frame: FrameType | None) -> None:
         """Stop waiting for the program, because this signal ends the screens."""
         self._is_ending = True
-        if self._is_waiting:
-            self._is_waiting = False
-            raise InterruptedError
 
     def run(self, words: Sequence[str], stdin: "IO[bytes] | None" = None) -> int:
         """Run a program until it ends, and return its exit code; 0 if a signal ends the screens.
@@ -71,16 +67,15 @@ class Foreground:
     def _wait(self, pid: int) -> int:
         """Return the status of a process when it stops or ends.
 
-        Raise InterruptedError if a signal ends the screens, or came before the wait.
+        Raise InterruptedError if a signal ends the screens. The process is polled, because a signal
+        that another thread receives does not interrupt a wait.
         """
-        self._is_waiting = True
-        try:
-            if self._is_ending:
-                raise InterruptedError
-            _, status = os.waitpid(pid, os.WUNTRACED)
-        finally:
-            self._is_waiting = False
-        return status
+        while not self._is_ending:
+            changed_pid, status = os.waitpid(pid, os.WUNTRACED | os.WNOHANG)
+            if changed_pid:
+                return status
+            time.sleep(_POLL_S)
+        raise InterruptedError
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
