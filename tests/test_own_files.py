@@ -208,7 +208,7 @@ def make_all(folder: Path) -> None:
         at_s=1.8e9 + 86400,
     )
     (run_dir / "fault-worker-0.log").write_text("Fatal Python error: Aborted\n")
-    held_back = held_back_records.Unwritten(run_dir, "worker-0")
+    held_back = held_back_records.UnwrittenCount(run_dir, "worker-0")
     held_back.count = 3
     held_back.tell()
     mark_imported(run_dir)

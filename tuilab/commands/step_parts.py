@@ -57,9 +57,9 @@ def lacking(steps: Steps) -> dict[str, str]:
     if not (steps.waits or steps.backwards):
         return dict.fromkeys(PARTS, "only steps were seen")
     reasons = {}
-    # Before the first step, nobody knows which thread makes steps. So a wait of another thread may
-    # count as a wait of the training.
-    if steps.training_waits() <= steps.waits_elsewhere:
+    # Before the first step, nobody knows which thread makes steps, so a wait of another thread may
+    # count as one of the training. The training waits only if it has more waits than the others.
+    if steps.training_waits() <= steps.waits_of_other_threads:
         reasons[DATA] = _why_no_waits(steps)
     if not steps.forwards:
         reasons[FORWARD] = "none was seen"
@@ -74,7 +74,7 @@ def lacking(steps: Steps) -> dict[str, str]:
 
 def _why_no_waits(steps: Steps) -> str:
     """Return why waiting for data is no part of a step."""
-    if steps.waits_elsewhere:
+    if steps.waits_of_other_threads:
         return "a thread that makes no steps reads the DataLoader"
     if steps.waits or steps.waits_of_evaluations:
         return "the DataLoader was read only between steps, as in an evaluation"

@@ -109,7 +109,7 @@ class Steps:
         self.backwards = 0
         self.waits = 0  # for data of the training
         self.waits_of_evaluations = 0
-        self.waits_elsewhere = 0  # of threads that make no steps
+        self.waits_of_other_threads = 0  # of threads that make no steps
         self._cut_steps = 0
         self._parallel_steps = 0  # steps on which several threads worked at the same time
         self.forwards = 0
@@ -201,7 +201,7 @@ class Steps:
         if mark.flags & FROM_WORKERS:
             self.has_workers = True
         if mark.flags & ELSEWHERE:
-            self.waits_elsewhere += 1
+            self.waits_of_other_threads += 1
         elif mark.flags & WITHOUT_GRADIENTS:
             self.waits_of_evaluations += 1
         else:

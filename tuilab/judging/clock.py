@@ -176,7 +176,10 @@ def _disturbed_steps_share(blocks: Sequence[Block]) -> float | None:
 
 
 def _describe_command_obstacle(blocks: Sequence[Block]) -> str:
-    """Return why CPU time is not what the steps of a command take, or an empty string."""
+    """Return why CPU time cannot stand for the time of the steps of a command, or "".
+
+    The words follow the name of an arm: "has 2 workers of a DataLoader", which help it.
+    """
     thread_ns = 0
     total_ns = 0
     waited_ns = 0

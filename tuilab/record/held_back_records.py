@@ -12,10 +12,10 @@ from tuilab.storage.files import move_to_high_fd, open_regular
 
 _PREFIX = "unwritten-"
 _MOST = 10**12  # more than any run writes, and a number that fits a record
-_PLACE = 7_310_911_027  # a position that another file with our descriptor does not have
+_OUR_POSITION = 7_310_911_027  # a position that another file with our descriptor does not have
 
 
-class Unwritten:
+class UnwrittenCount:
     """The count of one worker, which is written when it has changed, if the disk takes it."""
 
     def __init__(self, run_dir: Path, writer: str) -> None:
@@ -26,7 +26,8 @@ class Unwritten:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         with contextlib.suppress(OSError):
             self._fd = move_to_high_fd(os.open(run_dir / f"{_PREFIX}{writer}", flags, 0o600))
-            os.lseek(self._fd, _PLACE, os.SEEK_SET)
+            # By this position, `tell` knows whether the descriptor is still our file.
+            os.lseek(self._fd, _OUR_POSITION, os.SEEK_SET)
 
     def tell(self) -> None:
         """Write the count into its file if it has changed."""
@@ -34,7 +35,7 @@ class Unwritten:
             return
         self._written = self.count
         with contextlib.suppress(OSError):
-            is_our_file = os.lseek(self._fd, 0, os.SEEK_CUR) == _PLACE
+            is_our_file = os.lseek(self._fd, 0, os.SEEK_CUR) == _OUR_POSITION
             if is_our_file:  # else the scenario closed ours and opened another
                 os.pwrite(self._fd, b"%020d" % self.count, 0)
 

@@ -161,6 +161,7 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     with _unfinished(path, 0o600) as (file, hidden_path):
         yield file
         _finish(file, path)
+        # Where a file cannot be without a name, it still has the hidden one.
         if os.path.lexists(hidden_path):
             _refuse_existing(path)
             os.rename(hidden_path, path)

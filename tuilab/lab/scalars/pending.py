@@ -17,7 +17,7 @@ import torch
 from tuilab.lab.device.devices import gpu
 from tuilab.lab.scalars.device_copies import CopyInFlight, DeviceCopies, PinnedSlot
 from tuilab.record.events import Logged
-from tuilab.record.held_back_records import Unwritten
+from tuilab.record.held_back_records import UnwrittenCount
 
 _FEW = 2  # records that one call writes at most: more than it adds, so the queue shrinks
 _POLL_S = 0.0005  # between two looks whether values have arrived
@@ -56,7 +56,7 @@ class Pending:
         self._askers: set[int] = set()
         self._copies: dict[int | None, DeviceCopies] = {}
         self._place = run_dir, writer
-        self._unwritten: Unwritten | None = None
+        self._unwritten: UnwrittenCount | None = None
         self._write = write
         self._now_ns = now_ns
         self._lock = threading.RLock()
@@ -227,7 +227,7 @@ class Pending:
         children.
         """
         if self._unwritten is None:
-            self._unwritten = Unwritten(*self._place)
+            self._unwritten = UnwrittenCount(*self._place)
             os.register_at_fork(after_in_child=self._disown)
         if index not in self._copies:
             self._copies[index] = DeviceCopies(gpu(index))

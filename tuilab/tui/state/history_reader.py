@@ -198,7 +198,11 @@ class HistoryReader:
         return [entry for entry in self.entries.values() if may_change(entry, now_s)]
 
     def _words_of(self, run: str) -> str:
-        """Return the text of a run that a filter searches. Keep it once the run has been read."""
+        """Return the text of a run that a filter searches.
+
+        It is kept once the entry has been read, also of a running run: whoever replaces the entry
+        or its notes drops the text.
+        """
         words = self._words.get(run, "")
         if not words:
             entry = self.entries[run]

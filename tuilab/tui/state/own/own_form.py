@@ -28,7 +28,7 @@ def run_words(text: Text, root: Path) -> list[str]:
 
     Raise UsageError if the form has a wrong value.
     """
-    _order(text, root, [])  # raises the error
+    _order(text, root, [])  # only for its error: the order is not used
     is_race = bool(_arms(text))
     subcommand = "ab" if is_race else "exec"
     names = _OPTIONS + _RACE_OPTIONS if is_race else _OPTIONS
@@ -36,7 +36,7 @@ def run_words(text: Text, root: Path) -> list[str]:
     for name in names:
         for value in _option_values(text, name):
             options += [f"--{name}", value]
-    if is_race and not _has_guard(text):
+    if is_race and not _must_learn_the_same(text):
         options.append("--different-learning")
     return ["tuilab", subcommand, *options, *root_option(root), "--", *_command(text)]
 
@@ -86,7 +86,7 @@ def _order(text: Text, root: Path, argv: list[str]) -> "RunOrder":
         folder=os.path.expanduser(text("folder").strip()),
         arms=race_arms,
         claims=claims,
-        has_guard=_has_guard(text),
+        has_guard=_must_learn_the_same(text),
         measure=measure,
         watch=text("watch"),
         metrics=_values(text, "metric"),
@@ -196,7 +196,7 @@ def _arms(text: Text) -> "list[CommandArm]":
     return arms.parse(texts)
 
 
-def _has_guard(text: Text) -> bool:
+def _must_learn_the_same(text: Text) -> bool:
     return text("learning") != "different"
 
 
