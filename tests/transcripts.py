@@ -25,13 +25,13 @@ _RUN = re.compile(r"[0-9]{8}T[0-9]{9}Z-([\w.+-]{1,60})-([0-9a-f]{6})")
 _VARYING = {
     "run": (
         (re.compile(r"(succeeded|failed) in [0-9.]+ s"), r"\1 in # s"),
-        (re.compile(r"[0-9.]+ [kKMG]i?B \(RSS"), "# (RSS"),
+        (re.compile(r"[0-9.]+ [kKMG]i?B \(RSS(; shared[^)]*)?"), "# (RSS"),
         (re.compile(r"not measured  gpu: .*"), "not measured  gpu: #"),
         (re.compile(r"^digest [0-9a-f]{16}$", re.MULTILINE), "digest #"),
     ),
     "exec": (
         (re.compile(r"(succeeded|failed) in [0-9.]+ s"), r"\1 in # s"),
-        (re.compile(r"[0-9.]+ [kKMG]i?B \(RSS"), "# (RSS"),
+        (re.compile(r"[0-9.]+ [kKMG]i?B \(RSS(; shared[^)]*)?"), "# (RSS"),
         (re.compile(r"! not measured +gpu: .*\n"), ""),
         (re.compile(r"^(! )?digest [0-9a-f]{16}$", re.MULTILINE), r"\1digest #"),
     ),
