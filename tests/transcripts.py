@@ -21,7 +21,8 @@ from tests.record_journals import JOURNALS
 GOLDENS = Path(__file__).with_name("goldens")
 FORMAT_1 = JOURNALS / "format-1"
 _RUN = re.compile(r"[0-9]{8}T[0-9]{9}Z-([\w.+-]{1,60})-([0-9a-f]{6})")
-# For each subcommand, what another machine or another day prints otherwise.
+# For each subcommand, what another machine or another day prints otherwise. Whether shared pages
+# are mentioned depends on whether the sampler saw a short child of the command.
 _VARYING = {
     "run": (
         (re.compile(r"(succeeded|failed) in [0-9.]+ s"), r"\1 in # s"),

@@ -56,6 +56,10 @@ class Damage:
         return counts
 
     @property
+    def unexplained_count(self) -> int:
+        return sum(self.unexplained.values())
+
+    @property
     def is_any(self) -> bool:
         return bool(self.corrupt_count or self.missing_count or self.lost_count)
 

@@ -51,7 +51,7 @@ def damage_of(summary: RunSummary) -> list[str]:
     damage = summary.damage
     kinds = (
         (damage.corrupt_count, "line", "corrupt and left out"),
-        (sum(damage.unexplained.values()), "record", "missing from the journal"),
+        (damage.unexplained_count, "record", "missing from the journal"),
         (
             damage.lost_count,
             "measured record",

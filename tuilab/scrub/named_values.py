@@ -47,12 +47,14 @@ def starts_of_lines(source: str) -> list[int]:
 
 def _offset(starts: Sequence[int], lines: Sequence[str], line: int, column: int) -> int:
     """Return the offset of a line and column in the text; a column counts bytes of UTF-8."""
-    line_start = b""
-    if line <= len(lines) and lines[line - 1].isascii():
-        return starts[line - 1] + min(column, len(lines[line - 1]))
-    if line <= len(lines):
-        line_start = lines[line - 1].encode(errors="surrogatepass")[:column]
-    return starts[line - 1] + len(line_start.decode(errors="surrogatepass"))
+    start = starts[line - 1]
+    if line > len(lines):
+        return start
+    text = lines[line - 1]
+    if text.isascii():  # a long line may have many names, and encoding it for each takes long
+        return start + min(column, len(text))
+    before = text.encode(errors="surrogatepass")[:column]
+    return start + len(before.decode(errors="surrogatepass"))
 
 
 def _named_in(node: ast.AST) -> Iterator[Named]:

@@ -145,33 +145,23 @@ def _pack_file(
 ) -> None:
     """Write one file of a run into the archive, without private data if there is a redactor.
 
-    A file that cannot be opened is left out and named in `packed.unread`.
+    A file that cannot be opened is left out and named in `packed.unread`; a source that is larger
+    than any that runs, in `packed.too_large`.
     """
     try:
         fd = open_regular(run_dir / name)
     except OSError:
         packed.unread.append(name)
         return
-    with io.BufferedReader(_Source(fd, name)) as file:
-        if name == _SOURCE and os.fstat(fd).st_size > SOURCE_LIMIT:
-            packed.too_large.append(name)
-            return
-        _pack_open_file(archive, run_dir, name, file, redactor, packed)
-
-
-def _pack_open_file(
-    archive: tarfile.TarFile,
-    run_dir: Path,
-    name: str,
-    file: BinaryIO,
-    redactor: Redactor | None,
-    packed: PackedRun,
-) -> None:
-    with _clean(name, file, redactor) as clean:
+    if name == _SOURCE and os.fstat(fd).st_size > SOURCE_LIMIT:
+        os.close(fd)
+        packed.too_large.append(name)
+        return
+    with io.BufferedReader(_Source(fd, name)) as file, _clean(name, file, redactor) as clean:
         if name == _SOURCE:
             packed.source_sha256 = _digest(clean)
             packed.is_source_whole = clean is file or packed.source_sha256 == _digest(file)
-        modified_s = int(os.fstat(file.fileno()).st_mtime)
+        modified_s = int(os.fstat(fd).st_mtime)
         _add(archive, f"{run_dir.name}/{name}", clean, modified_s)
         packed.files += 1
 

@@ -292,7 +292,7 @@ def _describe_damage(summary: RunSummary) -> str:
     if not damage.is_any:
         return ""
     corrupt = plural(damage.corrupt_count, "corrupt line")
-    missing = plural(sum(damage.unexplained.values()), "record")
+    missing = plural(damage.unexplained_count, "record")
     return (
         f"the recorded data is incomplete: {corrupt}, {missing} missing, "
         f"{damage.lost_count} not written"
