@@ -182,6 +182,34 @@ def test_advice_on_data_of_workers_that_leave_cores_idle_is_more_workers() -> No
     )
 
 
+def test_advice_on_workers_that_start_in_every_epoch_is_to_keep_them() -> None:
+    loading = loading_of(loads(2), [], 4)
+
+    advice = next_step({"waits for data": 40}, LEAST, loading=loading, starting=80)
+    assert "80 % of these waits start workers" in advice
+    assert "persistent_workers=True" in advice
+    assert "more DataLoader workers" not in advice
+
+
+def test_advice_on_persistent_workers_is_not_to_keep_them() -> None:
+    process = loads(2)
+    process["loaders"] = [{"workers": 2, "is_persistent": True}]
+    loading = loading_of(process, [], 4)
+
+    advice = next_step({"waits for data": 40}, LEAST, loading=loading, starting=80)
+    assert "persistent_workers" not in advice
+
+
+def test_advice_on_tensors_in_memory_is_to_index_them() -> None:
+    process = loads(0)
+    process["loaders"] = [{"workers": 0, "is_in_memory": True}]
+    loading = loading_of(process, [], 4)
+
+    advice = next_step({"waits for data": 40}, LEAST, loading=loading)
+    assert "take whole batches from the tensors by index" in advice
+    assert "more DataLoader workers" not in advice
+
+
 UNFUSED = {"class": "AdamW", "takes_fused": True, "is_fused": False}
 FUSED = {"class": "AdamW", "takes_fused": True, "is_fused": True}
 LBFGS = {"class": "LBFGS", "takes_fused": False, "is_fused": False}

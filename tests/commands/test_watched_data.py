@@ -44,6 +44,22 @@ list(torch.utils.data.DataLoader(Stream()))
     assert process.hello["cores"] == len(os.sched_getaffinity(0))
 
 
+def test_loader_reports_persistent_workers_and_tensors_in_memory(watch: Watch) -> None:
+    seen = watch(
+        LOOP
+        + """
+from torch.utils.data import DataLoader, Subset, TensorDataset
+train(num_workers=1, multiprocessing_context='fork', persistent_workers=True)
+list(DataLoader(Subset(TensorDataset(torch.zeros(4, 2)), [0, 1])))
+"""
+    )
+
+    (process,) = seen.processes
+    persistent, in_memory = process.hello["loaders"]
+    assert (persistent["is_persistent"], persistent["is_in_memory"]) == (True, False)
+    assert (in_memory["is_persistent"], in_memory["is_in_memory"]) == (False, True)
+
+
 def test_forked_workers_leave_the_marks_of_the_loop_as_they_are(watch: Watch) -> None:
     seen = watch(LOOP + "train(num_workers=2, multiprocessing_context='fork')")
 

@@ -27,6 +27,9 @@ _BESIDE = 20
 # Times. A forward alone usually takes less time than its backward, and almost never three times as
 # much.
 _LONGER = 3
+# Percent of the waits for data. If the start and end of workers take so much, more workers make
+# these waits longer.
+_STARTING = 50
 # Percent. From here on, a GPU or another number format would speed up most of a step.
 _COMPUTING = 50
 
@@ -34,6 +37,14 @@ _MOST_WORKERS = 100_000  # of a loader; a larger number was not written by the w
 _MORE_WORKERS = "use more DataLoader workers"
 _LESS_WORK = "do less work for each item, or prepare batches in advance"
 _LESSON = "see `tuilab run loader-workers`"
+_KEEP_WORKERS = (
+    "{share:.0f} % of these waits start workers, and end them after each loop; create the"
+    " DataLoader once, with persistent_workers=True; see `tuilab run loader-persist`"
+)
+_INDEX_TENSORS = (
+    "its items are tensors in memory, which workers would only copy; take whole batches from the"
+    " tensors by index, without a DataLoader"
+)
 _FUSE = (
     "try fused=True for {optimizers}; `tuilab run fuse-optimizer` measures the gain on this machine"
 )
@@ -74,6 +85,8 @@ class Loading(NamedTuple):
     cores: int  # that the command may use
     is_starved: bool  # whether the command waits because other processes use these cores
     are_idle: bool  # whether these cores were seen to have time left
+    is_persistent: bool = False  # whether the workers of every loader outlive a loop
+    is_in_memory: bool = False  # whether every loader takes its items from a TensorDataset
 
 
 def computing_of(hello: Mapping[str, Any]) -> Computing:
@@ -129,7 +142,14 @@ def loading_of(
         cores=cores,
         is_starved=is_starved,
         are_idle=are_idle,
+        is_persistent=_are_workers_kept(own_loaders),
+        is_in_memory=all(loader["is_in_memory"] for loader in own_loaders),
     )
+
+
+def _are_workers_kept(loaders: Collection[Mapping[str, Any]]) -> bool:
+    """Return whether no loader has workers that end with a loop."""
+    return all(loader["is_persistent"] for loader in loaders if loader["workers"])
 
 
 def _most_workers(loaders: Collection[Mapping[str, Any]]) -> int:
@@ -145,9 +165,12 @@ def _loaders(hello: Mapping[str, Any]) -> list[dict[str, Any]]:
     loaders = []
     for facts in _groups(hello, "loaders"):
         workers = facts.get("workers")
-        is_iterable = facts.get("is_iterable") is True
-        if isinstance(workers, int) and 0 <= workers < _MOST_WORKERS:
-            loaders.append({"workers": workers, "is_iterable": is_iterable})
+        if not isinstance(workers, int) or not 0 <= workers < _MOST_WORKERS:
+            continue
+        loader: dict[str, Any] = {"workers": workers}
+        for name in ("is_iterable", "is_persistent", "is_in_memory"):
+            loader[name] = facts.get(name) is True
+        loaders.append(loader)
     return loaders
 
 
@@ -162,18 +185,25 @@ def _groups(hello: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return [group for group in groups if isinstance(group, dict)]
 
 
-def _advice_on(part: str, loading: Loading | None, computing: Computing) -> str:
+def _advice_on(part: str, loading: Loading | None, starting: float, computing: Computing) -> str:
     if part == DATA:
-        return _advice_on_data(loading)
+        return _advice_on_data(loading, starting)
     if part == OPTIMIZER:
         return _FUSE.format(optimizers=join(computing.unfused))
     return _ADVICE[part][1]
 
 
-def _advice_on_data(loading: Loading | None) -> str:
-    """Return advice against waits for data: more workers only if there are cores for them."""
+def _advice_on_data(loading: Loading | None, starting: float) -> str:
+    """Return advice against waits for data: more workers only if there are cores for them.
+
+    `starting` is the share of these waits that start and end workers, in percent.
+    """
     if loading is None:
         return _ADVICE[DATA][1]
+    if starting >= _STARTING and loading.workers and not loading.is_persistent:
+        return _KEEP_WORKERS.format(share=starting)
+    if loading.is_in_memory:
+        return _INDEX_TENSORS
     if loading.is_starved:
         limit = "more workers help only if loading waits, for example for a disk"
         return f"{_LESS_WORK}; other processes use the cores, so {limit}"
@@ -197,9 +227,12 @@ def next_step(
     *,
     is_alone: bool = True,
     loading: Loading | None = None,
+    starting: float = 0.0,
     computing: Computing = _UNKNOWN,
 ) -> str:
     """Return the advice; an empty string if too little was measured, or if no part is large.
+
+    `starting` is the share of the waits for data that start and end workers, in percent.
 
     If there are several ranks, a backward computes, exchanges gradients and waits for other ranks.
     How much time each of these takes is not measured, so `is_alone` is False for such a rank, and
@@ -216,7 +249,7 @@ def next_step(
         large_parts.pop(OPTIMIZER, None)
     if large_parts:
         largest = max(large_parts, key=lambda part: large_parts[part])
-        advice = _advice_on(largest, loading, computing)
+        advice = _advice_on(largest, loading, starting, computing)
         return f"largest avoidable part: {largest}, {large_parts[largest]:.0f} %; {advice}"
     backward = shares.get(BACKWARD, 0)
     forward_and_rest = shares.get(WITH_FORWARD, 0)

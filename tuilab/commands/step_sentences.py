@@ -72,11 +72,14 @@ def _times(
     for part, reason in lacks.items():
         if part not in UNTOLD:
             yield f"{part}: n/a, {reason}"
+    waited_ns = sum(step.waited_ns for step in timed)
+    started_ns = sum(step.started_ns for step in timed)
     advice = next_step(
         shares,
         len(timed),
         is_alone=not process.is_of_several,
         loading=loading,
+        starting=100 * started_ns / waited_ns if waited_ns else 0.0,
         computing=computing_of(process.hello),
     )
     if advice:

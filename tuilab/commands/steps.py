@@ -57,6 +57,8 @@ class Step:
     began: int | None
     ended: int
     waited_ns: int = 0
+    # Of waited_ns: what loops over a DataLoader took until the first batch, and at their end.
+    started_ns: int = 0
     forward_ns: int = 0  # if a library calls the forward in one place
     backward_ns: int = 0
     optimizer_ns: int = 0
@@ -369,11 +371,19 @@ def _is_parallel(step: Step, marks: list[Mark]) -> bool:
 def _step_of(marks: list[Mark], began: int | None) -> Step:
     """Return the step that these marks make up; `began` is the end of the previous one."""
     step = Step(began, marks[-1].ended, gpu_ns=_gpu_ns(marks))
+    new_loops: set[int] = set()  # loops over a DataLoader that still have to bring a batch
     for index, mark in enumerate(marks):
         step.watched_ns += mark.number
         if mark.kind == WAITED:
             inner_ns = _logging_ns(marks, index) + _waits_within_ns(marks, index)
-            step.waited_ns += mark.ended - mark.began - inner_ns
+            waited_ns = mark.ended - mark.began - inner_ns
+            step.waited_ns += waited_ns
+            if mark.flags & BEGINS:
+                new_loops.add(mark.name)
+                step.started_ns += waited_ns
+            elif mark.name in new_loops or mark.flags & ENDS:
+                new_loops.discard(mark.name)
+                step.started_ns += waited_ns
         elif mark.kind == LOGGER_CALL:
             step.logging_ns += mark.ended - mark.began
         elif mark.kind == WENT_FORWARD:
@@ -391,6 +401,7 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
         worked_ns = step.forward_ns + step.backward_ns + step.optimizer_ns
         idle_ns = step.gpu_ns - worked_ns
         step.waited_ns = min(step.waited_ns, max(idle_ns, 0))
+        step.started_ns = min(step.started_ns, step.waited_ns)
         step.logging_ns = min(step.logging_ns, max(idle_ns - step.waited_ns, 0))
     step.roots = _roots(marks)
     return step

@@ -9,6 +9,7 @@ from typing import Any
 
 _MOST_LOADERS = 8
 _MOST_OPTIMIZERS = 8
+_MOST_SUBSETS = 8  # of subsets
 _NAME_LIMIT = 60  # characters of the name of a class
 _COARSE = ("float32", "float16", "bfloat16")  # the coarsest last
 
@@ -58,7 +59,12 @@ class Hello:
 
     def add_loader(self, loader: Any) -> bool:
         """Add the facts about a DataLoader; return whether they are new."""
-        facts = {"workers": int(loader.num_workers), "is_iterable": is_iterable(loader)}
+        facts = {
+            "workers": int(loader.num_workers),
+            "is_iterable": is_iterable(loader),
+            "is_persistent": bool(getattr(loader, "persistent_workers", False)),
+            "is_in_memory": is_in_memory(loader),
+        }
         if facts in self.loaders or len(self.loaders) >= _MOST_LOADERS:
             return False
         self.loaders.append(facts)
@@ -114,6 +120,20 @@ def is_iterable(loader: Any) -> bool:
     """
     data_module = sys.modules.get("torch.utils.data")
     return data_module is not None and isinstance(loader.dataset, data_module.IterableDataset)
+
+
+def is_in_memory(loader: Any) -> bool:
+    """Return whether a loader takes its items from a TensorDataset, or from subsets of one.
+
+    Such an item is made in microseconds, and a worker would only copy it.
+    """
+    data_module = sys.modules.get("torch.utils.data")
+    dataset = loader.dataset
+    for _ in range(_MOST_SUBSETS):
+        if data_module is None or not isinstance(dataset, data_module.Subset):
+            break
+        dataset = dataset.dataset
+    return data_module is not None and type(dataset) is data_module.TensorDataset
 
 
 def rank_and_world() -> tuple[str, str]:
