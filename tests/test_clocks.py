@@ -47,7 +47,10 @@ def timed_run(
 ) -> ReportedRun:
     """Return a run with a claim for each of some pairs of arms, each judged on a clock."""
     arms = list(dict.fromkeys(arm for pair in measures for arm in PAIRS[pair]))
-    records: list[events.Event] = [events.RaceStarted(arms=arms, threads=1, device="cpu", loops={})]
+    records: list[events.Event] = [
+        events.WorkerStarted(writer="supervisor", pid=1, start=1),  # all records have this writer
+        events.RaceStarted(arms=arms, threads=1, device="cpu", loops={}),
+    ]
     for pair in measures:
         over, under = PAIRS[pair]
         records.append(
@@ -57,6 +60,7 @@ def timed_run(
         for number in range(3):
             cpu_ms = CPU_MS[arm] if has_thread_times else None
             records.append(block(arm, number, WALL_MS[arm], cpu_ms))
+    records.append(events.RaceFinished(arms=arms))
     for pair, measure in measures.items():
         records.append(
             events.VerdictReached(

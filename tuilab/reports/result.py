@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta, field
 
+from tuilab.judging.evidence import wall_clock_ratio
 from tuilab.judging.prediction import Nearness, find_answer, rate_prediction
 from tuilab.record.blocks import (
     Measure,
@@ -35,8 +36,7 @@ from tuilab.record.gpus.own_gpus import own_gpus
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.summary_parts import Block, Claim, GpuTenants
-from tuilab.record.timing.clock_words import wall_ratio
-from tuilab.record.timing.clocks import CPU, cpu_times
+from tuilab.record.timing.clocks import CPU, clock_of, cpu_times
 from tuilab.record.verdicts import NOT_JUDGED, Verdict, is_against
 from tuilab.reports.notices import notices_of
 from tuilab.reports.numbers import key_numbers
@@ -549,6 +549,9 @@ def claim_of(claim: Claim, summary: RunSummary) -> ResultClaim:
     claimed = None
     if claim.declared:
         claimed = _convert(ResultRatio, claim.declared)
+    wall_estimate = None
+    if claim.declared and clock_of(claim) == CPU:
+        wall_estimate = wall_clock_ratio(claim.declared, summary)
     noise = noise_of(claim, summary)
     noise_arms = []
     if noise:
@@ -558,7 +561,7 @@ def claim_of(claim: Claim, summary: RunSummary) -> ResultClaim:
         measured=_convert_each(ResultMeasured, claim.measured),
         claimed=claimed,
         noise_arms=noise_arms,
-        wall_estimate=wall_ratio(claim, summary),
+        wall_estimate=wall_estimate,
     )
 
 

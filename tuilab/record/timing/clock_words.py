@@ -1,13 +1,11 @@
 """Describes the times of arms, in words and as rows of a chart, on the judged clock first."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from statistics import geometric_mean, median
+from statistics import median
 from typing import NamedTuple
 
 from tuilab.record.blocks import Measure
-from tuilab.record.summary import RunSummary
-from tuilab.record.summary_parts import Claim
-from tuilab.record.timing.clocks import CLOCK_NAMES, CPU, WALL, ArmTimes, arm_times, clock_of
+from tuilab.record.timing.clocks import CLOCK_NAMES, CPU, WALL, ArmTimes
 from tuilab.text.display import show
 from tuilab.text.words import format_number
 
@@ -81,22 +79,3 @@ def other_words(times: ArmTimes) -> str:
     if not times.others:
         return ""
     return f"{CLOCK_NAMES[times.other_clock]} {format_number(median(times.others), 's', 3)}"
-
-
-def wall_ratio(claim: Claim, summary: RunSummary) -> float | None:
-    """Return the wall-clock ratio of a claim that was judged on CPU time; None for other claims.
-
-    None as well if an arm has no time on the wall clock. Both ratios are of geometric means.
-    """
-    if claim.declared is None or clock_of(claim) != CPU:
-        return None
-    times = arm_times(summary)
-    over = times.get(claim.declared.over)
-    under = times.get(claim.declared.under)
-    if over is None or under is None:
-        return None
-    over_times = over.on(WALL)
-    under_times = under.on(WALL)
-    if not over_times or not under_times or min(*over_times, *under_times) <= 0:
-        return None
-    return geometric_mean(over_times) / geometric_mean(under_times)
