@@ -214,6 +214,19 @@ def test_a_reader_that_goes_early_does_not_end_the_run(root: Path, tmp_path: Pat
     assert look(newest(root) or root).summary.state == "succeeded"
 
 
+@pytest.mark.parametrize("subcommand", ["list", "queue", "runs", "attach", "run xyy --headless"])
+def test_root_that_is_a_file_is_one_sentence(
+    tuilab: Tuilab, tmp_path: Path, subcommand: str
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+
+    done = tuilab(*subcommand.split(), "--root", str(file))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "cannot read the folder of runs" in done.stderr
+
+
 def test_a_full_stdout_is_one_sentence(root: Path, finished: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.record_journals import JOURNALS
-from tuilab.errors import UsageError
+from tuilab.errors import ScenarioError
 from tuilab.record.folding import saved_summary
 from tuilab.record.journal.reader import Reader
 from tuilab.record.live_run import Watch, read_run
@@ -188,12 +188,12 @@ def test_no_archive_has_it(run_dir: Path) -> None:
     assert saved_summary.FILE not in [*list_run_files(run_dir), *list_left_out(run_dir)]
 
 
-def test_that_a_run_was_deleted_is_told_of_one_that_was_not_read(run_dir: Path) -> None:
+def test_run_that_is_deleted_while_it_is_followed_is_lost(run_dir: Path) -> None:
     watch = Watch(run_dir, may_be_folded=True)
     watch.catch_up()
     shutil.rmtree(run_dir)
 
-    with pytest.raises(UsageError, match="it was deleted"):
+    with pytest.raises(ScenarioError, match="its folder was deleted or moved"):
         watch.refresh()
 
 

@@ -237,7 +237,8 @@ async def test_a_run_that_is_deleted_while_it_is_compared_is_told_once_and_goes_
 
 
 @pytest.mark.parametrize(
-    ("gone", "why"), [("journal", "No such file or directory"), ("", "it was deleted")]
+    ("gone", "why"),
+    [("journal", "No such file or directory"), ("", "its folder was deleted or moved")],
 )
 async def test_a_run_that_cannot_be_read_is_named(two: Path, gone: str, why: str) -> None:
     run_dirs = sorted(two.glob("2*"))

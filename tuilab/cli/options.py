@@ -15,6 +15,7 @@ from tuilab.defaults import MAX_REPEATS, REPEATS
 from tuilab.engine import engines
 from tuilab.errors import UsageError
 from tuilab.storage import places
+from tuilab.text.display import show
 
 # Every subcommand imports this module. What few of them need is imported within functions, so that
 # `tuilab list` and `tuilab runs` start quickly.
@@ -463,7 +464,16 @@ def root_path(root: str | None) -> "Path":
     """Return the folder of runs that `--root` names, or the usual one."""
     from pathlib import Path
 
-    return Path(root or places.runs_folder())
+    return Path(root_name(root))
+
+
+def root_name(root: str | None) -> str:
+    """Return the same as a text: `tuilab list` needs no paths. Raise UsageError for a file."""
+    folder = root or places.runs_folder()
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        step = "name another with --root DIR or TUILAB_ROOT"
+        raise UsageError(f"cannot read the folder of runs {show(folder)}: Not a directory; {step}")
+    return folder
 
 
 def root_paths(roots: "Sequence[str]") -> "list[Path]":

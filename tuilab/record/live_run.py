@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 
-from tuilab.errors import UsageError
+from tuilab.errors import ScenarioError, TuilabError, UsageError
 from tuilab.record.events import RunStarted, Unknown, is_newer, newer_words
 from tuilab.record.folding import saved_summary
 from tuilab.record.folding.fold import fold_stream
@@ -75,23 +75,31 @@ class Watch:
         vars(self.summary).update(vars(summary))  # views keep the summary object that they have
         return True
 
+    def _error(self, problem: OSError) -> TuilabError:
+        """Return the error for a journal that cannot be read: a run that had begun is lost."""
+        if self.summary.run is None:
+            return _unreadable(self.run_dir, problem)
+        cause = _cause(self.run_dir, problem)
+        return ScenarioError(f"the run {show(self.run_dir.name)} is lost: {cause}")
+
     def _check_journal(self) -> None:
-        """Raise UsageError if the journal is gone."""
+        """Raise UsageError if the journal is gone, or ScenarioError if it was there before."""
         try:
             os.stat(self.run_dir / "journal")
         except OSError as problem:
-            raise _unreadable(self.run_dir, problem) from problem
+            raise self._error(problem) from problem
 
     def _read(self) -> Portion:
         """Read a portion, drop or replace records by the filter, fold the rest, and return it.
 
-        Raises UsageError if the journal cannot be read, or if a newer tuilab wrote it.
+        Raises UsageError if the journal cannot be read, or if a newer tuilab wrote it. Raises
+        ScenarioError if the journal could be read before.
         """
         try:
             portion = self._follower.read()
         except OSError as problem:
             self.close()
-            raise _unreadable(self.run_dir, problem) from problem
+            raise self._error(problem) from problem
         for _, items in portion.streams:
             self._refuse_newer(items)
         if self._filtered:
@@ -212,8 +220,11 @@ def presence(run_dir: Path, summary: RunSummary) -> Presence:
 
 
 def _unreadable(run_dir: Path, problem: OSError) -> UsageError:
-    why = problem.strerror if os.path.lexists(run_dir) else "it was deleted"
-    return UsageError(f"cannot read the run {show(run_dir.name)}: {why}")
+    return UsageError(f"cannot read the run {show(run_dir.name)}: {_cause(run_dir, problem)}")
+
+
+def _cause(run_dir: Path, problem: OSError) -> str | None:
+    return problem.strerror if os.path.lexists(run_dir) else "its folder was deleted or moved"
 
 
 def read_run(run_dir: Path) -> RunSummary:

@@ -11,7 +11,6 @@ from tuilab.cli import options
 from tuilab.drawings.glyphs import style_of
 from tuilab.runs import representative
 from tuilab.runs.index import Index
-from tuilab.storage import places
 from tuilab.text.display import show
 from tuilab.text.wrapping import terminal_width, wrap
 
@@ -27,7 +26,7 @@ _UNBOUNDED = 1000  # columns, in a pipe
 def command(as_json: bool, scenarios: Sequence[str], root: str | None) -> None:
     listed = catalog.load(scenarios)
     topics = catalog.topics(scenarios)
-    statuses = representative.statuses(Index(root or places.runs_folder()))
+    statuses = representative.statuses(Index(options.root_name(root)))
     verdicts = {scenario: status.verdict for scenario, status in statuses.items()}
     if as_json:
         documents = describe_scenarios(listed, verdicts)
