@@ -124,6 +124,7 @@ def test_an_arm_that_is_timed_no_more_is_stopped(tuilab: Tuilab, root: Path) -> 
         ),
         ("slower", "'slower' is not a gate; use regression, difference or slower:5%"),
         ("slower:-5%", "'slower:-5%' is not a gate"),
+        ("slower:٥%", "is not a gate"),
     ],
 )
 def test_what_cannot_be_told_is_refused(tuilab: Tuilab, root: Path, gate: str, said: str) -> None:

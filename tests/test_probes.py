@@ -466,6 +466,21 @@ def test_a_cgroup_above_the_mount_is_looked_for_at_the_mount(tmp_path: Path) -> 
     assert cpu_facts(root)["memory_limit_bytes"] == 123
 
 
+def test_cgroup_with_the_same_first_letters_is_not_ours(tmp_path: Path) -> None:
+    """The mounted cgroup is /job, and ours is /job2: it is not below the mount."""
+    root = write(
+        tmp_path,
+        {
+            "proc/self/cgroup": "0::/job2\n",
+            "proc/self/mountinfo": "30 25 0:26 /job /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            "sys/fs/cgroup/memory.max": "123\n",
+            "sys/fs/cgroup/2/memory.max": "7\n",
+        },
+    )
+
+    assert cpu_facts(root)["memory_limit_bytes"] == 123
+
+
 def test_nodes_tell_their_cores_and_memory(tmp_path: Path) -> None:
     root = write(
         tmp_path,

@@ -27,7 +27,7 @@ from tuilab.runs.comparing.comparison import Comparison, difference_words, regre
 from tuilab.runs.comparing.differences import facts_of
 from tuilab.text.display import plural, show
 
-_SLOWER = re.compile(r"slower:(\d{1,4}(?:\.\d{1,3})?)%?")
+_SLOWER = re.compile(r"slower:([0-9]{1,4}(?:\.[0-9]{1,3})?)%?")
 _HARDWARE = (
     ("environment", "model"),
     ("environment", "usable cores"),

@@ -5,6 +5,7 @@ steps and curves of one process. An arm is a variant of a command in a compariso
 lane have a label that is also called arm.
 """
 
+import math
 import time
 from array import array
 from collections import deque
@@ -337,6 +338,8 @@ class Watched:
             # A record has a whole step, and `x` if the script logged at another place.
             # If the number is 1, the step is not whole, and the end has the bits of a float.
             step = layout.float_of(mark.ended) if mark.number else mark.ended
+            if not math.isfinite(step):
+                continue  # the value has no place on the axis of its curve
             whole_step = 0
             if abs(step) < _LARGEST:
                 whole_step = int(step)

@@ -179,12 +179,13 @@ class FleetQueue:
         """Handle the answer of a node; if its run is over, report the end of the run.
 
         If the node cannot be used any more, its task moves to another node if the run had not
-        started there. Otherwise the task fails.
+        started there and Ctrl-C was not pressed. Otherwise the task fails.
         """
         is_over = hear(node_run, answer, self._tell)
         if node_run.is_broken:
             task = node_run.task
-            if task and not node_run.mirror and self._try_again(task, "", node_run.node):
+            can_be_tried = task is not None and not node_run.mirror and not self._stops
+            if task and can_be_tried and self._try_again(task, "", node_run.node):
                 self._drop(node_run)
                 self._leave(node_run, node_run.problem)
             else:

@@ -63,6 +63,7 @@ class RankNodeRun:
                 raise answer
             self.take(answer)
         except Exception as problem:  # a node may answer anything
+            self.asked = None
             if self._what == "pass_on":
                 self._done, self._call = self._call, 0
             else:

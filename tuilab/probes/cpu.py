@@ -188,7 +188,8 @@ def _cgroups(root: Path, controller: str) -> Iterator[Path]:
         for mounted, point in _mounts(root, controller if names else ""):
             folder = point
             # A container may hide the cgroups above the mounted one. The path is then not below it.
-            if path.startswith(mounted) and ".." not in path:
+            is_below = f"{path}/".startswith(f"{mounted.rstrip('/')}/")
+            if is_below and ".." not in path:
                 folder = point / path[len(mounted) :].lstrip("/")
             yield folder
             for parent in folder.parents:

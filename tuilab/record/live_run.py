@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 
@@ -229,7 +230,6 @@ def _cause(run_dir: Path, problem: OSError) -> str | None:
 
 def read_run(run_dir: Path) -> RunSummary:
     """Return the summary of a run as it is now; raise UsageError if it cannot be read."""
-    watch = Watch(run_dir)
-    watch.catch_up()
-    watch.close()
+    with closing(Watch(run_dir)) as watch:
+        watch.catch_up()
     return watch.summary

@@ -5,6 +5,7 @@ They are read once, and nothing else of its folder is.
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -103,10 +104,9 @@ def read_subject(
     else:
         private = Redactor()
         watch = Watch(run_dir, private.item)
-    watch.catch_up()
-    subject = _subject_of(watch, watch.state(), private, index)
-    watch.close()
-    return subject
+    with closing(watch):
+        watch.catch_up()
+        return _subject_of(watch, watch.state(), private, index)
 
 
 def read_each(

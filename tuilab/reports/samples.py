@@ -9,6 +9,7 @@ names it.
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,10 +85,9 @@ def _extend(piece: SamplePiece, addition: SamplePiece) -> None:
 def _read_portions(run_dir: Path) -> Iterator[Portion]:
     """Yield the journal of a run in portions; UsageError if it cannot be read."""
     try:
-        follower = Follower(run_dir)
-        while portion := follower.read():
-            yield portion
-        follower.close()
+        with closing(Follower(run_dir)) as follower:
+            while portion := follower.read():
+                yield portion
     except OSError as problem:
         name = show(run_dir.name)
         raise UsageError(f"cannot read the run {name}: {problem.strerror}") from problem

@@ -163,8 +163,18 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         _finish(file, path)
         # Where a file cannot be without a name, it still has the hidden one.
         if os.path.lexists(hidden_path):
-            _refuse_existing(path)
-            os.rename(hidden_path, path)
+            _give_name(hidden_path, path)
+
+
+def _give_name(hidden_path: str, path: str | os.PathLike[str]) -> None:
+    """Give a complete file a second name. Raise FileExistsError if another file has it."""
+    try:
+        os.link(hidden_path, path)
+    except FileExistsError:
+        raise
+    except OSError:  # this file system has no hard links
+        _refuse_existing(path)
+        os.rename(hidden_path, path)
 
 
 def _refuse_existing(path: str | os.PathLike[str]) -> None:

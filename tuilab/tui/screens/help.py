@@ -35,7 +35,9 @@ _STATES = {
     RunState.FAILED: "The scenario raised an error, or its process exited with an error code.",
     RunState.STOPPED: "Somebody stopped the run.",
     RunState.KILLED: "The run ran out of time or memory, or a signal ended it.",
+    RunState.UNKILLABLE: "One of the processes of the run could not be ended.",
     RunState.LOST: "The supervisor of the run is gone; nothing is known after its last record.",
+    RunState.UNREADABLE: "The records of the run cannot be read; the reason is next to it.",
 }
 _ALSO = {
     "*": "A marked run: marked runs are compared or deleted together.",

@@ -77,8 +77,9 @@ class Session:
         path = os.path.realpath(file)
         is_new = all(scenario.path != path for scenario in self.scenarios)
         if is_new and os.path.isfile(path):
+            new_scenarios = catalog.find(self.scenarios, path)
             self._files.append(path)
-            self.scenarios = [*self.scenarios, *catalog.find(self.scenarios, path)]
+            self.scenarios = [*self.scenarios, *new_scenarios]
 
     def scenario_of(self, run: "RunStarted", run_dir: Path) -> Scenario | None:
         """Return the scenario of a run: that of its file if it exists, else one of its name.
