@@ -10,6 +10,7 @@ import pytest
 
 from tuilab.drawings.bars import draw_bars
 from tuilab.drawings.heat import draw_image
+from tuilab.drawings.interval_line import draw_interval
 from tuilab.drawings.linechart import LineChart, draw
 from tuilab.drawings.lines import Line, lines_of
 from tuilab.drawings.picture import Canvas, fit
@@ -296,3 +297,26 @@ def test_strips_grow_with_the_room_and_what_does_not_fit_is_counted() -> None:
         draw_strips(rows, 30, 2, span=(0.0, 1.0)).text.splitlines()[-1]
         == "busy   ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄█    +2"
     )
+
+
+@pytest.mark.parametrize(
+    ("ratio", "line"),
+    [
+        ((280, 312, 350, 100), "  1                           |100  [*"),
+        ((0.9, 1.05, 1.2, 1.3), "  [---------1----*------------]   1.3|"),
+        ((1.2, 1.5, 1.8, 1.3), "  1          [----|-------*----------]"),
+        ((1.0, 1.0, 1.0, 1.0), "  *1"),
+    ],
+)
+def test_interval_line_shows_the_estimate_next_to_its_bound(
+    ratio: tuple[float, float, float, float], line: str
+) -> None:
+    assert draw_interval(*ratio, 40, ASCII) == line
+
+
+@pytest.mark.parametrize("ratio", [(0.0, 1.0, 2.0, 1.3), (1.0, math.nan, 2.0, 1.3)])
+def test_interval_line_of_an_impossible_ratio_is_empty(
+    ratio: tuple[float, float, float, float],
+) -> None:
+    assert draw_interval(*ratio, 40, ASCII) == ""
+    assert draw_interval(1.0, 1.1, 1.2, 1.3, 8, ASCII) == ""

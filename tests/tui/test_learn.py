@@ -11,6 +11,7 @@ from tests.tui.screens import NotingApp, drive, settle, text
 from tests.tui.test_lab_page import record_run, verdict
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
+from tuilab.tui.screens.run import RunPage
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -105,3 +106,41 @@ def test_a_lesson_in_wide_characters_fills_its_lines_and_breaks_no_border(
         }
 
     drive(body, folder, root, size=size)
+
+
+def test_finished_lesson_shows_a_card_and_leads_to_the_next_lesson(
+    folder: Path, root: Path
+) -> None:
+    run_dir = record_run(root, verdict("the sum is right", "SUPPORTED"))
+    note_done("fast")
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        app.desk.is_learning = True
+        app.open_run(run_dir)
+        await settle(pilot)
+        shown = text(pilot)
+        assert "Lesson 84 of 84" in shown
+        assert "1 of 84 lessons done" in shown
+        assert "next lesson: tensor-basics" in shown
+
+        await pilot.press("enter")
+        await settle(pilot)
+        assert app.page.scenario is not None
+        assert app.page.scenario.id == "tensor-basics"
+
+    drive(body, folder, root)
+
+
+def test_finished_run_of_a_user_who_does_not_learn_has_no_card(folder: Path, root: Path) -> None:
+    run_dir = record_run(root, verdict("the sum is right", "SUPPORTED"))
+
+    async def body(app: NotingApp, pilot: "Pilot[int]") -> None:
+        app.open_run(run_dir)
+        await settle(pilot)
+        assert "Lesson" not in text(pilot)
+
+        await pilot.press("enter")
+        await settle(pilot)
+        assert isinstance(app.screen, RunPage)
+
+    drive(body, folder, root)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tuilab.text.display import show_lines
 from tuilab.text.wrapping import flow
 
+PRACTICE = "In practice:"  # begins the paragraph with the advice of a lesson
 _CONTINUED = ("text", "bullet", "item")  # kinds of parts that may have more lines
 _MAX_CHARACTERS = 60_000  # a longer text is no lesson
 _BULLET = re.compile(r"[-*] +")
@@ -55,6 +56,14 @@ def blocks(text: str) -> list[LessonPart]:
             text = flow("\n".join(lines))
         blocks.append(LessonPart(kind, text))
     return blocks
+
+
+def takeaway(text: str) -> str:
+    """Return the paragraph that says what to do in practice; empty if the lesson has none."""
+    for block in blocks(text):
+        if block.kind == "text" and block.text.startswith(PRACTICE):
+            return block.text
+    return ""
 
 
 def notes_apart(text: str) -> str:

@@ -211,6 +211,12 @@ class TuilabApp(TerminalApp[int]):
         if isinstance(self.screen, LabPage):
             self.screen.fill(scenario, values, is_quick=is_quick)
 
+    def open_next_lesson(self) -> None:
+        """Go back to the Lab screen, to the first lesson that the user has not done."""
+        self.action_open_lab()
+        if isinstance(self.screen, LabPage):
+            self.screen.action_next_lesson()
+
     def open_compare(self, run_dirs: list[Path]) -> None:
         """Open the Compare screen for some runs."""
         from tuilab.tui.screens.compare import ComparePage

@@ -150,6 +150,9 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("enter", "", "search", "Go to the next match."),
         Key("escape", "", "clear", "Clear the search."),
     ),
+    "finished lesson": (
+        Key("enter", "next_lesson", "next lesson", "Go to the next lesson of the course."),
+    ),
     "run": (
         Key(
             "z",

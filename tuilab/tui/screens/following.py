@@ -25,6 +25,7 @@ from tuilab.runs import store
 from tuilab.runs.earlier_verdicts import describe_earlier_verdicts
 from tuilab.tui.looks.marks import to_content
 from tuilab.tui.screens.page import Page
+from tuilab.tui.state.lesson_card import LessonCard, make_lesson_card
 from tuilab.tui.state.next_steps import NextSteps, next_steps
 from tuilab.tui.state.other_processes import OtherProcesses
 from tuilab.tui.state.other_runs.live_runs import LiveRuns
@@ -56,6 +57,7 @@ class FollowingPage(Page):
         self._other_processes = OtherProcesses()
         # By claim: how often it was judged on this machine before. None until the run has ended.
         self._earlier_verdicts: dict[str, str] | None = None
+        self._lesson_card: LessonCard | None = None
         self._is_reading_on = False
         self._is_state_asked = False
         self._is_queued = False
@@ -88,6 +90,20 @@ class FollowingPage(Page):
             # The keys of the options open a form, which read-only mode cannot use.
             return replace(steps, options=())
         return steps
+
+    def lesson_card(self) -> LessonCard | None:
+        """Return the card of a finished lesson for a user who learns; None for other runs.
+
+        A user who typed a prediction learns, and so does one who opened the screens with `learn`.
+        """
+        if self._lesson_card is None and self.source.is_over and self.source.is_caught_up:
+            summary = self.source.summary
+            is_learning = self.desk.is_learning or (
+                summary.run is not None and summary.run.prediction is not None
+            )
+            if is_learning and summary.state == RunState.SUCCEEDED and self.scenario is not None:
+                self._lesson_card = make_lesson_card(summary, self.scenario, self.desk.scenarios)
+        return self._lesson_card
 
     def compose_body(self) -> ComposeResult:
         self.panes = Panes()
@@ -313,14 +329,16 @@ class FollowingPage(Page):
         is_over = self.source.is_over
         steps = NextSteps()
         earlier_verdicts: dict[str, str] = {}
+        card = None
         if is_over:
+            card = self.lesson_card()
             steps = self.next_steps()
             earlier_verdicts = self._find_earlier_verdicts()
         run = self.source.summary.run
         if not self.views.scenario and run is not None:
             self.views.recall(run.scenario)
             self.charts_line.recall(self.views.view.words)
-        self.panes.show(self.source, self.views.view, steps, earlier_verdicts)
+        self.panes.show(self.source, self.views.view, steps, earlier_verdicts, card)
         self.charts_line.show(self.panes.names, self.views.view, self.panes.grid_size.most_charts)
         if self.source.is_caught_up and not self.views.go_to_failure() and not self._is_laid_out:
             self._is_laid_out = self.views.restore_pane() or is_over

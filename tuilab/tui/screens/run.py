@@ -5,8 +5,10 @@ Both look the same. This file has the actions of the user.
 
 import os
 import shlex
+from typing import ClassVar
 
 from textual import work
+from textual.binding import BindingType
 
 from tuilab.errors import TuilabError
 from tuilab.record import tracebacks
@@ -31,7 +33,7 @@ class RunPage(FollowingPage):
     """The Run screen: the keys of a run and their actions."""
 
     PLACE = "run"
-    BINDINGS = bindings("run")
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("run"), *bindings("finished lesson")]
     ALLOW_IN_MAXIMIZED_VIEW = "Heading, KeyBar, SearchLine"
     DEFAULT_CSS = """
     RunPage.-maximized-view Heading { dock: top; }
@@ -58,6 +60,9 @@ class RunPage(FollowingPage):
         places: list[str] = []
         if summary.failure:
             places.append("failed run")
+        card = self.lesson_card()
+        if card is not None and card.upcoming and not self.desk.is_read_only:
+            places.append("finished lesson")
         places.append(self.source.place)
         if self.other_runs.next(1):
             places.append("other running runs")
@@ -217,6 +222,11 @@ class RunPage(FollowingPage):
             self.lab.open_form(*form)
         else:
             self.lab.tell("the lesson suggests nothing for this key", is_problem=False)
+
+    def action_next_lesson(self) -> None:
+        """Go to the next lesson that the user has not done, if this run is a finished lesson."""
+        if "finished lesson" in self.places():
+            self.lab.open_next_lesson()
 
     def action_again(self) -> None:
         """Open the form of this scenario with the values of this run."""

@@ -1,10 +1,11 @@
 """A widget for any picture of `tuilab.drawings`, in the colours of the theme."""
 
 from collections.abc import Callable, Hashable
-from typing import Self
+from typing import Any, Self
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.app import App
 from textual.geometry import Region, Size
 from textual.selection import Selection
 from textual.strip import Strip
@@ -17,6 +18,14 @@ from tuilab.tui.looks.styles import ansi_styles, theme_styles
 
 Paint = Callable[[int, int, Symbols, bool], Picture]
 """A function that draws into a width and a height, with symbols, with or without colours."""
+
+
+def symbols_of(app: "App[Any]") -> Symbols:
+    """Return the characters to draw with: those of the app, else those that the locale allows."""
+    symbols: Symbols | None = getattr(app, "symbols", None)
+    if symbols:
+        return symbols
+    return BRAILLE if is_utf8_terminal() else ASCII
 
 
 class Drawing(Widget):
@@ -101,10 +110,7 @@ class Drawing(Widget):
     @property
     def symbols(self) -> Symbols:
         """The characters to draw with: those of the app, else those that the locale allows."""
-        symbols: Symbols | None = getattr(self.app, "symbols", None)
-        if symbols:
-            return symbols
-        return BRAILLE if is_utf8_terminal() else ASCII
+        return symbols_of(self.app)
 
     @property
     def has_shades_of_colour(self) -> bool:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from textual.content import Content
 
+from tuilab.drawings.interval_line import draw_interval
+from tuilab.drawings.symbols import Symbols
 from tuilab.judging import prediction
 from tuilab.judging.interim_results import InterimJudge, InterimResult, describe_interim_result
 from tuilab.judging.judge_run import judge_without_times
@@ -14,12 +16,15 @@ from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.reports.result import claim_of
 from tuilab.runs.command_line import deciding_line
 from tuilab.text.display import show
-from tuilab.tui.looks.lesson_layout import hang
+from tuilab.tui.looks.lesson_layout import hang, inline, wrap_lines
 from tuilab.tui.looks.marks import mark, to_content
+from tuilab.tui.state.lesson_card import LessonCard
 from tuilab.tui.state.run_source import RunSource
 from tuilab.tui.state.view import View
+from tuilab.tui.widgets.drawing import symbols_of
 from tuilab.tui.widgets.pane import TextPane
 
+_INTERVAL_WIDTH = 48  # columns of the interval of a ratio
 _RETRY_S = 0.2  # until interim results that are still loading are asked for again
 _UNKNOWN_WIDTH = 1000  # columns of a pane that is not on the screen yet
 
@@ -31,6 +36,7 @@ class ClaimsPane(TextPane):
         super().__init__("Claims")
         self._interim_judge = InterimJudge()
         self.earlier: Mapping[str, str] = {}  # by claim: how often it was judged here before
+        self.card: LessonCard | None = None  # of a finished lesson, for a user who learns
         self._last: tuple[RunSource, View] | None = None
         self._will_retry = False
 
@@ -65,13 +71,19 @@ class ClaimsPane(TextPane):
         return states
 
     def _lay_out(self, run: RunSource, states: Mapping[str, tuple[str, str]]) -> list[Content]:
-        """Return the lines: the prediction, the claims, and the command that settles them."""
+        """Return the lines: the card of a lesson or the prediction, the claims, and the next step.
+
+        The next step is the command that settles inconclusive claims.
+        """
         width = max((self.content_size.width or _UNKNOWN_WIDTH) - 1, 8)  # 1: the scroll bar
         claims = run.summary.claims
         lines = []
-        answer = prediction.describe_prediction(run.summary.run, list(claims.values()))
-        if answer:
-            lines.append(to_content(answer, 300, "bold"))
+        if self.card is not None:
+            lines += _lay_out_card(self.card, width)
+        else:
+            answer = prediction.describe_prediction(run.summary.run, list(claims.values()))
+            if answer:
+                lines.append(to_content(answer, 300, "bold"))
         if run.is_over:
             claims = contradicted_first(claims)
         for name, claim in claims.items():
@@ -79,6 +91,9 @@ class ClaimsPane(TextPane):
             earlier = self.earlier.get(name, "")
             details = [detail for detail in (evidence, earlier) if detail]
             lines += _lay_out_claim(claim.text, verdict, details, width)
+            interval = _draw_interval(claim, width, symbols_of(self.app))
+            if interval:
+                lines.append(Content.assemble("  ", interval))
         if run.is_over:
             command = deciding_line(run.summary, run.run_dir.parent)
             if command:
@@ -112,6 +127,33 @@ def describe_in_one_line(claim: Claim, summary: RunSummary) -> str:
 def contradicted_first(claims: Mapping[str, Claim]) -> dict[str, Claim]:
     """Return the claims with the contradicted ones first: a small pane may show only those."""
     return dict(sorted(claims.items(), key=lambda item: not item[1].is_contradicted))
+
+
+def _lay_out_card(card: LessonCard, width: int) -> list[Content]:
+    """Return the lines of a card: the place, the answer, the advice, the score, what is next."""
+    lines = [Content.styled(card.place, "bold $text-primary")]
+    if card.answer:
+        lines.append(to_content(card.answer, 300, "bold"))
+    if card.advice:
+        lines += wrap_lines(inline(card.advice), width)
+    lines.append(to_content(card.score, 300, "$text-muted"))
+    if card.upcoming:
+        next_lesson = to_content(f"next lesson: {card.upcoming}", 100)
+        lines.append(Content.assemble(("enter", "bold $text-accent"), "  ", next_lesson))
+    lines.append(Content(""))
+    return lines
+
+
+def _draw_interval(claim: Claim, width: int, symbols: Symbols) -> str:
+    """Return the interval of a judged ratio next to its bound; empty for other claims."""
+    if claim.declared is None or claim.verdict is None:
+        return ""
+    verdict = claim.verdict
+    if verdict.low is None or verdict.estimate is None or verdict.high is None:
+        return ""
+    bound = claim.declared.bound
+    room = min(width - 2, _INTERVAL_WIDTH)
+    return draw_interval(verdict.low, verdict.estimate, verdict.high, bound, room, symbols)
 
 
 def _lay_out_claim(text: str, verdict: str, details: Sequence[str], width: int) -> list[Content]:

@@ -9,6 +9,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tuilab.text.display import plural
+from tuilab.tui.state.lesson_card import LessonCard
 from tuilab.tui.state.next_steps import NextSteps
 from tuilab.tui.state.other_runs.overlays import Overlays
 from tuilab.tui.state.run_source import RunSource
@@ -60,12 +61,17 @@ class Panes(Container):
         self.overlays = Overlays()
 
     def show(
-        self, run: RunSource, view: View, next_steps: NextSteps, earlier: Mapping[str, str]
+        self,
+        run: RunSource,
+        view: View,
+        next_steps: NextSteps,
+        earlier: Mapping[str, str],
+        card: LessonCard | None,
     ) -> None:
         """Show a run in the panes that it needs now.
 
-        For a finished run, `next_steps` are what to try next, and `earlier` says by claim how often
-        it was judged before.
+        For a finished run, `next_steps` are what to try next, `earlier` says by claim how often
+        it was judged before, and `card` is that of a lesson for a user who learns.
         """
         self._shown = run, view
         self._has_next_steps = bool(run.is_over and next_steps.text)
@@ -75,6 +81,7 @@ class Panes(Container):
                 pane.next_steps = next_steps
             if isinstance(pane, ClaimsPane):
                 pane.earlier = earlier
+                pane.card = card
             if isinstance(pane, SeriesPane):
                 pane.overlays = self.overlays
             pane.show(run, view)
