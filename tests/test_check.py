@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from tuilab.catalogue import catalog
 from tuilab.catalogue.check import check
 from tuilab.catalogue.check_claims import TAKES
+from tuilab.catalogue.check_guide import check_guide
 from tuilab.catalogue.check_words import check_words
 from tuilab.catalogue.checked_file import CheckFinding
 from tuilab.catalogue.lesson import notes_apart
@@ -22,7 +23,7 @@ from tuilab.errors import CannotRecord, UsageError
 RULE = "a-z, 0-9 and -, a letter first, 40 at most"
 GOOD = '''\
 """One operator, not five hundred slices.
-
+In practice: use sum.
 ## Predict
 How many times faster is sum?
 
@@ -392,7 +393,8 @@ def test_a_new_scenario_passes_the_check_and_is_short(tmp_path: Path) -> None:
     )
     assert check(read_scenario(path)) == []
     assert check_words(read_scenario(path)) == []
-    assert 25 <= len(path.read_text().splitlines()) <= 45
+    assert check_guide(read_scenario(path)) == []
+    assert 25 <= len(path.read_text().splitlines()) <= 50
 
 
 def test_new_overwrites_nothing(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Check scenario files for mistakes; without a name, check all scenarios.
 
 tuilab prints each mistake as PATH:LINE: SENTENCE. The exit code is 0, or 1 if there is a mistake.
-Sentences of a lesson that are hard to read are warnings, which do not change the exit code.
+Warnings are advice, and do not change the exit code: about sentences that are hard to read, a long
+title, a lesson that does not say what to do in practice, or a claim that needs the lesson.
 """
 
 import os
@@ -12,6 +13,7 @@ import click
 
 from tuilab.catalogue import catalog, course
 from tuilab.catalogue.check import check
+from tuilab.catalogue.check_guide import check_guide
 from tuilab.catalogue.check_words import check_words
 from tuilab.catalogue.checked_file import CheckFinding
 from tuilab.catalogue.scenario import Scenario
@@ -44,7 +46,8 @@ def command(names: Sequence[str], as_json: bool, scenarios: Sequence[str]) -> in
     warnings: list[_Located] = []
     for path, scenario in chosen.items():
         findings += [(path, finding) for finding in check(scenario)]
-        warnings += [(path, warning) for warning in check_words(scenario)]
+        advice = sorted([*check_guide(scenario), *check_words(scenario)])
+        warnings += [(path, warning) for warning in advice]
     if not names or "all" in names:
         findings += _check_courses(listed, scenarios)
     code = 1 if findings else 0

@@ -16,17 +16,19 @@ from tuilab.text.display import show
 _NAME = re.compile(r"(?!all$)[a-z][a-z0-9-]{0,59}")
 
 TEMPLATE = '''\
-"""One operator, not five hundred slices.
+"""Replace a loop over rows by one reduction.
 
 A slice costs a call of its own, and the call takes longer than adding up four numbers. \
 sum makes one call for all rows.
+
+In practice: write `x.sum(0)` instead of a loop over `x[i]`.
 
 ## Predict
 How many times faster than the loop is one sum?
 
 ## Look for
-- [same] both give the same totals
-- [sum] sum is at least 5 times faster than the loop
+- [same] a loop over the rows and x.sum(0) give the same totals
+- [sum] x.sum(0) is at least 5 times faster than a loop over 500 rows
 
 ## Try next
 `--rows 2`: two calls against one; sum still wins, by less than claimed.
