@@ -76,6 +76,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "wide": BOUNDED,
         "mixed": BOUNDED,
         "few-bits": BOUNDED,
+        "promoted": BOUNDED,
     },
     "tf32": {
         "default": [True, False],
