@@ -80,7 +80,7 @@ MISTAKES = [
         "bf16-vs-fp16", "torch.full_like(weight, 0.0001)", "torch.full_like(weight, 0.1)", "adam"
     ),
     Mistake("tf32", "[1e38, 1e-38]", "[1e39, 1e-38]", "range"),
-    Mistake("tf32", '"float32": error(a @ b', '"float32": error(a.half() @ b.half()', "float32"),
+    Mistake("tf32", '"float32": a @ b', '"float32": a.half() @ b.half()', "float32"),
     Mistake("tf32", "(a_high @ b_low + a_low @ b_high)", "a_high @ b_low", "split"),
     Mistake("tf32", "allowed = [CONVOLUTIONS.fp32", "allowed = [PRODUCTS.fp32", "default"),
     Mistake(
@@ -88,7 +88,12 @@ MISTAKES = [
     ),
     Mistake("tf32", "return PRODUCTS.allow_tf32", "return PRODUCTS.fp32_precision", "mixed"),
     Mistake("tf32", "PRODUCTS.allow_tf32 = value", "PRODUCTS.allow_tf32 = True", "together"),
-    Mistake("tf32", "distances(points, near, 23)", "distances(points, near, bits)", "distance-f32"),
+    Mistake(
+        "tf32",
+        "squared_distances(points, near, 23)",
+        "squared_distances(points, near, bits)",
+        "distance-f32",
+    ),
     Mistake("fp8", "E4M3 = torch.float8_e4m3fn", "E4M3 = torch.float8_e4m3fnuz", "e4m3"),
     Mistake(
         "fp8",
