@@ -234,7 +234,7 @@ def measure_gpu(lab, device, a, b, exact):
 
 def run(
     lab: Lab,
-    bits: int = 10,  # of the mantissa that a factor keeps, 1..23
+    bits: int = 10,  # mantissa bits that each factor keeps, 1..23
 ) -> None:
     device = lab.device()
     allowed = [CONVOLUTIONS.fp32_precision == "tf32", PRODUCTS.fp32_precision == "tf32"]

@@ -48,6 +48,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "cancel": [0, nan],
         "error": BOUNDED,
         "mean": [inf, 1],
+        "switches": [True, True, False],
     },
     "bf16-vs-fp16": {
         "fit-bf16": [1.609375, 78],

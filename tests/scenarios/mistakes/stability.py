@@ -46,11 +46,11 @@ MISTAKES = [
     Mistake("where-nan", ".masked_fill(x <= 0, 0.0)", "", "too-late"),
     Mistake("where-nan", "x[x > 0].sqrt()", "x.sqrt()[x > 0]", "selected"),
     Mistake("where-nan", "lambda x: x.square().sum().sqrt()", "torch.linalg.vector_norm", "norm"),
-    Mistake("accumulate-lowp", "terms[name].sum().item()", "found[name][-1]", "sum"),
+    Mistake("accumulate-lowp", "half_terms.sum()", "half_terms.sum(dtype=torch.float32)", "sum"),
     Mistake(
         "accumulate-lowp",
-        "torch.zeros((), device=device)",
-        "torch.zeros((), dtype=torch.float16)",
+        "torch.zeros((), device=device)  #",
+        "torch.zeros((), dtype=torch.float16)  #",
         "wide",
     ),
     Mistake(
@@ -66,6 +66,9 @@ MISTAKES = [
         "cancel",
     ),
     Mistake("accumulate-lowp", "many.sum()", "many.sum(dtype=torch.float32)", "mean"),
+    Mistake(
+        "accumulate-lowp", "SWITCHES.allow_fp16_acc", "not SWITCHES.allow_fp16_acc", "switches"
+    ),
     Mistake(
         "bf16-vs-fp16",
         "torch.ones((), device=device), rate",
