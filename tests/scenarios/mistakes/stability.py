@@ -12,10 +12,8 @@ MISTAKES = [
         "bits, smallest, counting, patterns",
     ),
     Mistake("dtype-ranges", "pattern(x) + 1", "pattern(x) + 2", "eps"),
-    Mistake(
-        "dtype-ranges", "pattern(one * math.inf) - 1", "pattern(one * math.inf) - 2", "largest"
-    ),
-    Mistake("dtype-ranges", "number(1 << bits", "number(1 | bits", "normal"),
+    Mistake("dtype-ranges", "pattern(inf) - 1", "pattern(inf) - 2", "largest"),
+    Mistake("dtype-ranges", "number(1 << mantissa", "number(1 | mantissa", "normal"),
     Mistake("xyy", "x * y / y  #", "x * (y / y)  #", "product, last-decade"),
     Mistake("xyy", '"float16": torch.float16', '"float16": torch.bfloat16', "f16, digits"),
     Mistake("xyy", "[1e-50, 1e39]", "[1e-30, 1e30]", "source"),
