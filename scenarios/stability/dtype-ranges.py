@@ -1,4 +1,4 @@
-"""Choose bfloat16 for range, float16 for digits, and neither to count or to add.
+"""Choose bfloat16 for range, float16 for digits, and float32 to count and to add.
 
 A floating-point number has a sign, an exponent and a mantissa. The exponent names the power of
 two below the number. The mantissa divides the way to the next power of two into equal steps.

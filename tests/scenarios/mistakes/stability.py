@@ -19,6 +19,7 @@ MISTAKES = [
     Mistake("xyy", "[1e-50, 1e39]", "[1e-30, 1e30]", "source"),
     Mistake("softmax", LARGEST, "logits", "agrees, stable"),
     Mistake("softmax", "return exps / exps.sum()", "return stable(logits)", "whole-batch"),
+    Mistake("softmax", "return exps * exps.sum()", "return exps / exps.sum()", "slash"),
     Mistake(
         "softmax",
         "far_apart - far_apart.max()",
