@@ -41,11 +41,13 @@ MISTAKES = [
         "logits.log_softmax(-1)",
         "naive-inf, naive-gradient, hard-labels, loss-limit, gradient-limit",
     ),
-    Mistake("where-nan", "torch.where(x > 0, f(x), 0.0)", "torch.where(x > 0, f(x), 1.0)", "value"),
+    Mistake("where-nan", "(x > 0, function(x), 0.0)", "(x > 0, function(x), 1.0)", "value"),
     Mistake("where-nan", "torch.where(x > 0, x, 1.0)", "x.clamp(min=0)", "inside"),
     Mistake("where-nan", ".masked_fill(x <= 0, 0.0)", "", "too-late"),
     Mistake("where-nan", "x[x > 0].sqrt()", "x.sqrt()[x > 0]", "selected"),
-    Mistake("where-nan", "lambda x: x.square().sum().sqrt()", "torch.linalg.vector_norm", "norm"),
+    Mistake(
+        "where-nan", "return x.square().sum().sqrt()", "return torch.linalg.vector_norm(x)", "norm"
+    ),
     Mistake("accumulate-lowp", "half_terms.sum()", "half_terms.sum(dtype=torch.float32)", "sum"),
     Mistake(
         "accumulate-lowp",
