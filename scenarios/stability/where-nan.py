@@ -12,7 +12,7 @@ not help either: at 0 it passes the gradient on, and the slope of the root there
 
 The same happens with log at 0, with 1 / x, and with an exponential that overflows in the branch
 not taken. It also happens with a distance of 0, because a norm written by hand is a root of a sum.
-torch's own norm knows this case, and defines its slope as 0. One such row in a batch is enough.
+PyTorch's own norm knows this case, and defines its slope as 0. One such row in a batch is enough.
 Gradients of rows are summed, so the nan reaches the weights, while the loss is a usual number.
 
 In practice: write `torch.where(ok, f(torch.where(ok, x, safe)), other)`, or compute f only for

@@ -73,8 +73,8 @@ MISTAKES = [
     ),
     Mistake(
         "bf16-vs-fp16",
-        "torch.ones((), device=device), rate",
-        "torch.ones((), dtype=torch.bfloat16), rate",
+        "master_weight = torch.ones((), device=device)",
+        "master_weight = torch.ones((), dtype=torch.bfloat16)",
         "master",
     ),
     Mistake("bf16-vs-fp16", "+ noise", "+ 2**15", "random"),
