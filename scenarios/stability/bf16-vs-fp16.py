@@ -8,9 +8,9 @@ loss, before backward, moves the gradients into the range.
 The dtype bfloat16 has the range of float32 and needs no factor. The price is digits. If an update
 is half a step or less, the weight does not change. For a weight of 1 that is 2^-8 upwards. It is
 2^-9 downwards, because below a power of two the steps are half as long. For float16 the limits
-are 2^-11 and 2^-12. So a fit in bfloat16 stops when rate times gradient is as small as that, far from the minimum. The loss stays flat as if
-training had converged. A factor on the loss does not help, because the optimizer takes it out
-again before the update.
+are 2^-11 and 2^-12. So a fit in bfloat16 stops when rate times gradient is as small as that, far
+from the minimum. The loss stays flat as if training had converged. A factor on the loss does not
+help, because the optimizer takes it out again before the update.
 
 Lost updates have one remedy in both dtypes: a float32 weight takes the updates, and is cast to 16
 bits for each forward. Mixed precision works this way. If memory has no room for it, round at

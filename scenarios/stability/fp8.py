@@ -59,9 +59,10 @@ forward pass and e5m2 for gradients. Leave `use_fast_accum` off for the products
 `--kept 24`: the running sum keeps all bits of float32, so it loses nothing that a move to float32
 could save. refutes: few-bits, promoted
 ## Source
-Ours. The two formats are those of "FP8 Formats for Deep Learning", https://arxiv.org/abs/2209.05433.
-An overflow is 448 since https://github.com/pytorch/pytorch/pull/178817. The 14 bits of Hopper and
-the 128 products: https://github.com/deepseek-ai/DeepGEMM/issues/37 and
+Ours. The two formats are those of "FP8 Formats for Deep Learning",
+https://arxiv.org/abs/2209.05433. An overflow is 448 since
+https://github.com/pytorch/pytorch/pull/178817. The 14 bits of Hopper and the 128 products:
+https://github.com/deepseek-ai/DeepGEMM/issues/37 and
 https://github.com/triton-lang/triton/issues/2300. The 25 bits of Blackwell:
 https://github.com/deepseek-ai/DeepGEMM/issues/176.
 """

@@ -48,9 +48,9 @@ refutes: limit-f32, limit-bf16, limit-f16
 `--classes 65000`: the sum of so many ones is in the range of float16, and both softmaxes give
 1/65,000. refutes: many-classes
 ## Source
-EffectivePyTorch, chapter "Numerical stability in PyTorch", https://github.com/vahidk/EffectivePyTorch.
-Its stable softmax calls torch.reduce_max, and its formula has lost the slash. Ours: the limits by
-dtype, ties, many classes and batches.
+EffectivePyTorch, chapter "Numerical stability in PyTorch",
+https://github.com/vahidk/EffectivePyTorch. Its stable softmax calls torch.reduce_max, and its
+formula has lost the slash. Ours: the limits by dtype, ties, many classes and batches.
 """
 
 import torch
@@ -70,7 +70,8 @@ def naive(logits):  # (..., classes)
 
 
 def stable(logits):
-    exps = (logits - logits.max(-1, keepdim=True).values).exp()
+    shifted = logits - logits.max(-1, keepdim=True).values
+    exps = shifted.exp()
     return exps / exps.sum(-1, keepdim=True)
 
 
@@ -106,10 +107,13 @@ def raise_one_logit(lab, tied, device):
         for name, dtype in DTYPES.items():
             logits = make_logits(top, tied, device, dtype)
             total = logits.exp().sum().item()
-            lab.log(top, arm=name, total=total, probability=naive(logits)[0].item())
+            probability = naive(logits)[0].item()
+            lab.log(top, arm=name, total=total, probability=probability)
         logits = make_logits(top, tied, device, torch.float16)  # the dtype with the smallest range
-        total = (logits - logits.max()).exp().sum().item()
-        lab.log(top, arm="stable float16", total=total, probability=stable(logits)[0].item())
+        shifted = logits - logits.max()
+        total = shifted.exp().sum().item()
+        probability = stable(logits)[0].item()
+        lab.log(top, arm="stable float16", total=total, probability=probability)
 
 
 def claim_limits(lab, tied, device):

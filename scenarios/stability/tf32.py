@@ -1,4 +1,4 @@
-"""Allow TF32 for training, and turn it off for references and for small differences.
+"""Allow TF32 for training, and turn it off for references and small differences.
 
 Tensor Cores do not multiply float32. With TF32 each factor keeps only 10 of its 23 mantissa bits,
 as many as float16 has, and all 8 exponent bits. The products are added in float32. So the range

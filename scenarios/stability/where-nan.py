@@ -1,4 +1,4 @@
-"""Choose the input before the function: torch.where after it leaves nan in gradients.
+"""Choose the input before the function: torch.where after it gives nan gradients.
 
 `torch.where(x > 0, x.sqrt(), 0)` computes the root of every element, and then chooses. In backward
 the choice passes gradient 1 to the branch that was taken, and 0 to the other branch. The root
@@ -39,12 +39,12 @@ A loss is the mean of 256 distances. One distance is 0, and where masks its root
 ## Try next
 `--mend`: the naive form and the distance get the inner where. Their gradients are numbers, and the
 anomaly mode has nothing to name. refutes: gradient, others, one-row, anomaly
-`--dtype float64`: exp(100) is 2.7e43, a number that float64 has, and the gradient of the overflow is
-1. Roots, logarithms and norms are as bad as before: 0 is 0 in every dtype. refutes: overflow
+`--dtype float64`: exp(100) is 2.7e43, a number that float64 has, and the gradient of softplus is 1.
+Roots, logarithms and norms are as bad as before: 0 is 0 in every dtype. refutes: overflow
 ## Source
-EffectivePyTorch, chapter "Numerical stability in PyTorch", https://github.com/vahidk/EffectivePyTorch:
-gradients have to stay in range as values do. Ours: where, the ways to repair it, the norm and the
-training step.
+EffectivePyTorch, chapter "Numerical stability in PyTorch",
+https://github.com/vahidk/EffectivePyTorch: gradients have to stay in range as values do. Ours:
+where, the ways to repair it, the norm and the training step.
 """
 
 import math
@@ -117,7 +117,7 @@ def backward_with_anomaly_mode(root, x):
 
 
 def train_step(root, x, target):  # (rows, 8), (rows, 2)
-    """Take a step on the mean distance. Return if its loss is finite, and how many weights are nan."""
+    """Take a step. Return if the mean distance is finite, and how many weights are nan."""
     weight = torch.eye(8, 2).to(x).requires_grad_()
     squares = (x @ weight - target).square().sum(-1)  # (rows,)
     loss = root(squares).mean()

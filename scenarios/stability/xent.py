@@ -44,9 +44,9 @@ stable form still gives 500 and [0.5, -0.5]. refutes: loss-limit, gradient-limit
 `--keepdim`: the argument that the source lacks makes both batches right. refutes: square-batch,
 other-batch
 ## Source
-EffectivePyTorch, chapter "Numerical stability in PyTorch", https://github.com/vahidk/EffectivePyTorch.
-Its stable form is wrong for a batch. Ours: the gradient that fails first, hard labels, the batches
-and the sweep.
+EffectivePyTorch, chapter "Numerical stability in PyTorch",
+https://github.com/vahidk/EffectivePyTorch. Its stable form is wrong for a batch. Ours: the
+gradient that fails first, hard labels, the batches and the sweep.
 """
 
 import math

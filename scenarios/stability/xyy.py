@@ -40,8 +40,9 @@ speed. Then float32 and bfloat16 end at 1e-37, with all their digits. A CPU comp
 float32, where its subnormal numbers are ordinary numbers, so it still loses digits. For a GPU torch
 has no such switch. refutes: range, f32, bf16, last-decade
 ## Source
-EffectivePyTorch, chapter "Numerical stability in PyTorch", https://github.com/vahidk/EffectivePyTorch.
-Ours: the other dtypes, the digits, the overflow of the product and the subnormal numbers.
+EffectivePyTorch, chapter "Numerical stability in PyTorch",
+https://github.com/vahidk/EffectivePyTorch. Ours: the other dtypes, the digits, the overflow of the
+product and the subnormal numbers.
 """
 
 import math
