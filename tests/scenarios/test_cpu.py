@@ -16,7 +16,7 @@ Result = Callable[..., dict[str, Any]]
 
 THREADS = "one-thread"
 PAGES = "pages"
-IN_LIBIOMP = {"iomp", "both", "settings", "blocktime"}
+IN_LIBIOMP = {"iomp", "both", "settings", "blocktime", "affinity"}
 
 can_bind = (
     shutil.which("numactl") is not None
@@ -129,16 +129,19 @@ def test_malloc_that_learns_where_it_should_not_and_that_does_not_where_it_shoul
 
 @pytest.mark.library
 @several_cores
-def test_a_variable_that_libgomp_reads_and_a_function_that_it_has_not(
+def test_variables_that_libgomp_reads_refute_the_claims_about_kmp(
     result: Result, tmp_path: Path
 ) -> None:
     mistakes = {
-        '{"KMP_BLOCKTIME": str(blocktime)}': '{"OMP_WAIT_POLICY": "passive"}',
-        'return library_of("GOMP_parallel")': 'return library_of("dladdr")',
-        "min(cores) > 1.8": "cores",  # how busy the box is does not matter to threads that are told to sleep
+        '"KMP_BLOCKTIME": str(blocktime), "KMP_AFFINITY": affinity': (
+            '"OMP_WAIT_POLICY": "passive", "OMP_PROC_BIND": "close"'
+        ),
+        '"library": library_of("GOMP_parallel")': '"library": library_of("dladdr")',
+        "free_cores > 1.8": "free_cores",  # threads that sleep need no free core
     }
 
-    assert refuted_by(mistakes, "iomp", tmp_path, result) - IN_LIBIOMP == {"own", "no-kmp"}
+    refuted = refuted_by(mistakes, "iomp", tmp_path, result)
+    assert refuted - IN_LIBIOMP == {"own", "no-kmp", "no-affinity"}
 
 
 @pytest.mark.library
