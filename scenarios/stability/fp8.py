@@ -136,7 +136,7 @@ def product_with_itself(x, fast=False):  # (n, k) -> (n, n)
 def exact_product(x):  # (n, k) -> (n, n), float64
     """Multiply the same eight-bit numbers in float64."""
     scale = scale_of(x, E4M3)
-    x8 = (x * scale).to(E4M3).double()
+    x8 = (x * scale).to(E4M3).float().double()
     return x8 @ x8.t() / scale.double().square()
 
 
