@@ -115,7 +115,7 @@ def test_a_bound_process_has_one_thread_on_one_core_and_its_pages_on_one_node(
 
 
 @pytest.mark.library
-def test_malloc_that_learns_where_it_should_not_and_that_does_not_where_it_should(
+def test_other_malloc_variables_refute_the_claims_about_page_faults(
     result: Result, tmp_path: Path
 ) -> None:
     mistakes = {
