@@ -6,12 +6,18 @@ MISTAKES = [
     Mistake(
         "embedding-bound",
         '"no-flops", dense.flops',
-        '"no-flops", lab.count(conv, image).flops',
+        '"no-flops", lab.count(nn.Linear(2, 2), torch.rand(1, 2)).flops',
         "no-flops",
     ),
     Mistake("embedding-bound", "64, 64, 3, padding=1", "64, 64, 1", "conv"),
-    Mistake("embedding-bound", "sparse=sparse) for", "sparse=True) for", "dense"),
+    Mistake(
+        "embedding-bound",
+        "dense = lab.count(look_up, ",
+        "dense = lab.count(look_up_sparse, ",
+        "dense",
+    ),
     Mistake("embedding-bound", "part.to_dense()", "2 * part.to_dense()", "same"),
+    Mistake("embedding-bound", 'mode="sum", sparse=True)\n', 'mode="sum")\n', "optimizers"),
     Mistake(
         "cpu-ddp",
         "build_net(seed=rank))",
