@@ -78,12 +78,12 @@ def test_torch_that_ignores_the_variable_refutes_the_claims_about_it(
 
 
 @pytest.mark.library
-def test_ranks_that_share_cores_are_gone_when_their_race_is_over() -> None:
+def test_ranks_end_with_their_race() -> None:
     lesson: dict[str, Any] = {"__name__": "rank-threads"}
     exec(source_of("rank-threads"), lesson)
     before = set(psutil.Process().children())
-    with lesson["start"](2, 8) as step:
-        assert step(1)[1] == 2
+    with lesson["start_ranks"](2, 8) as make_step:
+        assert make_step(1)[1] == 2
 
     assert set(psutil.Process().children()) <= before
 
@@ -112,6 +112,10 @@ def test_a_bound_process_has_one_thread_on_one_core_and_its_pages_on_one_node(
     assert run["verdicts"]["first-touch"] == "SUPPORTED"
     assert run["verdicts"][PAGES] == ("SUPPORTED" if can_bind else "NOT TESTABLE HERE")
     assert arms_of(run, "cores_busy") == {"free", "bound"}
+    (in_memory,) = [
+        series["last"] for series in run["series"] if series["name"] == "in_memory_percent"
+    ]
+    assert in_memory == 100
 
 
 @pytest.mark.library
