@@ -24,7 +24,7 @@ MISTAKES = [
         "build_net(seed=rank), init_sync=False)",
         "same-start, mean, sum, uneven, weighed",
     ),
-    Mistake("cpu-ddp", '2 if case == "sum" else 1', "1", "sum"),
-    Mistake("cpu-ddp", "* 2 * len(y) / 64", "* len(y) / 64", "weighed"),
-    Mistake("cpu-ddp", "bucket.buffer().nbytes", "bucket.buffer().nbytes * len(x[part])", "bytes"),
+    Mistake("cpu-ddp", "2 * even_sum", "even_sum", "sum"),
+    Mistake("cpu-ddp", "* RANKS * len(y)", "* len(y)", "weighed"),
+    Mistake("cpu-ddp", "sent_bytes.append(sum(sent))", "sent_bytes.append(4 * sum(sent))", "bytes"),
 ]
