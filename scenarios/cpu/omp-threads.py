@@ -1,37 +1,57 @@
-"""A thread for every core is right for one program that is alone; with several, give each its share.
+"""Use all cores for one program alone, and give each of several programs a share.
 
-torch spreads an operator over the cores with OpenMP, and takes a thread for each core it may use. OMP_NUM_THREADS says how
-many it shall be. It is read when OpenMP is loaded: after `import torch` it is too late, and `torch.set_num_threads` is the
-way. Large matmuls gain, small ones have nothing to share.
+A program that is alone on a machine wants all cores. A program that runs next to other ranks,
+loader workers or other users gets slower with each thread that has no core. The variable
+`OMP_NUM_THREADS` decides, and it is easy to set too late or not at all.
 
-The threads wait for each other at the end of every operator, and they wait by spinning. Where another program wants the cores
-too, one of them does not run just then, and all the others spin for it: a matmul of microseconds takes until the scheduler
-comes round, which is milliseconds. Two ranks with a thread on every core each do that to each other, and every process that
-you start by hand takes all again, whoever else is there. So torchrun sets OMP_NUM_THREADS=1 where you did not; rank-threads
-races what else a rank may have. The last chart shows it: the time of a small matmul beside a busy program on each core, with
-one thread and with all. It differs from run to run, as it hangs on the scheduler, so nothing is claimed about it.
+torch splits an operator over threads with OpenMP. By default it takes one thread for each core that
+it may use, whether or not another program uses that core. OpenMP reads `OMP_NUM_THREADS` when it
+is loaded. After `import torch` a change has no effect on the running process, but the programs
+that it starts inherit the new value. A running process changes its own number with
+`torch.set_num_threads`. A large matrix product gains from more threads. A small product has
+nothing to share.
 
-The race has the numbers between one and all, too: where one of them is surely faster than all, `tuilab advise` tells.
+The threads wait for each other at the end of every operator. They spin, which means that each
+waiting thread keeps its core busy in a loop. If another program takes one core, the thread on that
+core stops, and all others spin until it runs again. A product of microseconds then takes
+milliseconds. Two ranks with a thread for every core do this to each other, so torchrun sets
+`OMP_NUM_THREADS` for its ranks if you did not.
+
+The chart of the crowd shows a small product with one thread and with all, alone and with a busy
+program on each core. Its times depend on the scheduler and differ from run to run, so no claim is
+made about them.
+
+In practice: leave `OMP_NUM_THREADS` unset for one program that has the machine for itself.
+Otherwise set it before Python starts, as in `OMP_NUM_THREADS=4 python train.py`: the number of
+cores divided by the number of processes. This lesson also races the numbers between one and all,
+and `tuilab advise` recommends such a number if it is surely faster than all.
 ## Predict
 torchrun starts two ranks, and OMP_NUM_THREADS is not set. How many threads has a rank?
 ## Look for
-- [one-thread] OMP_NUM_THREADS=1 leaves torch one thread
-- [too-late] if it is set to another number after torch is imported, torch keeps its number, and a program started then takes it
-- [by-hand] a second process that is started by hand takes a thread for each core, too
+- [one-thread] with OMP_NUM_THREADS=1 torch has one thread
+- [too-late] set after the import, OMP_NUM_THREADS=2 and then 1 leave torch its number; programs
+  that are started then have 2 threads and 1 thread
+- [by-hand] without OMP_NUM_THREADS a program has at least one thread for each core, and at most one
+  for each hardware thread
 - [torchrun] under torchrun the first of two ranks has one thread
-- [matmul] for one program alone one thread takes at least 1.5 times as long for a large matmul as all
+- [matmul] for one program alone a large matrix product takes at least 1.5 times as long with one
+  thread as with all
 ## Try next
-`--threads 2`: what the variable says is done, also for ranks. refutes: one-thread, torchrun
-`--size 32`: too little work to share: the claim about the large matmul is REFUTED, or there is NO MEANINGFUL DIFFERENCE.
+`--threads 2`: the variable asks for two threads, and torchrun leaves a variable that you set.
+refutes: one-thread, torchrun
+`--size 32`: such a product is too small to share. The claim about the large product is REFUTED, or
+there is NO MEANINGFUL DIFFERENCE.
 ## Source
 "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 15,
-https://www.toymoban.com/news/detail-808122.html: OMP_NUM_THREADS, without numbers. Ours: ranks, the crowd and the numbers.
+https://www.toymoban.com/news/detail-808122.html: OMP_NUM_THREADS, without numbers. Ours: when the
+variable is read, the ranks, the crowd and the numbers.
 """
 
 import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -39,87 +59,146 @@ from torch.utils.benchmark import Timer
 
 from tuilab import Lab
 
+SIZES = (32, 128, 512)
+LATE_NUMBERS = [2, 1]  # one of them is not the number that torch has
+ASK_TORCH = [sys.executable, "-c", "import torch; print(torch.get_num_threads())"]
 
-def another(threads):
-    return 2 if threads == 1 else 1
 
-
-def look_around(lab):
-    """Return how many threads torch has, how many after OMP_NUM_THREADS is another number, and how many a new program has."""
+def log_speeds(lab):
     threads = torch.get_num_threads()
-    for size in (32, 128, 512):
+    for size in SIZES:
         timer = Timer("a @ a", globals={"a": torch.rand(size, size)}, num_threads=threads)
-        lab.log(size, gflop_per_s=2e-9 * size**3 / timer.blocked_autorange(min_run_time=0.02).median)
-    os.environ["OMP_NUM_THREADS"] = str(another(threads))
-    asking = [sys.executable, "-c", "import torch; print(torch.get_num_threads())"]
-    started = subprocess.run(asking, capture_output=True, text=True, check=True)
-    return threads, torch.get_num_threads(), int(started.stdout)
+        seconds = timer.blocked_autorange(min_run_time=0.02).median
+        lab.log(size, gflop_per_s=2e-9 * size**3 / seconds)
 
 
 def count_threads(lab):
     return torch.get_num_threads()
 
 
-def multiply(a, threads):
-    torch.set_num_threads(threads)  # OMP_NUM_THREADS from inside
+def count_threads_and_log(lab):
+    log_speeds(lab)
+    return torch.get_num_threads()
+
+
+def change_the_variable(lab):
+    """Set OMP_NUM_THREADS to 2 and then to 1, after torch is imported.
+
+    Return the threads of torch before, its threads after each change, and those of a program that
+    is started after each change.
+    """
+    before = count_threads_and_log(lab)
+    kept = []
+    started = []
+    for number in LATE_NUMBERS:
+        os.environ["OMP_NUM_THREADS"] = str(number)
+        program = subprocess.run(ASK_TORCH, capture_output=True, text=True, check=True)
+        kept.append(torch.get_num_threads())
+        started.append(int(program.stdout))
+    return before, kept, started
+
+
+def multiply(a, threads):  # (size, size)
+    torch.set_num_threads(threads)  # what OMP_NUM_THREADS does, from inside the process
     product = a @ a
-    torch.set_num_threads(1)  # as it was
+    torch.set_num_threads(1)  # the number that tuilab starts with
     return product
 
 
-def call_ms(a, threads, seconds=0.1):
-    """The mean time of a product."""
-    multiply(a, threads)  # the first one starts the threads
-    calls, began = 0, time.perf_counter()
-    while time.perf_counter() < began + seconds:
+def mean_product_ms(a, threads, seconds=0.1):
+    multiply(a, threads)  # the first product starts the threads
+    calls = 0
+    start = time.perf_counter()
+    while time.perf_counter() < start + seconds:
         multiply(a, threads)
         calls += 1
-    return 1e3 * (time.perf_counter() - began) / calls
+    return 1e3 * (time.perf_counter() - start) / calls
 
 
-def siblings(cpu):
-    """The CPUs that are the same core."""
-    known = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
-    return known.read_text() if known.exists() else str(cpu)
+def log_the_crowd(lab, cpus, cores):
+    """Time a small product alone, and with a busy program on each CPU. Return the latter times."""
+    lab.axes("matmul_ms", x="busy programs", y="time of a product of 256 x 256")
+    a = torch.rand(256, 256)
+    times_ms = {}
+    for programs in (0, cpus):
+        with lab.neighbours(programs):
+            times_ms = {
+                "one thread": mean_product_ms(a, 1),
+                "all threads": mean_product_ms(a, cores),
+            }
+        for name, product_ms in times_ms.items():
+            lab.log(programs, arm=name, matmul_ms=product_ms)
+    return times_ms
+
+
+def siblings_of(cpu):
+    """Return the CPUs that share a core with this CPU, as the kernel lists them."""
+    path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+    return path.read_text() if path.exists() else str(cpu)
+
+
+def count_cores(cpus):
+    return len({siblings_of(cpu) for cpu in cpus})
+
+
+def arms_by_threads(cores):
+    """Return the name of each arm by its threads: one, the powers of two between, and all."""
+    arms = {1: "one"}
+    threads = 2
+    while threads < cores:
+        arms[threads] = f"{threads} threads"
+        threads *= 2
+    arms[cores] = "every"
+    return arms
 
 
 def run(
     lab: Lab,
-    threads: int = 1,  # OMP_NUM_THREADS of an arm; ranks are told it if it is more than 1, 1..64
+    threads: int = 1,  # OMP_NUM_THREADS of a program, and of the ranks if it is above 1, 1..64
     size: int = 768,  # rows and columns of the matrix in the race, 1..4096 (quick 512)
 ) -> None:
     cpus = os.sched_getaffinity(0)
-    every = len({siblings(cpu) for cpu in cpus})  # with MKL a thread a core, else one for each CPU
-
-    crowd = {}
+    cores = count_cores(cpus)  # with MKL torch has a thread for each core, otherwise for each CPU
+    lacks = "" if cores > 1 else "a second core"
+    crowd_ms = {}
 
     @lab.once
     def exact():
-        told = {"OMP_NUM_THREADS": str(threads)}
+        lab.axes("gflop_per_s", x="rows and columns", y="GFLOP/s", log="x")
+        variable = {"OMP_NUM_THREADS": str(threads)}
         lab.stage(f"OMP_NUM_THREADS={threads}")
-        given, later, started = lab.arm("told", look_around, env=told)()
-        lab.claim("one-thread", given, equals=1)
-        lab.claim("too-late", [later, started], equals=[given, another(given)])
-        lab.stage("a process more, and two ranks")
-        lab.claim("by-hand", lab.arm("by hand", look_around, prefix=["env"])()[0], between=(every, len(cpus)))
-        prefix = ["torchrun", "--standalone", "--nproc-per-node=2"]
-        ranks = lab.arm("rank", count_threads, prefix=prefix, env=told if threads > 1 else None)
-        lab.claim("torchrun", ranks(), equals=1, answers=True)
+        arm = lab.arm(f"OMP_NUM_THREADS={threads}", change_the_variable, env=variable)
+        before, kept, started = arm()
+        lab.claim("one-thread", before, equals=1)
+        expected = [[before, before], LATE_NUMBERS]
+        lab.claim("too-late", [kept, started], equals=expected, lacks=lacks)
+
+        lab.stage("a program by hand, and two ranks")
+        by_hand = lab.arm("not set", count_threads_and_log, prefix=["env"])  # env changes nothing
+        lab.claim("by-hand", by_hand(), between=(cores, len(cpus)))
+        torchrun = ["torchrun", "--standalone", "--nproc-per-node=2"]
+        rank_variable = variable if threads > 1 else None
+        rank = lab.arm("rank", count_threads, prefix=torchrun, env=rank_variable)
+        lab.claim("torchrun", rank(), equals=1, answers=True)
+
         lab.stage("in a crowd")
-        a = torch.rand(256, 256)
-        for others in (0, len(cpus)):
-            with lab.neighbours(others):
-                for name, count in ("one thread", 1), ("all threads", every):
-                    crowd[name] = call_ms(a, count)
-                    lab.log(others, arm=name, matmul_ms=crowd[name])
+        crowd_ms.update(log_the_crowd(lab, len(cpus), cores))
 
     lab.stage("one thread, some and all")
-    lab.claim_ratio("matmul", "one/every", at_least=1.5, cores=2, lacks="" if every > 1 else "a second core")
-    if every > 1:
-        a = torch.rand(size, size)
-        arms = {"one": 1} | {f"{2**k} threads": 2**k for k in range(1, every.bit_length()) if 2**k < every} | {"every": every}
-        seen = ", ".join(f"{name} {ms:.3g} ms" for name, ms in crowd.items())  # by the first repeat
-        against = seen and f"no other size raced; beside a busy program on each core: {seen}"
-        values, about = {count: arm for arm, count in arms.items()}, f"products of {size} x {size} matrices"
-        lab.advise("OMP_NUM_THREADS", values, default=every, about=about, against=against, cores=every)
-        lab.race(**{arm: lambda n=n: multiply(a, n) for arm, n in arms.items()}, same=1e-3, seconds=0.3)
+    lab.claim_ratio("matmul", "one/every", at_least=1.5, cores=2, lacks=lacks)
+    if lacks:
+        return
+
+    against = ""
+    if crowd_ms:  # only the first repeat measures the crowd
+        times = ", ".join(f"{name} {ms:.3g} ms" for name, ms in crowd_ms.items())
+        against = f"no other size raced; with a busy program on each core: {times}"
+    arms = arms_by_threads(cores)
+    about = f"products of {size} x {size} matrices"
+    lab.advise("OMP_NUM_THREADS", arms, default=cores, about=about, against=against, cores=cores)
+
+    a = torch.rand(size, size)
+    calls = {}
+    for count, arm in arms.items():
+        calls[arm] = partial(multiply, a, count)
+    lab.race(**calls, same=1e-3, seconds=0.3)

@@ -1,116 +1,311 @@
-"""torch's launcher for CPUs binds each instance to cores, but takes core numbers for CPU numbers, and looks past your limits.
+"""Start several small instances with cores of their own, not one for all cores.
 
-`python -m torch.backends.xeon.run_cpu --ninstances 2 --ncores-per-instance 1 script.py` starts a script twice. Each process
-gets cores of its own and OMP_NUM_THREADS to match, so that two small programs do not wait for each other. numactl binds cores
-and memory; where it does not work, taskset binds the cores alone. An OMP_NUM_THREADS that is set before stays as it is.
+A server answers requests with a small model on a CPU. One process may use all cores, or several
+processes (instances) may share them. The source advises one instance for each socket.
 
-lscpu tells which CPU is a thread of which core. The launcher takes the first core numbers and binds to the CPUs of these
-numbers. Where CPUs 0 and 1 are the two threads of core 0, as on many machines in a cloud, two instances get one core, and
-another has none. Give CPUs that you have looked up: `--core-list 0,2`. Nor does it ask which CPUs its own process may use.
+An instance on all cores splits every operator over all cores, and its threads wait for each other
+after each operator. Between two operators runs Python, on one core. Two instances with half
+of the cores wait for fewer threads, and their Python runs at the same time. The smaller the
+operators are, the more this matters. It raises throughput, the number of batches in a second. A
+single batch may take longer.
 
-It preloads tcmalloc or jemalloc, and libiomp5, if it finds a file of just that name with `.so` in one of its folders: `lib` of
-$CONDA_PREFIX, $VIRTUAL_ENV and ~/.local, /usr/local/lib and /usr/lib. Debian's packages call it libjemalloc.so.2, and put it
-in /usr/lib/x86_64-linux-gnu: both are passed over, with a warning. A stand-in of that name is used here.
+torch has a launcher for this: `python -m torch.backends.xeon.run_cpu --ninstances 2
+--ncores-per-instance 1 script.py` starts a script twice. It sets `OMP_NUM_THREADS` for each
+process, unless it is set already. numactl binds the cores and the memory of a process. If it does
+not work, taskset binds the cores alone.
+
+The launcher has three limits. It does not ask which CPUs it may use itself. It counts cores, and
+uses their numbers as numbers of CPUs. On many machines in a cloud, CPUs 0 and 1 are two hardware
+threads of core 0. And it preloads jemalloc, tcmalloc or libiomp5 only if the name of the file ends
+in `.so`. It looks in /usr/lib, in /usr/local/lib and in `lib` of $CONDA_PREFIX, $VIRTUAL_ENV and
+~/.local. The libjemalloc.so.2 of Debian gives a warning instead. In this lesson an empty file
+replaces the library.
+
+In practice: to serve a small model, start one instance for each socket, or several for each, and
+give each its own cores. Look up the CPUs with `lscpu --extended`, and pass a single CPU of each
+core, as in `--core-list 0,2`. For training, use a rank for each socket in place of an instance.
 ## Predict
-CPUs 0 and 1 are one core, 2 and 3 another. The launcher starts two instances with one core each. On how many cores do they run?
+CPUs 0 and 1 are one core, 2 and 3 are another. The launcher starts two instances with one core
+each. On how many cores do they run?
 ## Look for
+- [throughput] for the same batches, one instance on all cores of a socket takes at least 1.2 times
+  as long as two on half of the cores
+- [sockets] for the same batches, one instance on all sockets takes at least 1.2 times as long as an
+  instance on each socket
 - [lanes] two instances with one core each run on CPUs 0 and 1
-- [threads] each of them is told OMP_NUM_THREADS=1
-- [memory] numactl binds their memory to a node, too
-- [taskset] without numactl taskset binds them to the same CPUs
-- [set-before] an OMP_NUM_THREADS of 3 that is set before stays
-- [limits] a launcher that may use the last CPU alone starts its first instance on CPU 0
-- [siblings] where lscpu (here a stand-in) says that CPUs 0 and 1 are one core, two instances run on one core
-- [found] a libjemalloc.so in $VIRTUAL_ENV/lib is in LD_PRELOAD of both instances
-- [debian] a libjemalloc.so.2 there is in none
+- [threads] the launcher gives each instance with one core OMP_NUM_THREADS=1
+- [memory] numactl also binds the memory of each instance to a node
+- [taskset] without numactl, taskset binds two instances to the same CPUs 0 and 1
+- [set-before] an OMP_NUM_THREADS of 3 that is set before the launcher starts is 3 in each instance
+- [limits] a launcher that may use only the last CPU starts its first instance on CPU 0
+- [siblings] if lscpu lists CPUs 0 and 1 as a single core, two instances with one core each run on
+  1 core
+- [found] both instances have a libjemalloc.so of $VIRTUAL_ENV/lib in LD_PRELOAD
+- [debian] no instance has a libjemalloc.so.2 of $VIRTUAL_ENV/lib in LD_PRELOAD
 ## Try next
-`--instances 1`: one process on CPU 0. refutes: lanes
-`--library libjemalloc.so.2`: the name in Debian. refutes: found
+`--instances 1`: the launcher starts one process, on CPU 0. refutes: lanes
+`--library libjemalloc.so.2`: the name of the file in Debian. refutes: found
+`--width 2048`: each operator is large enough for all cores, so two instances gain little. The claim
+about throughput is REFUTED, or there is NO MEANINGFUL DIFFERENCE.
 ## Source
 "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tips 14 to 17,
-https://www.toymoban.com/news/detail-808122.html, whose settings this launcher makes. Ours: what it does, from its log and from
-the instances.
+https://www.toymoban.com/news/detail-808122.html: an instance for each socket raises throughput.
+The launcher makes the settings of those tips. Ours: the race and the tests of the launcher.
 """
 
 import json
+import multiprocessing
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import torch
+from torch import nn
 
 from tuilab import Lab
 
+BATCHES = 8  # for each instance, in a call of a race
+WIDTHS = (64, 128, 256, 512, 1024)
+
 INSTANCE = """import json, os, time
-began = time.monotonic()
-while time.monotonic() < began + 0.2:
+start = time.monotonic()
+while time.monotonic() < start + 0.2:
     pass
-variables = [os.environ.get(name, "") for name in ("OMP_NUM_THREADS", "LD_PRELOAD")]
-line = json.dumps([sorted(os.sched_getaffinity(0)), *variables, began, time.monotonic()])
-os.write(1, f"{line}\\n".encode())  # in one piece: all write to one pipe
+cpus = sorted(os.sched_getaffinity(0))
+threads = os.environ.get("OMP_NUM_THREADS", "")
+preload = os.environ.get("LD_PRELOAD", "")
+line = json.dumps([cpus, threads, preload, start, time.monotonic()])
+os.write(1, f"{line}\\n".encode())  # one write: the instances share a pipe
 """
-TWO_THREADS_A_CORE = "0,0,0,0 1,0,0,0 2,1,0,0 3,1,0,0"  # CPU, core, socket and node, as `lscpu --parse` has them
-YOURS = "OMP_NUM_THREADS", "LD_PRELOAD", "CONDA_PREFIX", "MALLOC_CONF"  # what you set does not count here
-LAUNCHER = [sys.executable, "-m", "torch.backends.xeon.run_cpu", "--disable-iomp", "--enable-jemalloc"]
+TWO_THREADS_A_CORE = [  # CPU, core, socket and node, as `lscpu --parse` prints them
+    "0,0,0,0",
+    "1,0,0,0",
+    "2,1,0,0",
+    "3,1,0,0",
+]
+UNSET = ("OMP_NUM_THREADS", "LD_PRELOAD", "CONDA_PREFIX", "MALLOC_CONF")  # of the user's shell
+LAUNCHER = [
+    *(sys.executable, "-m", "torch.backends.xeon.run_cpu"),
+    *("--disable-iomp", "--enable-jemalloc", "--ncores-per-instance=1"),
+]
+
+
+class Launch(NamedTuple):
+    """What the launcher did; a list has one item for each instance."""
+
+    commands: list
+    cpus: list
+    threads: list  # OMP_NUM_THREADS
+    is_preloaded: list
+
+
+def write_files(folder, files):
+    for name, text in files.items():
+        path = Path(folder, name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
 
 
 def launch(lab, name, instances, library, *, prefix=(), tools=None, **variables):
-    """Run the launcher; return its commands, and of its instances the CPUs, the threads and whether the library is loaded.
-    `tools` stand before those of the box."""
+    """Run the launcher in a folder with an empty library, and with `tools` before those of PATH."""
     with TemporaryDirectory() as folder:
-        for tool, text in {"instance.py": INSTANCE, f"lib/{library}": "", **(tools or {})}.items():
-            path = Path(folder, tool)
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text)
-            path.chmod(0o755)
-        given = {name: value for name, value in os.environ.items() if name not in YOURS}
-        given |= {"PATH": f"{folder}:{os.environ['PATH']}", "VIRTUAL_ENV": folder, **variables}
-        sizes = [f"--ninstances={instances}", "--ncores-per-instance=1"]
-        command = [*prefix, *LAUNCHER, *sizes, f"{folder}/instance.py"]
-        done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=100)
-    commands = re.findall("INFO - ((?:numactl|taskset) .*?) /", done.stderr)
-    found = sorted(json.loads(line) for line in done.stdout.splitlines())
-    for index, (cpus, _, _, began, ended) in enumerate(found):
-        lab.log(index, arm=name, cpu=cpus[0])
-        lab.span(f"CPU {cpus[0]}", began, ended, "instance", arm=name)
+        files = {"instance.py": INSTANCE, f"lib/{library}": ""}
+        write_files(folder, files | (tools or {}))
+        environment = dict(os.environ)
+        for variable in UNSET:
+            environment.pop(variable, None)
+        environment["PATH"] = f"{folder}:{os.environ['PATH']}"
+        environment["VIRTUAL_ENV"] = folder
+        environment.update(variables)
+        command = [*prefix, *LAUNCHER, f"--ninstances={instances}", f"{folder}/instance.py"]
+        process = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=100
+        )
+    commands = re.findall("INFO - ((?:numactl|taskset) .*?) /", process.stderr)
+    launched = Launch(commands, [], [], [])
+    lines = [json.loads(line) for line in process.stdout.splitlines()]
+    for cpus, threads, preload, start, end in sorted(lines):
+        launched.cpus.append(cpus)
+        launched.threads.append(threads)
+        launched.is_preloaded.append(library in preload.split("/"))
+        lab.span(f"CPU {cpus[0]}", start, end, "instance", arm=name)
     lab.text("\n".join(commands), title=name)
-    return commands, [row[0] for row in found], [row[1] for row in found], [library in row[2].split("/") for row in found]
+    return launched
+
+
+def read_cores(allowed):
+    """Return a list for each socket: one allowed CPU of each of its cores."""
+    columns = "--parse=CPU,Core,Socket"
+    listing = subprocess.run(["lscpu", columns], capture_output=True, text=True).stdout
+    sockets = {}
+    cores = set()
+    for line in listing.splitlines():
+        match = re.match(r"(\d+),(\d+),(\d*)", line)
+        if match is None:
+            continue  # a comment
+        cpu, core, socket = match.groups()
+        if int(cpu) in allowed and core not in cores:
+            cores.add(core)
+            sockets.setdefault(socket, []).append(int(cpu))
+    return list(sockets.values())
+
+
+def build_net(width):
+    torch.manual_seed(0)
+    layers = []
+    for _ in range(4):
+        layers += [nn.Linear(width, width), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+def serve(pipe, cpus, width):
+    """Compute as many batches as the pipe asks for, on these CPUs with a thread for each."""
+    os.sched_setaffinity(0, cpus)
+    torch.set_num_threads(len(cpus))
+    net = build_net(width)
+    x = torch.ones(16, width)
+    with torch.inference_mode():
+        while True:
+            for _ in range(pipe.recv()):
+                output = net(x)  # (16, width)
+            pipe.send(output.sum().item())
+
+
+@contextmanager
+def start_instances(groups, width):
+    """Start an instance on each group of CPUs. Yield a function that has them share batches."""
+    fork = multiprocessing.get_context("fork")
+    pipes = []
+    processes = []
+    for cpus in groups:
+        ours, theirs = fork.Pipe()
+        process = fork.Process(target=serve, args=(theirs, cpus, width), daemon=True)
+        process.start()
+        pipes.append(ours)
+        processes.append(process)
+
+    def compute(batches):
+        for pipe in pipes:
+            pipe.send(batches // len(pipes))
+        sums = [pipe.recv() for pipe in pipes]
+        return torch.tensor(sums).mean()
+
+    try:
+        yield compute
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def halve(cpus):
+    middle = len(cpus) // 2
+    return [cpus[:middle], cpus[middle:]]
+
+
+def batches_per_s(compute, seconds=0.1):
+    batches = 2 * BATCHES
+    compute(batches)  # the first batches start the threads
+    count = 0
+    start = time.perf_counter()
+    while time.perf_counter() < start + seconds:
+        compute(batches)
+        count += batches
+    return count / (time.perf_counter() - start)
+
+
+def log_throughput(lab, cpus):
+    """Show where two instances stop being faster than one."""
+    lab.axes("batches_per_s", x="width of the net", y="batches per second", log="xy")
+    arms = {"one instance": [cpus], "two instances": halve(cpus)}
+    for width in lab.sweep(WIDTHS, "throughput by width"):
+        for arm, groups in arms.items():
+            with start_instances(groups, width) as compute:
+                lab.log(width, arm=arm, batches_per_s=batches_per_s(compute))
 
 
 def run(
     lab: Lab,
-    instances: int = 2,  # processes that are started, 1..2
+    instances: int = 2,  # processes that the launcher starts, 1..2
     library: str = "libjemalloc.so",  # file in the virtual environment
+    width: int = 256,  # of the net in the race, 8..8192
 ) -> None:
-    lab.needs(shutil.which("lscpu") and shutil.which("taskset"), "lscpu and taskset (Debian: util-linux)")
+    tools = shutil.which("lscpu") and shutil.which("taskset")
+    lab.needs(tools, "lscpu and taskset (Debian: util-linux)")
     allowed = os.sched_getaffinity(0)
-    lab.needs({0, 1} <= allowed, "a box whose CPUs 0 and 1 may be used")
-    told = subprocess.run(["lscpu", "--parse=CPU,Core"], capture_output=True, text=True).stdout
-    lab.needs(len({*re.findall(r"(?m)^\d+,(\d+)", told)}) > 1, "a second core")
+    lab.needs({0, 1} <= allowed, "a machine whose CPUs 0 and 1 may be used")
+    sockets = read_cores(allowed)
+    cpus = max(sockets, key=len, default=[])  # one CPU of each core of the largest socket
+    lab.needs(len(cpus) > 1, "a second core")
 
-    lab.axes("cpu", x="instance", y="CPU that it is bound to")
-    lab.stage("two instances")
-    commands, cpus, threads, loaded = launch(lab, "two instances", instances, library)
-    lab.claim("lanes", cpus, equals=[[0], [1]])
-    lab.claim("threads", {*threads} == {"1"})
-    has_numactl = commands[0].startswith("numactl")
-    lab.claim("memory", all(" -m " in command for command in commands), lacks="" if has_numactl else "a numactl that may bind")
-    lab.claim("found", all(loaded))
+    @lab.once
+    def exact():
+        log_throughput(lab, cpus)
 
-    lab.stage("without numactl, on the last CPU")
-    tools = {"numactl": "#!/bin/sh\nexit 1\n"}
-    under = ["taskset", "-c", str(max(allowed))]
-    found = launch(lab, "on the last CPU", instances, f"{library}.2", prefix=under, tools=tools, OMP_NUM_THREADS="3")
-    commands, same, threads, loaded = found
-    lab.claim("taskset", same == cpus and all(command.startswith("taskset") for command in commands))
-    lab.claim("limits", same[0], equals=[0])
-    lab.claim("set-before", {*threads} == {"3"})
-    lab.claim("debian", any(loaded), equals=False)
+        lab.stage("two instances")
+        first = launch(lab, "two instances", instances, library)
+        lab.claim("lanes", first.cpus, equals=[[0], [1]])
+        lab.claim("threads", set(first.threads) == {"1"})
+        has_numactl = first.commands[0].startswith("numactl")
+        lacks = "" if has_numactl else "a numactl that may bind"
+        lab.claim("memory", all(" -m " in command for command in first.commands), lacks=lacks)
+        lab.claim("found", all(first.is_preloaded))
 
-    lab.stage("two threads a core")
-    tools = {"lscpu": f"#!/bin/sh\nprintf '%s\\n' {TWO_THREADS_A_CORE}\n"}
-    _, siblings, *_ = launch(lab, "two threads a core", 2, library, tools=tools)
-    core_of = dict(row.split(",")[:2] for row in TWO_THREADS_A_CORE.split())
-    lab.claim("siblings", len({core_of[str(cpu)] for cpus in siblings for cpu in cpus}), equals=1, answers=True)
+        lab.stage("without numactl, on the last CPU")
+        last = launch(
+            *(lab, "on the last CPU", instances, f"{library}.2"),
+            prefix=["taskset", "-c", str(max(allowed))],
+            tools={"numactl": "#!/bin/sh\nexit 1\n"},
+            OMP_NUM_THREADS="3",
+        )
+        uses_taskset = all(command.startswith("taskset") for command in last.commands)
+        lab.claim("taskset", uses_taskset and last.cpus == first.cpus)
+        lab.claim("limits", last.cpus[0], equals=[0])
+        lab.claim("set-before", set(last.threads) == {"3"})
+        lab.claim("debian", any(last.is_preloaded), equals=False)
+
+        lab.stage("two threads a core")
+        listing = " ".join(TWO_THREADS_A_CORE)
+        stand_in = {"lscpu": f"#!/bin/sh\nprintf '%s\\n' {listing}\n"}
+        shared = launch(lab, "two threads a core", 2, library, tools=stand_in)
+        core_of = dict(line.split(",")[:2] for line in TWO_THREADS_A_CORE)
+        used_cores = {core_of[str(cpu)] for (cpu,) in shared.cpus}
+        lab.claim("siblings", len(used_cores), equals=1, answers=True)
+
+    lab.stage("one instance against two")
+    lab.claim_ratio("throughput", "one/two", at_least=1.2, cores=2)
+    lacks = "" if len(sockets) > 1 else "a second socket"
+    lab.claim_ratio("sockets", "over all/on each", at_least=1.2, lacks=lacks)
+    one = start_instances([cpus], width)
+    two = start_instances(halve(cpus), width)
+    with one as compute_on_one, two as compute_on_two:
+        arms = {
+            "one": partial(compute_on_one, 2 * BATCHES),
+            "two": partial(compute_on_two, 2 * BATCHES),
+        }
+        lab.race(**arms, same=1e-3, seconds=0.3)
+
+    if lacks:
+        return
+    lab.stage("one instance against one for each socket")
+    all_cpus = []
+    for socket in sockets:
+        all_cpus += socket
+    everywhere = start_instances([all_cpus], width)
+    on_each = start_instances(sockets, width)
+    batches = BATCHES * len(sockets)
+    with everywhere as compute_over_all, on_each as compute_on_each:
+        arms = {
+            "over all": partial(compute_over_all, batches),
+            "on each": partial(compute_on_each, batches),
+        }
+        lab.race(**arms, same=1e-3, seconds=0.3)

@@ -14,6 +14,8 @@ TIMED = {"half-the-time", "longer-on-cpu"}
 EXACT: dict[str, dict[str, Any]] = {
     "autocast-rules": {
         "mean": "bfloat16",
+        "convolution": ["bfloat16", "bfloat16"],
+        "default-dtype": ["bfloat16", "float16", "bfloat16"],
         "cpu-list": ["bfloat16"] * 4,
         "copies": [3, 1],
         "inside": 90000,

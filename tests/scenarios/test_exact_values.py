@@ -48,6 +48,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "cancel": [0, nan],
         "error": BOUNDED,
         "mean": [inf, 1],
+        "switches": [True, True, False],
     },
     "bf16-vs-fp16": {
         "fit-bf16": [1.609375, 78],
@@ -76,6 +77,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "wide": BOUNDED,
         "mixed": BOUNDED,
         "few-bits": BOUNDED,
+        "promoted": BOUNDED,
     },
     "tf32": {
         "default": [True, False],

@@ -8,11 +8,31 @@ MISTAKES = [
     Mistake("autocast-rules", "a.mean()", "a.float().mean()", "mean"),
     Mistake("autocast-rules", "a.prod()", "a.sum()", "widened"),
     Mistake("autocast-rules", "a.exp()", "a.float().exp()", "cpu-list"),
-    Mistake("autocast-rules", '"inside": F.mse_loss', '"inside": by_hand', "inside"),
     Mistake(
-        "autocast-rules", "torch.autocast(other,", "torch.autocast(device.type,", "other-device"
+        "autocast-rules",
+        "return F.conv2d(a[None, None], b[None, None])",
+        "return (a * b).sum()",
+        "convolution",
     ),
-    Mistake("autocast-rules", "lab.warns(torch.cpu.amp.autocast)[0]", '"none"', "deprecated"),
+    Mistake(
+        "autocast-rules",
+        'losses["inside"] = F.mse_loss',
+        'losses["inside"] = squared_error',
+        "inside",
+    ),
+    Mistake(
+        "autocast-rules",
+        "torch.autocast(other, torch.bfloat16)",
+        "torch.autocast(a.device.type, torch.bfloat16)",
+        "other-device",
+    ),
+    Mistake(
+        "autocast-rules",
+        "with torch.autocast(a.device.type):",
+        "with torch.autocast(a.device.type, torch.float16):",
+        "default-dtype",
+    ),
+    Mistake("autocast-rules", "lab.warns(old_name)[0]", '"none"', "deprecated"),
     Mistake(
         "layer-precision",
         "return net[-1](x.to(net[-1].weight.dtype))",

@@ -12,15 +12,15 @@ MISTAKES = [
         "bits, smallest, counting, patterns",
     ),
     Mistake("dtype-ranges", "pattern(x) + 1", "pattern(x) + 2", "eps"),
-    Mistake(
-        "dtype-ranges", "pattern(one * math.inf) - 1", "pattern(one * math.inf) - 2", "largest"
-    ),
-    Mistake("dtype-ranges", "number(1 << bits", "number(1 | bits", "normal"),
+    Mistake("dtype-ranges", "pattern(inf) - 1", "pattern(inf) - 2", "largest"),
+    Mistake("dtype-ranges", "number(1 << mantissa", "number(1 | mantissa", "normal"),
     Mistake("xyy", "x * y / y  #", "x * (y / y)  #", "product, last-decade"),
-    Mistake("xyy", '"float16": torch.float16', '"float16": torch.bfloat16', "f16, digits"),
+    Mistake("xyy", '"float16": torch.float16', '"float16": torch.bfloat16', "f16, digits, eps"),
     Mistake("xyy", "[1e-50, 1e39]", "[1e-30, 1e30]", "source"),
+    Mistake("xyy", "torch.tensor(1e-8,", "torch.tensor(1e-6,", "eps"),
     Mistake("softmax", LARGEST, "logits", "agrees, stable"),
     Mistake("softmax", "return exps / exps.sum()", "return stable(logits)", "whole-batch"),
+    Mistake("softmax", "return exps * exps.sum()", "return exps / exps.sum()", "slash"),
     Mistake(
         "softmax",
         "far_apart - far_apart.max()",
@@ -41,16 +41,18 @@ MISTAKES = [
         "logits.log_softmax(-1)",
         "naive-inf, naive-gradient, hard-labels, loss-limit, gradient-limit",
     ),
-    Mistake("where-nan", "torch.where(x > 0, f(x), 0.0)", "torch.where(x > 0, f(x), 1.0)", "value"),
+    Mistake("where-nan", "(x > 0, function(x), 0.0)", "(x > 0, function(x), 1.0)", "value"),
     Mistake("where-nan", "torch.where(x > 0, x, 1.0)", "x.clamp(min=0)", "inside"),
     Mistake("where-nan", ".masked_fill(x <= 0, 0.0)", "", "too-late"),
     Mistake("where-nan", "x[x > 0].sqrt()", "x.sqrt()[x > 0]", "selected"),
-    Mistake("where-nan", "lambda x: x.square().sum().sqrt()", "torch.linalg.vector_norm", "norm"),
-    Mistake("accumulate-lowp", "terms[name].sum().item()", "found[name][-1]", "sum"),
+    Mistake(
+        "where-nan", "return x.square().sum().sqrt()", "return torch.linalg.vector_norm(x)", "norm"
+    ),
+    Mistake("accumulate-lowp", "half_terms.sum()", "half_terms.sum(dtype=torch.float32)", "sum"),
     Mistake(
         "accumulate-lowp",
-        "torch.zeros((), device=device)",
-        "torch.zeros((), dtype=torch.float16)",
+        "torch.zeros((), device=device)  #",
+        "torch.zeros((), dtype=torch.float16)  #",
         "wide",
     ),
     Mistake(
@@ -67,9 +69,12 @@ MISTAKES = [
     ),
     Mistake("accumulate-lowp", "many.sum()", "many.sum(dtype=torch.float32)", "mean"),
     Mistake(
+        "accumulate-lowp", "SWITCHES.allow_fp16_acc", "not SWITCHES.allow_fp16_acc", "switches"
+    ),
+    Mistake(
         "bf16-vs-fp16",
-        "torch.ones((), device=device), rate",
-        "torch.ones((), dtype=torch.bfloat16), rate",
+        "master_weight = torch.ones((), device=device)",
+        "master_weight = torch.ones((), dtype=torch.bfloat16)",
         "master",
     ),
     Mistake("bf16-vs-fp16", "+ noise", "+ 2**15", "random"),
@@ -80,7 +85,7 @@ MISTAKES = [
         "bf16-vs-fp16", "torch.full_like(weight, 0.0001)", "torch.full_like(weight, 0.1)", "adam"
     ),
     Mistake("tf32", "[1e38, 1e-38]", "[1e39, 1e-38]", "range"),
-    Mistake("tf32", '"float32": error(a @ b', '"float32": error(a.half() @ b.half()', "float32"),
+    Mistake("tf32", '"float32": a @ b', '"float32": a.half() @ b.half()', "float32"),
     Mistake("tf32", "(a_high @ b_low + a_low @ b_high)", "a_high @ b_low", "split"),
     Mistake("tf32", "allowed = [CONVOLUTIONS.fp32", "allowed = [PRODUCTS.fp32", "default"),
     Mistake(
@@ -88,18 +93,29 @@ MISTAKES = [
     ),
     Mistake("tf32", "return PRODUCTS.allow_tf32", "return PRODUCTS.fp32_precision", "mixed"),
     Mistake("tf32", "PRODUCTS.allow_tf32 = value", "PRODUCTS.allow_tf32 = True", "together"),
-    Mistake("tf32", "distances(points, near, 23)", "distances(points, near, bits)", "distance-f32"),
-    Mistake("fp8", '"e4m3": torch.float8_e4m3fn', '"e4m3": torch.float8_e4m3fnuz', "e4m3"),
+    Mistake(
+        "tf32",
+        "squared_distances(points, near, 23)",
+        "squared_distances(points, near, bits)",
+        "distance-f32",
+    ),
+    Mistake("fp8", "E4M3 = torch.float8_e4m3fn", "E4M3 = torch.float8_e4m3fnuz", "e4m3"),
     Mistake(
         "fp8",
-        '"e5m2": torch.float8_e5m2',
-        '"e5m2": torch.float8_e5m2fnuz',
+        "E5M2 = torch.float8_e5m2",
+        "E5M2 = torch.float8_e5m2fnuz",
         "e5m2, too-large, unscaled",
     ),
     Mistake("fp8", "torch.tensor([17.0, 9.0,", "torch.tensor([18.0, 10.0,", "counting"),
     Mistake("fp8", "1e-6 * torch.randn", "0.01 * torch.randn", "unscaled"),
-    Mistake("fp8", "torch.finfo(dtype).max / x", "0.01 / x", "scaled, backward, per-row, wide"),
-    Mistake("fp8", "return kept @ kept.t()", "return 1.01 * (kept @ kept.t())", "mixed"),
+    Mistake(
+        "fp8",
+        "torch.finfo(dtype).max / x",
+        "0.01 / x",
+        "scaled, backward, per-row, wide, few-bits, promoted",
+    ),
+    Mistake("fp8", "return x8 @ x8.t() /", "return 1.00001 * x8 @ x8.t() /", "mixed"),
     Mistake("fp8", "torch.sum, ones)", "torch.clone, ones)", "no-sum"),
-    Mistake("fp8", "kept, kept.t(), back", "kept, kept.t(), scale", "wide, mixed"),
+    Mistake("fp8", "1 / b_scale", "b_scale", "wide, mixed"),
+    Mistake("fp8", "promote_after=PROMOTED", "promote_after=1024", "promoted"),
 ]
