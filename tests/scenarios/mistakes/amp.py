@@ -108,6 +108,14 @@ MISTAKES = [
         "kept, cancelled, same-loss",
     ),
     Mistake("linear-amp", "(rounded - exact)", "(rounded - exact.roll(1, 0))", "rounded"),
+    Mistake(
+        "checkerboard",
+        "with torch.autocast(x.device.type, dtype):",
+        "with torch.autocast(x.device.type, dtype, enabled=False):",
+        "saved-bytes",
+    ),
+    Mistake("checkerboard", "scaler.step(optimizer)", "scaler.step", "both-learn, same-loss"),
+    Mistake("checkerboard", "        @torch.jit.script_method\n", "", "script"),
     Mistake("amp-vgg", "nn.MaxPool2d(2), x)", "nn.AvgPool2d(2), x)", "indices"),
     Mistake("amp-vgg", 'if arm == "cast" else', 'if arm != "float32" else', "weights"),
     Mistake(
