@@ -40,8 +40,8 @@ def test_what_is_made_on_its_device_is_one_operator_and_no_byte_of_the_host(tmp_
 
 
 @pytest.mark.library
-def test_four_algorithms_agree_and_differ_in_memory_and_products(tmp_path: Path) -> None:
-    check_values(tmp_path, "conv-algos", {"bits": [False, False]})
+def test_last_batch_adds_a_shape_and_im2col_has_other_bits(tmp_path: Path) -> None:
+    check_values(tmp_path, "conv-algos", {"off": False, "shapes": 5, "bits": True})
 
 
 @pytest.mark.library

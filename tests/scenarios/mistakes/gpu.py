@@ -22,9 +22,9 @@ MISTAKES = [
         "(torch.tensor(0.0), torch.tensor",
         "forgotten",
     ),
-    Mistake("conv-algos", "w.flip(2, 3)", "w", "agree"),
-    Mistake("conv-algos", "for form in (fft, winograd)]", "for form in (fft, library)]", "bits"),
-    Mistake("conv-algos", "@ into.t()", "@ into.t() @ torch.eye(4).to(x)", "winograd"),
+    Mistake("conv-algos", "w.flatten(1) @", "w.flip(2, 3).flatten(1) @", "agree"),
+    Mistake("conv-algos", "y_im2col = im2col(x, weight)", "y_im2col = library(x, weight)", "bits"),
+    Mistake("conv-algos", "CALLS = 48", "torch.backends.cudnn.benchmark = True\nCALLS = 48", "off"),
     Mistake(
         "cuda-graphs", "x = batches[number]", "x = recorded.copy_(batches[number])", "assigned"
     ),
