@@ -11,17 +11,11 @@ MISTAKES = [
     Mistake("sync-count", "assert not loss.isnan()", "assert loss.shape == ()", "step, epoch"),
     Mistake("sync-count", "/ mask.sum()", "/ len(x)", "same"),
     Mistake("sync-count", "return loss\n", "return loss.detach()\n", "graph"),
-    Mistake(
-        "create-on-device", "torch.zeros_like(x), lambda", "torch.zeros(ROWS).to(x), lambda", "like"
-    ),
+    Mistake("create-on-device", "return x.new_zeros(8)", "return torch.zeros(8).to(x)", "like"),
     Mistake("create-on-device", "device=x.device).tril()", "dtype=x.dtype).tril()", "mask"),
     Mistake("create-on-device", "with torch.device(device):", 'with torch.device("cpu"):', "model"),
-    Mistake(
-        "create-on-device",
-        "(torch.zeros(ROWS), torch.tensor",
-        "(torch.tensor(0.0), torch.tensor",
-        "forgotten",
-    ),
+    Mistake("create-on-device", "build_model().state_dict(), ", "{}, False, ", "checkpoint"),
+    Mistake("create-on-device", "x, torch.zeros(ROWS))", "x, torch.tensor(0.0))", "forgotten"),
     Mistake("conv-algos", "w.flatten(1) @", "w.flip(2, 3).flatten(1) @", "agree"),
     Mistake("conv-algos", "y_im2col = im2col(x, weight)", "y_im2col = library(x, weight)", "bits"),
     Mistake("conv-algos", "CALLS = 48", "torch.backends.cudnn.benchmark = True\nCALLS = 48", "off"),
