@@ -19,17 +19,18 @@ MISTAKES = [
     Mistake("conv-algos", "w.flatten(1) @", "w.flip(2, 3).flatten(1) @", "agree"),
     Mistake("conv-algos", "y_im2col = im2col(x, weight)", "y_im2col = library(x, weight)", "bits"),
     Mistake("conv-algos", "CALLS = 48", "torch.backends.cudnn.benchmark = True\nCALLS = 48", "off"),
-    Mistake(
-        "cuda-graphs", "x = batches[number]", "x = recorded.copy_(batches[number])", "assigned"
-    ),
+    Mistake("cuda-graphs", "x = batches[number]", "x = x.copy_(batches[number])", "assigned"),
     Mistake(
         "cuda-graphs",
-        "graph.replay(), y)[1]",
-        "graph.replay(), step(x))[1]",
+        "recording = record(step, x)",
+        "recording = record(step, x)\n    recording.replay = lambda: step(recorded_x)",
         "python, result, number, weights",
     ),
     Mistake("cuda-graphs", "step.rate = 2.0", "step.rate = 1.0", "number"),
-    Mistake("cuda-graphs", "assign=how", "assign=False", "weights"),
-    Mistake("cuda-graphs", "batch), replay())", "batch), replay().clone())", "result"),
+    Mistake("cuda-graphs", "assign=assign", "assign=False", "weights"),
+    Mistake(
+        "cuda-graphs", "append(recording.replay())", "append(recording.replay() + 0)", "result"
+    ),
     Mistake("cuda-graphs", "nn.Dropout(0.5)", "nn.Dropout(0.0)", "dropout"),
+    Mistake("cuda-graphs", "batches[0][:1]", "batches[0]", "shape"),
 ]
