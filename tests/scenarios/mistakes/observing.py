@@ -4,9 +4,12 @@ from tests.scenarios.mistakes.mistake import Mistake
 
 MISTAKES = [
     Mistake(
-        "profiler", "counted = lab.count(step, net, x)", "counted = lab.count(net, x)", "counts"
+        "profiler",
+        "counted = lab.count(train_step, net, images)",
+        "counted = lab.count(net, images)",
+        "counts",
     ),
-    Mistake("profiler", "row.self_cpu_time_total for row", "row.cpu_time_total for row", "self"),
+    Mistake("profiler", "(row.self_cpu_time_total for", "(row.cpu_time_total for", "self"),
     Mistake(
         "profiler",
         'names.index("aten::conv2d")',
@@ -14,10 +17,15 @@ MISTAKES = [
         "nested",
     ),
     Mistake("profiler", "(group_by_input_shape=True)", "()", "shapes"),
-    Mistake("profiler", "python.runcall(step, net, x)", "python.runcall(net, x)", "cprofile"),
-    Mistake("profiler", '("device", "cuda")]', '("cuda", "device")]', "renamed"),
-    Mistake("profiler", '"step": partial(step, net)', '"step": net', "backward"),
-    Mistake("profiler", '{"forward": net,', '{"forward": partial(step, net),', "forward"),
+    Mistake(
+        "profiler",
+        "python_profiler.runcall(train_step, net, images)",
+        "python_profiler.runcall(net, images)",
+        "cprofile",
+    ),
+    Mistake("profiler", '"self_device_time_total")', '"self_cpu_time")', "renamed"),
+    Mistake("profiler", '"step": partial(train_step, net)', '"step": net', "backward"),
+    Mistake("profiler", '{"forward": net,', '{"forward": partial(train_step, net),', "forward"),
     Mistake(
         "profiler",
         '    with record_function("backward"):\n        return',
@@ -37,9 +45,12 @@ MISTAKES = [
     Mistake(
         "debug-apis", "within, profile, plain)}", "within, detect_anomaly, plain)}", "profiler"
     ),
-    Mistake("lightning", "(loss / every).backward()", "loss.backward()", "rest, same"),
+    Mistake("lightning", "(loss / self.every).backward()", "loss.backward()", "rest, same"),
     Mistake("lightning", "batches[:8], every=4)", "batches[:7], every=4)", "rest"),
-    Mistake("lightning", " or number == len(batches)", "", "rest, same"),
+    Mistake("lightning", " or is_last:", ":", "rest, same"),
     Mistake("lightning", '{"clip": 0.1}', "{}", "clip, same"),
+    Mistake("lightning", "every=4, clip_each=0.1", "every=4, clip=0.1", "clip-each"),
     Mistake("lightning", '"dtype": torch.bfloat16', '"dtype": torch.float16', "mixed, same"),
+    Mistake("lightning", "precision=16, accel", "precision=32, accel", "sixteen"),
+    Mistake("lightning", "profilers.AdvancedProfiler()", "profilers.SimpleProfiler()", "advanced"),
 ]
