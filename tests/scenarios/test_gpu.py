@@ -14,8 +14,10 @@ def test_a_step_waits_six_times_and_a_mended_loop_when_it_reads(tmp_path: Path) 
         "blind": [0, 0, 0],
         "meta": ["print"],
         "free": [],
+        "copy": [1, 1, 0, 0],
         "step": 6,
         "epoch": [600, 5],
+        "detached": 0,
     }
 
     check_values(tmp_path, "sync-count", values)

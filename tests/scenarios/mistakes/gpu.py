@@ -3,14 +3,27 @@
 from tests.scenarios.mistakes.mistake import Mistake
 
 MISTAKES = [
-    Mistake("sync-count", "x[x.argmax()], ", "x[x.argmax()[None]], ", "read, meta"),
-    Mistake("sync-count", "torch.Tensor.tolist", "torch.Tensor.nonzero", "blind"),
-    Mistake("sync-count", '"print": str', '"print": torch.Tensor.cpu', "meta"),
-    Mistake("sync-count", "x.where(x > 0, 0)", "x.where(x > 0, x[0].item())", "free"),
-    Mistake("sync-count", "net(x)[mask], y[mask]", "net(x), y", "step, epoch, same"),
+    Mistake("sync-count", "x: x[x.argmax()],", "x: x[x.argmax()[None]],", "read, meta"),
+    Mistake("sync-count", "x: x.tolist()", "x: x.nonzero()", "blind"),
+    Mistake("sync-count", "x: str(x)", "x: x.cpu()", "meta"),
+    Mistake("sync-count", "torch.where(x > 0, x, 0)", "torch.where(x > 0, x, x[0].item())", "free"),
+    Mistake(
+        "sync-count",
+        "x, device: x.to(device, non_blocking=True)",
+        "x, device: x.to(device)",
+        "copy",
+    ),
+    Mistake(
+        "sync-count",
+        "net(x)[mask]  # (rows of the mask, 8); wait 1, and once more in backward\n"
+        "    target = y[mask]",
+        "net(x)\n    target = y",
+        "step, epoch, same",
+    ),
     Mistake("sync-count", "assert not loss.isnan()", "assert loss.shape == ()", "step, epoch"),
     Mistake("sync-count", "/ mask.sum()", "/ len(x)", "same"),
     Mistake("sync-count", "return loss\n", "return loss.detach()\n", "graph"),
+    Mistake("sync-count", "[loss.detach() for loss in losses]", "losses", "detached"),
     Mistake("create-on-device", "return x.new_zeros(8)", "return torch.zeros(8).to(x)", "like"),
     Mistake("create-on-device", "device=x.device).tril()", "dtype=x.dtype).tril()", "mask"),
     Mistake("create-on-device", "with torch.device(device):", 'with torch.device("cpu"):', "model"),
