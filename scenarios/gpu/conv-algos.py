@@ -1,4 +1,4 @@
-"""Set cudnn.benchmark for fixed shapes, before the first call: each new shape is searched.
+"""Set cudnn.benchmark for fixed shapes only: each new shape costs a search.
 
 A library can compute a convolution in several ways: as one large matrix product of all patches
 (im2col), by Winograd's scheme, or through an FFT. Each way has many variants.

@@ -1,4 +1,4 @@
-"""Create tensors where they are used, with device=, instead of moving them with .to().
+"""Create tensors where they are used, with device=, instead of moving them.
 
 Training code creates tensors all the time: noise, zeros, masks, whole models. If the code writes
 `torch.rand(n).to(device)`, the CPU draws the numbers into host memory, and then every byte is

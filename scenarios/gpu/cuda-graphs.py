@@ -1,4 +1,4 @@
-"""Copy new inputs into the tensor of a CUDA graph: a replay sees addresses, not names.
+"""Copy new inputs into a CUDA graph's tensor: a replay sees addresses, not names.
 
 A step of many small kernels is as slow as the CPU that launches them. A CUDA graph records all
 launches once, with the addresses of their tensors, and replays them with a single launch. That is

@@ -32,16 +32,17 @@ backward. Then it adds loss and hits to Python numbers. How often does it wait?
 - [blind] .cpu(), .tolist() and print call no operator that a CPU could count
 - [meta] a tensor on meta refuses these nine calls, .cpu() and .tolist(), but not print
 - [free] detach, x[index], where with three arguments, masked_fill and x[mask] = 0 work on meta
-- [copy] x.to(device) and x.to(dtype, device) each make 1 copy to another device that waits, and with
-  non_blocking=True or zeros(device=) there is none
+- [copy] x.to(device) and x.to(dtype, device) each make 1 copy to another device that waits;
+  non_blocking=True and zeros(device=) make none
 - [step] the step waits 6 times: for 2 masks, for a mask again in backward, for an if and 2 reads
-- [epoch] in 100 steps it waits 600 times; a loop that adds up and reads every 20 steps waits 5 times
+- [epoch] in 100 steps it waits 600 times; a loop that adds up and reads every 20 steps waits 5
+  times
 - [same] both loops end with the same sum of losses to 1e-5, and the same number of hits
 - [graph] the sum of 100 losses has at least 500 nodes of the graph behind it
 - [detached] the sum of 100 detached losses has no node of the graph behind it
 - [gpu] on a GPU torch warns of exactly the calls that meta refuses, and of print
-- [gpu-copy] on a GPU torch warns of .to(device), pinned or not, and of a tensor from a list, but not
-  of a pinned copy with non_blocking=True
+- [gpu-copy] on a GPU torch warns of .to(device), pinned or not, and of a tensor from a list, but
+  not of a pinned copy with non_blocking=True
 - [gpu-step] on a GPU torch warns at least 6 times of the step
 - [gpu-mended] on a GPU torch never warns of the step that adds up in a tensor
 ## Try next
