@@ -32,18 +32,37 @@ MISTAKES = [
         "        return",
         "label",
     ),
-    Mistake("debug-apis", "within(stacks, plain)[0]", "plain()[0]", "traces"),
-    Mistake("debug-apis", "(zero.sqrt() * 0, zero.sqrt())", "(zero * 0, zero.sqrt())", "nan-only"),
-    Mistake("debug-apis", '"gradcheck": False,', '"gradcheck": True,', "gradcheck"),
-    Mistake("debug-apis", '"fast_mode": True}', '"fast_mode": False}', "fast"),
+    Mistake("debug-apis", "call_within(stacks, arms", "call_within(profile, arms", "traces"),
+    Mistake("debug-apis", "x.sqrt() * 0 ", "x * 0 ", "nan-only"),
+    Mistake(
+        "debug-apis", "set_detect_anomaly(True, check", "set_detect_anomaly(False, check", "switch"
+    ),
     Mistake(
         "debug-apis",
-        "torch.rand(64, device",
-        "torch.rand(64, dtype=torch.float64, device",
+        '"gradcheck": gradcheck,',
+        '"gradcheck": partial(gradcheck, fast_mode=True),',
+        "gradcheck",
+    ),
+    Mistake(
+        "debug-apis",
+        '"fast_mode": partial(gradcheck, fast_mode=True),',
+        '"fast_mode": gradcheck,',
+        "fast",
+    ),
+    Mistake(
+        "debug-apis", '"gradgradcheck": gradgradcheck', '"gradgradcheck": gradcheck', "second-order"
+    ),
+    Mistake(
+        "debug-apis",
+        "random_numbers(64, torch.float32",
+        "random_numbers(64, torch.float64",
         "float32",
     ),
     Mistake(
-        "debug-apis", "within, profile, plain)}", "within, detect_anomaly, plain)}", "profiler"
+        "debug-apis",
+        "partial(call_within, profile, plain)",
+        "partial(call_within, detect_anomaly, plain)",
+        "profiler",
     ),
     Mistake("lightning", "(loss / self.every).backward()", "loss.backward()", "rest, same"),
     Mistake("lightning", "batches[:8], every=4)", "batches[:7], every=4)", "rest"),
