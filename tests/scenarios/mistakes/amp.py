@@ -132,7 +132,13 @@ MISTAKES = [
         "bfloat16, rounded, flat",
     ),
     Mistake("dims-of-8", "torch.empty(1024, width", "torch.empty(1024, 2 * width", "aligned"),
-    Mistake("dims-of-8", "(0, columns, 0, rows))", "(0, columns, 0, rows), value=1.0)", "zeros"),
+    Mistake(
+        "dims-of-8",
+        "-rows % multiple))",
+        "-rows % multiple), value=1.0)",
+        "zeros, untrained",
+    ),
     Mistake("dims-of-8", "0.0, -torch.inf", "0.0, -1.0", "masked"),
+    Mistake("dims-of-8", "lr=0.01", "lr=0.00001", "learned"),
     Mistake("dims-of-8", "torch.cat([x, x])", "torch.cat([x, x, x])", "batch"),
 ]
