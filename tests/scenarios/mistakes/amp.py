@@ -75,7 +75,7 @@ MISTAKES = [
         '(1e-6 * trained["float32"][1]).half()',
         "weights",
     ),
-    Mistake("gradscaler", "is_changed for change", "not is_changed for change", "skipped"),
+    Mistake("gradscaler", "is_changed = not torch", "is_changed = torch", "skipped"),
     Mistake("gradscaler", "returned = trial", "returned = not trial", "none"),
     Mistake("gradscaler", "torch.bfloat16, growth", "torch.float16, growth", "bfloat16"),
     Mistake(
@@ -85,15 +85,23 @@ MISTAKES = [
         "defaults",
     ),
     Mistake(
-        "gradscaler", "(Trial.clip, Trial.unscale)", "(Trial.unscale, Trial.clip)", "clip-early"
+        "gradscaler",
+        "early.clip()\n    early.unscale()",
+        "early.unscale()\n    early.clip()",
+        "clip-early",
     ),
     Mistake(
-        "gradscaler", "(Trial.unscale, Trial.clip)", "(Trial.clip, Trial.unscale)", "clip-late"
+        "gradscaler",
+        "late.unscale()\n    late.clip()",
+        "late.clip()\n    late.unscale()",
+        "clip-late",
     ),
     Mistake(
-        "gradscaler", "trial.net.weight.grad.dtype", "trial.net.weight.grad.half().dtype", "float32"
+        "gradscaler", "late.net.weight.grad.dtype", "late.net.weight.grad.half().dtype", "float32"
     ),
-    Mistake("gradscaler", "closure=lambda: 0", "", "refused"),
+    Mistake("gradscaler", ", closure=float", "", "refused"),
+    Mistake("gradscaler", "new_scale=3.0)\n", "new_scale=5.0)\n", "new-scale"),
+    Mistake("gradscaler", "GradScaler()))", 'GradScaler("cpu")))', "no-device"),
     Mistake("gradscaler", "enabled=False).scaler", "enabled=True).scaler", "disabled"),
     Mistake(
         "linear-amp",
