@@ -1,38 +1,62 @@
-"""16 bits multiply many times faster where the box has units for them, and many times slower where a CPU has none.
+"""Multiply in 16 bits if the hardware has units for it, and ask torch before you choose.
 
-A V100 multiplies matrices at 125 TFLOP/s in float16 and at 15.7 in float32, says the source. It is not because the numbers are
-short, but because a unit takes them: Tensor Cores on a GPU, AMX or AVX512-BF16 on a CPU. Such a unit multiplies 16-bit numbers
-and adds in float32. On a CPU without one torch goes through float16 in a plain loop, which converts each number first.
+A V100 multiplies matrices at 125 TFLOP/s in float16 and at 15.7 in float32. (CUDA 13 no longer
+supports it.) Short numbers alone do not explain that. A special unit does the work: Tensor Cores
+on a GPU, AMX or AVX512-BF16 on a CPU. It multiplies 16-bit numbers and adds in float32. A CPU
+without such a unit converts each number first and is many times slower. So this lesson asks torch
+for the units, and skips the claims about missing units.
 
-So ask before you choose: this lesson asks torch for the units and skips the claims about those that are not there.
+How much a GPU gains depends on the card and on the baseline. IEEE float32 uses no Tensor Cores.
+TF32 does: it cuts float32 to 10 mantissa bits and has half the rate of float16. The A100 and H100
+have 15 times the rate of IEEE float32 in float16, but only 2 times that of TF32. Cards such as
+A10, L4 and L40S have 4 times the rate of IEEE float32, so they do not reach the V100's factor. A
+GeForce adds float16 products in float32 at half rate. A 2080 Ti still gains 4 times. Since Ampere
+a GeForce has twice as many float32 units, and 2 times is left (a 4090: 165 against 83 TFLOP/s).
 
-What it costs in digits is easily told. The factors are rounded, and the result is; the sums are made in float32. So the error
-does not grow with the length of the sum, and how far it is off is a matter of bits: bfloat16 has 3 less. Short numbers also
-halve what memory must deliver. 125 TFLOP/s from 0.9 TB/s are 139 operations for a byte, and a product of n x n has n / 3 in 16
-bits: under n = 417 those units wait for memory.
+The price is digits. Both factors are rounded, and so is the result, but the sums are made in
+float32. So the error does not grow with the length of the sum, and depends on the mantissa bits.
+A GPU may split a long sum and add the parts in 16 bits. The switch
+`torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction` is on by default.
 
-The 7.9 of the V100 is a figure of data-centre cards. A GeForce such as the 4090 adds float16 products in float32 at half the
-rate (165 against 83 TFLOP/s), so the claim is refuted there by the design of the card. CUDA 13 does not run on a V100 any more.
-In practice: train in bfloat16 on a GPU from Ampere on. Use float16, with a GradScaler, only on older cards.
+Short numbers also halve the traffic. 125 TFLOP/s from 0.9 TB/s are 139 operations for each byte.
+A product of n x n in 16 bits has n / 3, so below n = 417 the units wait for memory.
+
+In practice: train in bfloat16 on Ampere and later, and in float16 with a GradScaler on older
+cards. Let the rest of the products use TF32:
+`torch.backends.cuda.matmul.fp32_precision = "tf32"`. On a CPU use 16 bits only if
+`torch.cpu.get_capabilities()` shows `amx_bf16` or `avx512_bf16`.
 ## Predict
-bfloat16 and float16 both have 16 bits. How many times the error of float16 does a product of random matrices have in bfloat16?
+bfloat16 and float16 both have 16 bits. How many times the error of float16 does a product of random
+matrices have in bfloat16?
 ## Look for
-- [bfloat16] of random numbers of both signs a product in bfloat16 is off by 0.0027 to 0.0031 of its size
-- [eight] that is 7.5 to 8.5 times the error of float16
-- [rounded] factors and result rounded, and all else in float64, are off by 0.95 to 1.2 times as much
-- [flat] the errors of n = 32 and of n = 256 are within a tenth of each other, in both 16-bit dtypes
-- [tensor-cores] on a GPU a product takes float32 at least 7.9 times as long as float16: 125 / 15.7
-- [cpu-units] on a CPU with AVX512-BF16 or AMX float32 takes at least 1.5 times as long as bfloat16
-- [no-units] on an x86 CPU without units for float16 it takes at least 10 times as long as float32
-- [float64] on a CPU float64 takes at least 1.5 times as long as float32
+- [bfloat16] a bfloat16 product of random numbers of both signs is off by 0.0027 to 0.0031 of its
+  size
+- [eight] a bfloat16 product has 7.5 to 8.5 times the error of a float16 product
+- [rounded] if only factors and result are rounded to 16 bits, and the rest is float64, the error is
+  0.95 to 1.2 times as large
+- [flat] in both 16-bit dtypes the error for n = 256 is 0.9 to 1.1 times the error for n = 32
+- [tensor-cores] on a data-centre GPU a product in IEEE float32 takes at least 7.9 times as long as
+  in float16 (125 / 15.7)
+- [three] on a data-centre or workstation GPU a product in IEEE float32 takes at least 3 times as
+  long as in float16
+- [geforce] on a GeForce a product in IEEE float32 takes at least 1.5 times as long as in float16
+- [tf32] on a GPU with TF32 a product in TF32 takes at least 1.5 times as long as in float16
+- [cpu-units] on an x86 CPU with AVX512-BF16 or AMX a float32 product takes at least 1.5 times as
+  long as a bfloat16 product
+- [no-units] on an x86 CPU without units for float16 a float16 product takes at least 10 times as
+  long as a float32 product
+- [float64] on a CPU a float64 product takes at least 1.5 times as long as a float32 product
 ## Try next
-`--signs positive`: the roundings of the factors cancel in a sum that does not. The rounding of the result is left.
-refutes: bfloat16
-`--size 2048 --device cuda`: too small for a large GPU, and less is gained.
+`--signs positive`: in a sum of positive numbers the roundings of the factors cancel, and mainly
+the rounding of the result is left. refutes: bfloat16
+`--size 2048 --device cuda`: too small for a large GPU, so the factors are smaller.
 ## Source
-"Faster and Memory-Efficient PyTorch models using AMP and Tensor Cores", section on Tensor Cores,
-https://towardsdatascience.com/faster-and-memory-efficient-pytorch-models-using-amp-50fd3c8dd7fe: 125 against 15.7 TFLOP/s,
-multiplied in 16 bits and added in 32. Ours: the rest.
+- "Faster and Memory-Efficient PyTorch models using AMP and Tensor Cores", section on Tensor Cores,
+  https://towardsdatascience.com/faster-and-memory-efficient-pytorch-models-using-amp-50fd3c8dd7fe:
+  125 against 15.7 TFLOP/s, multiplied in 16 bits and added in 32.
+- "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 22,
+  https://www.toymoban.com/news/detail-808122.html: 3 to 8 times on a V100 and a 2080 Ti.
+- Ours: the errors, TF32, GeForce and the CPU.
 """
 
 import platform
@@ -44,68 +68,171 @@ import torch
 
 from tuilab import Lab
 
-DTYPES = {name: getattr(torch, name) for name in ("float64", "float32", "bfloat16", "float16")}
-HALVES = ("bfloat16", "float16")
+HALVES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+DTYPES = {"float64": torch.float64, "float32": torch.float32, **HALVES}
 
 
-def asked(owner, *names):
-    """Whether torch says yes to one of these questions; what a version does not know is a no."""
-    return any(getattr(owner, name, bool)() for name in names)
-
-
-def error(product, exact):
+def relative_error(product, exact):
     return ((product.double() - exact).norm() / exact.norm()).item()
+
+
+def draw(n, signs, device):
+    a = torch.randn(n, n, dtype=torch.float64).to(device)
+    b = torch.randn(n, n, dtype=torch.float64).to(device)
+    if signs == "positive":
+        return a.abs(), b.abs()
+    return a, b
+
+
+def multiply_rounded(a, b, dtype):
+    """Multiply in float64, and round the factors and the result as a 16-bit product does."""
+    product = a.to(dtype).double() @ b.to(dtype).double()
+    return product.to(dtype)
+
+
+def measure_errors(lab, device, signs):
+    lab.axes("error", x="n", y="error / norm of the product", log="xy")
+    errors = {}
+    for n in lab.sweep([32, 64, 128, 256], "sizes"):
+        a, b = draw(n, signs, device)  # (n, n), (n, n)
+        exact = a @ b
+        for name in ("float32", *HALVES):
+            dtype = DTYPES[name]
+            with lab.precision("ieee"):
+                product = a.to(dtype) @ b.to(dtype)
+            errors[name, n] = relative_error(product, exact)
+            lab.log(n, arm=name, error=errors[name, n])
+    lab.claim("bfloat16", errors["bfloat16", 256], between=(0.0027, 0.0031))
+    ratio = errors["bfloat16", 256] / errors["float16", 256]
+    lab.claim("eight", ratio, between=(7.5, 8.5), answers=True)
+
+    rounded = []
+    growth = []
+    for name, dtype in HALVES.items():
+        by_rounding = relative_error(multiply_rounded(a, b, dtype), exact)
+        rounded.append(by_rounding / errors[name, 256])
+        growth.append(errors[name, 256] / errors[name, 32])
+    lab.claim("rounded", rounded, between=(0.95, 1.2))
+    lab.claim("flat", growth, between=(0.9, 1.1))
+
+    operations = lab.count(torch.mm, a, b).flops
+    rows = []
+    for name, dtype in DTYPES.items():
+        moved_bytes = 3 * a.to(dtype).nbytes  # both factors and the result
+        rows.append((name, errors.get((name, 256), 0.0), operations / moved_bytes))
+    head = ("dtype", "error", "operations for each byte")
+    lab.table("a product of 256 x 256", rows, head=head)
+
+
+def has_cpu_float16():
+    """Ask what torch itself asks before it multiplies float16 on a CPU."""
+    question = getattr(torch.ops.mkldnn, "_is_mkldnn_fp16_supported", None)
+    return question is not None and question()
+
+
+def find_lacks_on_cpu(lab):
+    """Return, for each claim about time, what this CPU lacks for it."""
+    lacks = dict.fromkeys(("tensor-cores", "three", "geforce", "tf32"), "a CUDA device")
+    is_x86 = platform.machine() in ("x86_64", "AMD64")
+    if not is_x86:
+        lacks["cpu-units"] = "an x86 CPU"
+        lacks["no-units"] = "an x86 CPU"
+        return lacks
+    lacks["cpu-units"] = lab.lacks_units(torch.bfloat16)
+    if has_cpu_float16():
+        lacks["no-units"] = "a CPU without units for float16"
+    rows = [
+        ("AVX512-BF16 or AMX", not lacks["cpu-units"]),
+        ("float16", has_cpu_float16()),
+    ]
+    lab.table("units for 16 bits", rows, head=("unit", "is there"))
+    return lacks
+
+
+def find_lacks_on_gpu(lab, device):
+    """Return, for each claim about time, what this GPU lacks for it."""
+    lacks = dict.fromkeys(("cpu-units", "no-units", "float64"), "--device cpu")
+    name = torch.get_device_module(device).get_device_name(device)
+    lacks_float16 = lab.lacks_units(torch.float16)
+    lacks["tensor-cores"] = lacks_float16
+    lacks["three"] = lacks_float16
+    lacks["geforce"] = lacks_float16
+    lacks["tf32"] = lacks_float16 or lab.lacks_units(torch.float32)
+    if "GeForce" in name:
+        lacks["tensor-cores"] = "a data-centre GPU"
+        lacks["three"] = "a data-centre or workstation GPU"
+    else:
+        lacks["geforce"] = "a GeForce"
+    rows = []
+    for dtype in ("float16", "bfloat16", "float32"):
+        unit = "TF32" if dtype == "float32" else dtype
+        rows.append((unit, not lab.lacks_units(DTYPES[dtype])))
+    lab.table(f"Tensor Cores of {name}", rows, head=("dtype", "is there"))
+    return lacks
+
+
+def find_arms(lab, on_gpu):
+    """Return the dtypes that race: on a GPU float32 and those with units, on a CPU all."""
+    if not on_gpu:
+        return list(DTYPES)
+    arms = ["float32"]
+    if not lab.lacks_units(torch.float32):
+        arms.append("tf32")
+    for name, dtype in HALVES.items():
+        if not lab.lacks_units(dtype):
+            arms.append(name)
+    return arms
+
+
+def claim_ratios(lab, lacks):
+    def claim(key, ratio, bound):
+        lab.claim_ratio(key, ratio, at_least=bound, lacks=lacks.get(key, ""))
+
+    claim("tensor-cores", "float32/float16", 7.9)
+    claim("three", "float32/float16", 3)
+    claim("geforce", "float32/float16", 1.5)
+    claim("tf32", "tf32/float16", 1.5)
+    claim("cpu-units", "float32/bfloat16", 1.5)
+    claim("no-units", "float16/float32", 10)
+    claim("float64", "float64/float32", 1.5)
+
+
+def multiply(lab, x, precision):
+    with lab.precision(precision):
+        return torch.mm(x, x)
+
+
+def race_products(lab, arms, n, device):
+    lab.stage("timing products")
+    functions = {}
+    for arm in arms:
+        dtype = torch.float32 if arm == "tf32" else DTYPES[arm]
+        precision = "tf32" if arm == "tf32" else "ieee"
+        x = torch.randn(n, n).to(device, dtype)
+        functions[arm] = partial(multiply, lab, x, precision)
+    race = lab.race(**functions, seconds=0.5)
+    rates = {}
+    for arm in arms:
+        rates[arm] = 2 * n**3 / median(race.step_s[arm]) / 1e9
+    lab.bars(f"rate of a product, n = {n}, GFLOP/s", rates)
 
 
 def run(
     lab: Lab,
     size: int = 0,  # n of the products that race; 0 is 192 on a CPU and 8192 on a GPU, 0..32768
-    signs: Literal["both", "positive"] = "both",  # of the random numbers whose errors are measured
+    signs: Literal["both", "positive"] = "both",  # of the numbers whose errors are measured
 ) -> None:
     device = lab.device()
     on_gpu = device.type == "cuda"
+    n = size or (8192 if on_gpu else 192)
 
     @lab.once
     def exact():
-        lab.axes("error", x="n", y="error / norm of the product", log="xy")
-        errors = {}
-        for n in lab.sweep([32, 64, 128, 256], "sizes"):
-            a, b = (torch.randn(n, n, dtype=torch.float64).to(device) for _ in range(2))
-            a, b = (a, b) if signs == "both" else (a.abs(), b.abs())
-            right = a @ b
-            for name, dtype in DTYPES.items():
-                if name != "float64":
-                    errors[name, n] = error(a.to(dtype) @ b.to(dtype), right)
-                    lab.log(n, arm=name, error=errors[name, n])
-        lab.claim("bfloat16", errors["bfloat16", 256], between=(0.0027, 0.0031))
-        lab.claim("eight", errors["bfloat16", 256] / errors["float16", 256], between=(7.5, 8.5), answers=True)
-        by_hand = [
-            error((a.to(DTYPES[name]).double() @ b.to(DTYPES[name]).double()).to(DTYPES[name]), right) for name in HALVES
-        ]
-        ratios = [alike / errors[name, 256] for alike, name in zip(by_hand, HALVES, strict=True)]
-        lab.claim("rounded", ratios, between=(0.95, 1.2))
-        lab.claim("flat", [errors[name, 256] / errors[name, 32] for name in HALVES], between=(0.9, 1.1))
-        moved = {name: 3 * a.to(dtype).nbytes for name, dtype in DTYPES.items()}  # both factors and the result
-        work = {name: lab.count(torch.mm, a, b).flops / nbytes for name, nbytes in moved.items()}
-        rows = [(name, errors.get((name, 256), 0.0), work[name]) for name in DTYPES]
-        lab.table("a product of 256 x 256", rows, head=("dtype", "error", "operations for a byte"))
+        measure_errors(lab, device, signs)
 
     lab.stage("asking for units")
-    has_bfloat16 = asked(torch.cpu, "_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    has_float16 = asked(torch.ops.mkldnn, "_is_mkldnn_fp16_supported")  # what torch itself asks before it multiplies
-    is_plain = not has_float16 and platform.machine() in ("x86_64", "AMD64")  # of others the question says nothing
-    cpu, gpu = ("--device cpu", lab.lacks_units(torch.float16)) if on_gpu else ("", "a CUDA device")
-    found = [("AVX512-BF16 or AMX", has_bfloat16), ("float16 on the CPU", has_float16), ("a CUDA device", on_gpu)]
-    lab.table("units for 16 bits", found, head=("unit", "is there"))
-
-    lab.stage("timing products")
-    lab.claim_ratio("tensor-cores", "float32/float16", at_least=7.9, lacks=gpu)
-    lab.claim_ratio("cpu-units", "float32/bfloat16", at_least=1.5, lacks=cpu or ("" if has_bfloat16 else "AVX512-BF16 or AMX"))
-    lab.claim_ratio("no-units", "float16/float32", at_least=10, lacks=cpu or ("" if is_plain else "an x86 CPU without them"))
-    lab.claim_ratio("float64", "float64/float32", at_least=1.5, lacks=cpu)
-    n = size or (8192 if on_gpu else 192)
-    with lab.precision("ieee"):
-        raced = ["float32", *(name for name in HALVES if not lab.lacks_units(DTYPES[name]))] if on_gpu else DTYPES
-        square = {name: torch.randn(n, n).to(device, DTYPES[name]) for name in raced}
-        race = lab.race(**{name: partial(torch.mm, x, x) for name, x in square.items()}, seconds=0.5)
-    lab.bars(f"rate of a product, n = {n}, GFLOP/s", {name: 2 * n**3 / median(race.step_s[name]) / 1e9 for name in square})
+    lacks = find_lacks_on_gpu(lab, device) if on_gpu else find_lacks_on_cpu(lab)
+    claim_ratios(lab, lacks)
+    arms = find_arms(lab, on_gpu)
+    if len(arms) > 1:  # an old GPU has no units at all
+        race_products(lab, arms, n, device)

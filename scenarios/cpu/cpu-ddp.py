@@ -1,13 +1,14 @@
 """Weigh each rank's loss by its rows: DDP takes a mean of means, also on CPUs.
 
 DDP needs no GPU: torch contains gloo, which joins processes on CPUs over TCP. The extension of the
-source (torch-ccl) fits certain releases of torch only. On CPUs as on GPUs, DDP gives the gradient of
-the whole batch only under a condition that is easy to violate.
+source (torch-ccl) fits certain releases of torch only. On CPUs as on GPUs, DDP gives the gradient
+of the whole batch only under a condition that is easy to violate.
 
 Each rank has a copy of the net and a part of the rows. After backward, `.grad` is the mean of the
-gradients of all ranks. If the loss is a mean over rows, this is a mean of means. It is the mean over
-all rows if all parts have the same size. If the parts differ, a row of a small part counts more than
-another row. If the loss is a sum over rows, the result is too small by the number of ranks.
+gradients of all ranks. If the loss is a mean over rows, this is a mean of means. It is the mean
+over all rows if all parts have the same size. If the parts differ, a row of a small part counts
+more than another row. If the loss is a sum over rows, the result is too small by the number of
+ranks.
 
 The bytes that a rank sends depend on the parameters, and not on the rows. So small batches pay most
 for them. Ranks find each other by the name of their host. In a container this name may be unknown,
@@ -17,13 +18,14 @@ In practice: start the ranks of one machine with `torchrun --local-addr 127.0.0.
 `GLOO_SOCKET_IFNAME=lo`, and use `init_process_group("gloo")`. Give all ranks parts of one size. If
 they differ, as with padded tokens, multiply the loss of a rank by `ranks * own_rows / all_rows`.
 ## Predict
-Rank 0 has 56 rows, rank 1 has 8, and the loss is a mean. In `.grad`, a row of rank 1 counts how many
-times as much as a row of rank 0?
+Rank 0 has 56 rows, rank 1 has 8, and the loss is a mean. In `.grad`, a row of rank 1 counts how
+many times as much as a row of rank 0?
 ## Look for
-- [same-start] nets that each rank builds with another seed have the weights of rank 0 once DDP wraps
-  them
+- [same-start] nets that each rank builds with another seed have the weights of rank 0 once DDP
+  wraps them
 - [mean] with a mean over parts of 32 rows, both ranks have the gradient of all 64 rows, to 1e-6
-- [sum] with a sum over parts of 32 rows, both ranks have half of the gradient of all 64 rows, to 1e-6
+- [sum] with a sum over parts of 32 rows, both ranks have half of the gradient of all 64 rows, to
+  1e-6
 - [uneven] with means over 56 and 8 rows, a row of the small part counts 7 times as much as
   a row of the large part, to 0.001
 - [weighed] with means over 56 and 8 rows, times ranks * own rows / all rows, both ranks have the

@@ -1,8 +1,8 @@
 """Make embedding gradients sparse, and buy bandwidth: lookups compute little.
 
 A recommendation model such as DLRM looks up rows of large tables and adds them. On the hardware
-that makes a network of convolutions fast, such a model often is not faster. The reason is the number
-of FLOPs for each byte that it reads.
+that makes a network of convolutions fast, such a model often is not faster. The reason is the
+number of FLOPs for each byte that it reads.
 
 A linear layer or a convolution uses each byte of its weights again for every row of the batch. With
 8 times the batch it has 8 times the FLOPs for each byte, so the fastest arithmetic wins. A lookup
@@ -12,12 +12,12 @@ than that of a CPU. Tables of hundreds of GB do not fit into it, which is why su
 trained on CPUs.
 
 How the lookup is written decides how much is read and written. By default `nn.EmbeddingBag` makes a
-gradient as large as its table. All its rows are written, and the optimizer visits all rows, for
-the few that the batch looked up. A sparse gradient contains only the rows of the batch. torch's FLOP
+gradient as large as its table. All its rows are written, and the optimizer visits all rows, for the
+few that the batch looked up. A sparse gradient contains only the rows of the batch. torch's FLOP
 counter does not see the additions of a lookup.
 
-If a GPU is there, its lookup is compared with a copy of as many bytes, and bars show both in GB/s. A
-lookup reads 128 bytes at a time from random places, so it is slower than a copy.
+If a GPU is there, its lookup is compared with a copy of as many bytes, and bars show both in GB/s.
+A lookup reads 128 bytes at a time from random places, so it is slower than a copy.
 
 In practice: build large tables with `nn.EmbeddingBag(rows, width, mode="sum", sparse=True)`, and
 train them with `torch.optim.SparseAdam` or SGD. Give the dense layers an optimizer of their own,
@@ -29,8 +29,8 @@ for each byte of these rows?
 - [rows] with 8 times the batch, the model has at most 1.1 times the FLOPs for each byte of rows
 - [no-flops] torch's counter finds 0 FLOPs in the lookups
 - [one] the model has at most 1 FLOP for each byte of rows that it reads
-- [conv] for each byte of image and weights, a convolution has at least 50 times as many FLOPs as the
-  model for a byte of rows
+- [conv] for each byte of image and weights, a convolution has at least 50 times as many FLOPs as
+  the model for a byte of rows
 - [dense] the default gradient of the tables has as many bytes as the tables
 - [sparse] with sparse=True the gradient has the bytes of the rows that were read, and 8 more for
   the number of each row

@@ -26,8 +26,8 @@ KMP_AFFINITY if a DataLoader has workers.
 Two threads share each operator. Under OMP_WAIT_POLICY=passive, how many sleeps does a call cost?
 ## Look for
 - [own] without LD_PRELOAD torch calls the GOMP_parallel of libgomp
-- [ignored] for a path in LD_PRELOAD that does not exist, the linker prints "ignored", and the program
-  runs without the library and ends with 0
+- [ignored] for a path in LD_PRELOAD that does not exist, the linker prints "ignored", and the
+  program runs without the library and ends with 0
 - [passive] under OMP_WAIT_POLICY=passive a call of libgomp on two threads costs 2 sleeps
 - [no-kmp] under KMP_BLOCKTIME=0 a call of libgomp on two threads costs 0 sleeps
 - [no-affinity] under KMP_AFFINITY=granularity=fine,compact,1,0 both threads of libgomp may use all

@@ -23,7 +23,8 @@ How many threads does torch take when its process is bound to a single core?
 - [one-core] every step of the bound process ends on the core that it is bound to
 - [first-touch] a new tensor has no page in memory; once its first half is written, all pages of the
   first half are in memory, and none of the second
-- [pages] all pages of a tensor of the bound process are on the node of its core, with the policy bind
+- [pages] all pages of a tensor of the bound process are on the node of its core, with the policy
+  bind
 - [far-memory] a sum over memory of another node takes at least 1.2 times as long as over memory of
   the same node
 ## Try next

@@ -8,9 +8,9 @@ loaded. Its places are the cores that the process may use. A process inherits th
 thread that starts it, and the main thread starts the loader workers.
 
 GOMP_CPU_AFFINITY takes a list of cores, such as `0-3` or `0 2 4`. The "N-M" of the source is a
-placeholder. Taken literally, it sends the libgomp of torch's wheels into an endless loop while it is
-loaded, so `import torch` never ends. Here the library is loaded alone, with a limit of one second
-of CPU time. A busy machine does not use it up sooner.
+placeholder. Taken literally, it sends the libgomp of torch's wheels into an endless loop while it
+is loaded, so `import torch` never ends. Here the library is loaded alone, with a limit of one
+second of CPU time. A busy machine does not use it up sooner.
 
 OMP_SCHEDULE affects only loops that ask for schedule(runtime). The functions of OpenMP that
 libtorch_cpu calls show that it has no such loop.
@@ -22,7 +22,8 @@ these cores.
 Under OMP_PROC_BIND=close, how many cores do two loader workers have together?
 ## Look for
 - [proc-bind] under OMP_PROC_BIND=close two loader workers may use 1 core together
-- [main] under OMP_PROC_BIND=close the main thread may use the same core as the workers, and no other
+- [main] under OMP_PROC_BIND=close the main thread may use the same core as the workers, and no
+  other
 - [hang] under GOMP_CPU_AFFINITY="N-M" libgomp uses up 1 second of CPU time before it is loaded
 - [schedule] libtorch_cpu calls 0 functions of OpenMP for loops with schedule(runtime)
 ## Try next

@@ -4,12 +4,12 @@ When several ranks run on one machine, they compute at the same time and wait fo
 end of every step. How many CPU threads should each rank use? There are three obvious answers.
 
 One thread is the choice of torchrun: it sets OMP_NUM_THREADS=1 if you start several ranks and have
-not set it. This is safe. But if there are more cores than ranks, most cores are idle whenever a
-rank works on the CPU: in an optimizer there, in transforms, in a loss.
+not set it. This is safe. But with more cores than ranks, most cores are idle whenever a rank works
+on the CPU, as in an optimizer or in transforms.
 
 A thread for every core is the choice of a program that does not know about the others. OpenMP
-threads wait by spinning: each waiting thread keeps a core busy until the others are done. Threads of
-another rank need that core (omp-threads shows this).
+threads wait by spinning: each waiting thread keeps a core busy until the others are done. Threads
+of another rank need that core (omp-threads shows this).
 
 The share is the number of cores divided by the number of ranks. If the work is too small to be
 split further, even fewer threads can be best. So the numbers between one and the share also race.
@@ -17,10 +17,11 @@ split further, even fewer threads can be best. So the numbers between one and th
 Here the ranks are processes that multiply matrices on request, and a step ends when the slowest
 rank is done. They call `torch.set_num_threads`, which has the same effect as OMP_NUM_THREADS.
 
-In practice: set `OMP_NUM_THREADS` to cores divided by ranks before torchrun starts. To find a better
-number, run this lesson with `--ranks N` for your number of ranks, then `tuilab advise --ranks N`. It
-names a number only if it was surely faster than 1. Ranks that compute on GPUs do little on the CPU,
-and their loader workers need the cores. This race does not describe such a training.
+In practice: set `OMP_NUM_THREADS` to cores divided by ranks before torchrun starts. To find a
+better number, run this lesson with `--ranks N` for your number of ranks, then `tuilab advise
+--ranks N`. It names a number only if it was surely faster than 1. Ranks that compute on GPUs do
+little on the CPU, and their loader workers need the cores. This race does not describe such a
+training.
 ## Predict
 Two ranks share a machine. A step with a thread for every core in each rank takes how many times as
 long as with its share?

@@ -61,7 +61,7 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -233,14 +233,58 @@ def log_throughput(lab, cpus):
                 lab.log(width, arm=arm, batches_per_s=batches_per_s(compute))
 
 
+def claim_what_it_launches(lab, instances, library, allowed):
+    """Start the launcher on this machine, without numactl, and with the lscpu of another one."""
+    lab.stage("two instances")
+    first = launch(lab, "two instances", instances, library)
+    lab.claim("lanes", first.cpus, equals=[[0], [1]])
+    lab.claim("threads", set(first.threads) == {"1"})
+    has_numactl = first.commands[0].startswith("numactl")
+    lacks = "" if has_numactl else "a numactl that may bind"
+    lab.claim("memory", all(" -m " in command for command in first.commands), lacks=lacks)
+    lab.claim("found", all(first.is_preloaded))
+
+    lab.stage("without numactl, on the last CPU")
+    last = launch(
+        *(lab, "on the last CPU", instances, f"{library}.2"),
+        prefix=["taskset", "-c", str(max(allowed))],
+        tools={"numactl": "#!/bin/sh\nexit 1\n"},
+        OMP_NUM_THREADS="3",
+    )
+    uses_taskset = all(command.startswith("taskset") for command in last.commands)
+    lab.claim("taskset", uses_taskset and last.cpus == first.cpus)
+    lab.claim("limits", last.cpus[0], equals=[0])
+    lab.claim("set-before", set(last.threads) == {"3"})
+    lab.claim("debian", any(last.is_preloaded), equals=False)
+
+    lab.stage("two threads a core")
+    listing = " ".join(TWO_THREADS_A_CORE)
+    stand_in = {"lscpu": f"#!/bin/sh\nprintf '%s\\n' {listing}\n"}
+    shared = launch(lab, "two threads a core", 2, library, tools=stand_in)
+    core_of = dict(line.split(",")[:2] for line in TWO_THREADS_A_CORE)
+    used_cores = {core_of[str(cpu)] for (cpu,) in shared.cpus}
+    lab.claim("siblings", len(used_cores), equals=1, answers=True)
+
+
+def race_instances(lab, arms, width):
+    """Race instances on these groups of CPUs; in a call, the instances of an arm share batches."""
+    batches = BATCHES * max(len(groups) for groups in arms.values())
+    with ExitStack() as running:
+        calls = {}
+        for arm, groups in arms.items():
+            compute = running.enter_context(start_instances(groups, width))
+            calls[arm] = partial(compute, batches)
+        lab.race(**calls, same=1e-3, seconds=0.3)
+
+
 def run(
     lab: Lab,
     instances: int = 2,  # processes that the launcher starts, 1..2
     library: str = "libjemalloc.so",  # file in the virtual environment
     width: int = 256,  # of the net in the race, 8..8192
 ) -> None:
-    tools = shutil.which("lscpu") and shutil.which("taskset")
-    lab.needs(tools, "lscpu and taskset (Debian: util-linux)")
+    has_tools = shutil.which("lscpu") and shutil.which("taskset")
+    lab.needs(has_tools, "lscpu and taskset (Debian: util-linux)")
     allowed = os.sched_getaffinity(0)
     lab.needs({0, 1} <= allowed, "a machine whose CPUs 0 and 1 may be used")
     sockets = read_cores(allowed)
@@ -250,62 +294,19 @@ def run(
     @lab.once
     def exact():
         log_throughput(lab, cpus)
+        claim_what_it_launches(lab, instances, library, allowed)
 
-        lab.stage("two instances")
-        first = launch(lab, "two instances", instances, library)
-        lab.claim("lanes", first.cpus, equals=[[0], [1]])
-        lab.claim("threads", set(first.threads) == {"1"})
-        has_numactl = first.commands[0].startswith("numactl")
-        lacks = "" if has_numactl else "a numactl that may bind"
-        lab.claim("memory", all(" -m " in command for command in first.commands), lacks=lacks)
-        lab.claim("found", all(first.is_preloaded))
-
-        lab.stage("without numactl, on the last CPU")
-        last = launch(
-            *(lab, "on the last CPU", instances, f"{library}.2"),
-            prefix=["taskset", "-c", str(max(allowed))],
-            tools={"numactl": "#!/bin/sh\nexit 1\n"},
-            OMP_NUM_THREADS="3",
-        )
-        uses_taskset = all(command.startswith("taskset") for command in last.commands)
-        lab.claim("taskset", uses_taskset and last.cpus == first.cpus)
-        lab.claim("limits", last.cpus[0], equals=[0])
-        lab.claim("set-before", set(last.threads) == {"3"})
-        lab.claim("debian", any(last.is_preloaded), equals=False)
-
-        lab.stage("two threads a core")
-        listing = " ".join(TWO_THREADS_A_CORE)
-        stand_in = {"lscpu": f"#!/bin/sh\nprintf '%s\\n' {listing}\n"}
-        shared = launch(lab, "two threads a core", 2, library, tools=stand_in)
-        core_of = dict(line.split(",")[:2] for line in TWO_THREADS_A_CORE)
-        used_cores = {core_of[str(cpu)] for (cpu,) in shared.cpus}
-        lab.claim("siblings", len(used_cores), equals=1, answers=True)
-
-    lab.stage("one instance against two")
     lab.claim_ratio("throughput", "one/two", at_least=1.2, cores=2)
     lacks = "" if len(sockets) > 1 else "a second socket"
     lab.claim_ratio("sockets", "over all/on each", at_least=1.2, lacks=lacks)
-    one = start_instances([cpus], width)
-    two = start_instances(halve(cpus), width)
-    with one as compute_on_one, two as compute_on_two:
-        arms = {
-            "one": partial(compute_on_one, 2 * BATCHES),
-            "two": partial(compute_on_two, 2 * BATCHES),
-        }
-        lab.race(**arms, same=1e-3, seconds=0.3)
+
+    lab.stage("one instance against two")
+    race_instances(lab, {"one": [cpus], "two": halve(cpus)}, width)
 
     if lacks:
         return
     lab.stage("one instance against one for each socket")
     all_cpus = []
-    for socket in sockets:
-        all_cpus += socket
-    everywhere = start_instances([all_cpus], width)
-    on_each = start_instances(sockets, width)
-    batches = BATCHES * len(sockets)
-    with everywhere as compute_over_all, on_each as compute_on_each:
-        arms = {
-            "over all": partial(compute_over_all, batches),
-            "on each": partial(compute_on_each, batches),
-        }
-        lab.race(**arms, same=1e-3, seconds=0.3)
+    for socket_cpus in sockets:
+        all_cpus += socket_cpus
+    race_instances(lab, {"over all": [all_cpus], "on each": sockets}, width)

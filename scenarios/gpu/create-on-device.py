@@ -1,34 +1,50 @@
-"""A tensor that is made elsewhere and moved costs a second operator, host memory and a copy.
+"""Create tensors where they are used, with device=, instead of moving them.
 
-`torch.rand(n).to(device)` draws on the CPU, into memory of the host, and then copies every byte; the CPU waits for it, as the
-memory is not pinned. `torch.rand(n, device=device)` is one operator of that device, and the host holds nothing. This is true of
-zeros, masks and whole models: `with torch.device(device):` makes the parameters where they will live. Inside a module take the
-device of what comes in: `torch.zeros_like(x)`, `x.new_zeros(n)`, `device=x.device`. What is in a Python list or in a file is on
-the host anyway, and must travel: once, as a buffer of the module.
+Training code creates tensors all the time: noise, zeros, masks, whole models. If the code writes
+`torch.rand(n).to(device)`, the CPU draws the numbers into host memory, and then every byte is
+copied. `torch.rand(n, device=device)` draws on the device itself, and the host holds nothing.
 
-"meta" is a device that every box has, and its tensors have no memory. So what is born on the way there is born on the host. A
-dtype is chosen in the same way, as an argument or with a copy later: this is an analogue, as it is the same device.
-One thing changes with the device: each has a generator of its own, so the same seed gives other random numbers.
+The copy also blocks the CPU, because memory that is not pinned cannot be copied in the background.
+So a mask that is created in `forward` and moved stops the queue of the GPU in every step. A model
+that is moved exists on the host first. With one process for each GPU, the host holds as many models
+as it has GPUs.
+
+The lesson moves tensors to "meta". This device is part of every torch, and its tensors have no
+memory, so all bytes that are counted are bytes of the host. The chart shows the host memory while a
+model is built: it grows tensor by tensor, and shrinks as each tensor is moved.
+
+Data in a Python list or in a file is on the host anyway and must be copied. A constant should be
+copied once, as a buffer of the module (`register_buffer`). And the results change: each device has
+its own random generator, so the same seed gives other numbers.
+
+In practice: pass `device=x.device`, or use `torch.zeros_like(x)` and `x.new_zeros(n)` inside a
+module. Build a model under `with torch.device("cuda"):`. If you load all weights from a checkpoint,
+build it under `torch.device("meta")` and call `load_state_dict(weights, assign=True)`.
 ## Predict
-In forward a causal mask is made: torch.ones(512, 512).tril().to(device). How many MiB of tensors does that make on the host?
+forward creates a causal mask: torch.ones(512, 512).tril().to(device). How many MiB of new tensors
+does this make on the host?
 ## Look for
-- [operators] moved, rand is two operators, a draw and a copy; made there it is one
-- [host] of 1,000,000 numbers 4,000,000 bytes are born on the host when they are moved, and none when they are made there
-- [like] rand_like, zeros_like and new_zeros make theirs beside x, in one operator, without a byte on the host
-- [mask] a causal mask of 512 rows that is made in forward and moved has 2 * 4 * 512² bytes born on the host
-- [model] a model that is moved has each parameter and buffer born on the host and copied; made there it has neither
-- [forgotten] a vector of the CPU, added to one of another device, raises a RuntimeError; a single number in a tensor does not
-- [dtype] the analogue: rand(n).to(float64) makes 12 bytes for each number, rand(n, dtype=float64) 8
-- [digits] moved to float64, all numbers are multiples of 2^-24, as in float32; made in float64 some are not
-- [draws] moved numbers are drawn from the generator of the CPU; what is made elsewhere leaves it as it was
+- [operators] a moved rand calls 2 operators, a draw and a copy; a rand with device= calls 1
+- [host] for 1,000,000 float32 numbers, a moved rand allocates 4,000,000 bytes on the host, and a
+  rand with device= 0
+- [like] rand_like, zeros_like and new_zeros each call 1 operator and allocate 0 bytes on the host
+- [mask] a moved causal mask of n rows allocates 8n² bytes on the host, and a mask with device= 0
+- [model] a moved model allocates and copies each parameter and buffer on the host; a model that is
+  built under torch.device makes 0 copies and 0 bytes there
+- [checkpoint] a model that is built on meta and loaded with assign=True has no tensor left on meta
+- [forgotten] adding a CPU vector to a vector of another device raises a RuntimeError; adding a CPU
+  tensor with a single number does not
+- [draws] a moved rand advances the random generator of the CPU, and a rand with device= does not
 - [gpu-stream] on a GPU the same seed gives other numbers than on the CPU
-- [gpu-time] on a GPU 16,000,000 numbers that are moved take at least 10 times as long
+- [gpu-time] on a GPU, 16,000,000 random numbers take at least 10 times as long moved as with
+  device=
 ## Try next
-`--second moved`: the second arm moves its tensors as well. refutes: operators, host, dtype, digits, draws, gpu-stream
+`--second moved`: the second way moves its tensors as well. refutes: operators, host, mask, model,
+draws, gpu-stream
 ## Source
 "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 21,
-https://www.toymoban.com/news/detail-808122.html, which names no numbers. Ours: the counts, the digits, the generators, and the
-bound of 10.
+https://www.toymoban.com/news/detail-808122.html, which names no numbers. Ours: the counts, the
+generators, and the bound of 10.
 """
 
 from functools import partial
@@ -39,83 +55,132 @@ from torch import nn
 
 from tuilab import Lab
 
-N, ROWS, MIB = 1_000_000, 512, 1 << 20
+NUMBERS = 1_000_000
+GPU_NUMBERS = 16_000_000
+ROWS = 512
+MIB = 1 << 20
 
 
-def moved(size, **where):  # device= or dtype=
-    return torch.rand(size).to(**where)
+def moved_rand(size, device):
+    return torch.rand(size).to(device)
 
 
-def made(size, **where):
-    return torch.rand(size, **where)
+def made_rand(size, device):
+    return torch.rand(size, device=device)
 
 
-def moved_mask(x):  # x (ROWS, ...)
-    return torch.ones(len(x), len(x)).tril().to(x.device)  # (ROWS, ROWS)
+def moved_mask(x):  # (rows,) -> (rows, rows)
+    return torch.ones(len(x), len(x)).tril().to(x.device)
 
 
 def made_mask(x):
     return torch.ones(len(x), len(x), device=x.device).tril()
 
 
-def build():
+def build_model():
     return nn.Sequential(nn.Linear(64, 64), nn.BatchNorm1d(64), nn.Linear(64, 8))
+
+
+def moved_model(device):
+    return build_model().to(device)
 
 
 def made_model(device):
     with torch.device(device):
-        return build()
+        return build_model()
 
 
-def is_drawn(make):  # from the generator of the CPU
+def zeros_of_a_module(x):
+    return x.new_zeros(8)
+
+
+def advances_cpu_generator(rand):
     before = torch.get_rng_state()
-    make(8, device="meta")
+    rand(8, "meta")
     return not torch.equal(torch.get_rng_state(), before)
 
 
-def seeded(make, **where):
-    torch.manual_seed(0)  # the generators of all devices
-    return make(N, **where).cpu()
+def rand_with_seed(rand, device):
+    torch.manual_seed(0)  # seeds the generators of all devices
+    return rand(NUMBERS, device).cpu()
 
 
-def run(lab: Lab, second: Literal["made", "moved"] = "made") -> None:  # how the second arm gets its tensors there
+def load_into_meta_model():
+    """Return how many tensors of the model are still on meta."""
+    model = made_model("meta")
+    model.load_state_dict(build_model().state_dict(), assign=True)
+    return sum(tensor.is_meta for tensor in model.state_dict().values())
+
+
+def run(
+    lab: Lab,
+    second: Literal["made", "moved"] = "made",  # how the second arm gets its tensors there
+) -> None:
     device = lab.device()
     lacks = "" if device.type == "cuda" else "a CUDA device"
-    makes = {"moved": moved, "second": made if second == "made" else moved}
-    lab.axes("host_bytes", x="numbers", y="bytes born on the host")
-    for size in lab.sweep(range(0, N + 1, N // 10), "on the way to another device"):
-        counted = {arm: lab.count(partial(make, size, device="meta")) for arm, make in makes.items()}
-        for arm, found in counted.items():
-            lab.log(size, arm=arm, host_bytes=found.born_bytes)
-    lab.claim("operators", [found.operators for found in counted.values()], equals=[2, 1])
-    lab.claim("host", [found.born_bytes for found in counted.values()], equals=[4 * N, 0], unit="B")
-    lab.claim("draws", [is_drawn(make) for make in makes.values()], equals=[True, False])
+    ways = {"rand": moved_rand, "mask": moved_mask, "model": moved_model}
+    if second == "made":
+        ways = {"rand": made_rand, "mask": made_mask, "model": made_model}
 
-    lab.stage("in a module")
+    lab.stage("a model on its way to another device")
+    lab.axes("live_bytes", x="change of the host memory", y="bytes of tensors on the host")
+    rows = []
+    counts = []
+    for arm, build in {"moved": moved_model, second: ways["model"]}.items():
+        with lab.memory("model", arm=arm, timeline=True) as memory:
+            build("meta")
+        copies = memory.calls["aten._to_copy"]
+        counts.append([copies, memory.born_bytes])
+        rows.append((arm, copies, memory.born_bytes))
+    lab.table("a model on its way", rows, head=("model", "copies", "bytes on the host"))
+    state = build_model().state_dict().values()
+    state_bytes = sum(tensor.nbytes for tensor in state)
+    lab.claim("model", [counts[0], counts[-1]], equals=[[len(state), state_bytes], [0, 0]])
+    lab.claim("checkpoint", load_into_meta_model(), equals=0)
+
+    lab.stage("tensors")
     x = torch.zeros(ROWS, device="meta")
-    likes = [lab.count(like) for like in (lambda: torch.rand_like(x), lambda: torch.zeros_like(x), lambda: x.new_zeros(8))]
-    lab.claim("like", [[found.operators, found.born_bytes] for found in likes], equals=[[1, 0]] * 3)
-    masks = [lab.count(mask, x).born_bytes for mask in (moved_mask, made_mask)]
-    lab.claim("mask", masks, equals=[2 * 4 * ROWS**2, 0], unit="B", answers=masks[0] / MIB)
-    models = [lab.count(lambda: build().to("meta")), lab.count(made_model, "meta")]
-    state = build().state_dict().values()
-    rows = [[found.calls["aten._to_copy"], found.born_bytes] for found in models]
-    lab.claim("model", rows, equals=[[len(state), sum(tensor.nbytes for tensor in state)], [0, 0]])
-    lab.table(
-        "a model on its way", [["moved", *rows[0]], ["made there", *rows[1]]], head=("model", "copies", "bytes on the host")
-    )
-    mixed = [lab.raises(torch.add, x, other).partition(":")[0] for other in (torch.zeros(ROWS), torch.tensor(2.0))]
-    lab.claim("forgotten", mixed, equals=["RuntimeError", ""])
+    first_rand = lab.count(moved_rand, NUMBERS, "meta")
+    second_rand = lab.count(ways["rand"], NUMBERS, "meta")
+    lab.claim("operators", [first_rand.operators, second_rand.operators], equals=[2, 1])
+    rand_bytes = [first_rand.born_bytes, second_rand.born_bytes]
+    lab.claim("host", rand_bytes, equals=[4 * NUMBERS, 0], unit="B")
 
-    lab.stage("the analogue: another dtype")
-    counted = [lab.count(partial(make, N, dtype=torch.float64)) for make in makes.values()]
-    lab.claim("dtype", [found.born_bytes / N for found in counted], equals=[12, 8])
-    digits = [seeded(make, dtype=torch.float64) * 2**24 for make in makes.values()]
-    lab.claim("digits", [torch.equal(scaled, scaled.floor()) for scaled in digits], equals=[True, False])
+    mask_bytes = [lab.count(moved_mask, x).born_bytes, lab.count(ways["mask"], x).born_bytes]
+    lab.claim("mask", mask_bytes, equals=[8 * ROWS**2, 0], unit="B", answers=mask_bytes[0] / MIB)
+    host_bytes = {
+        "rand: moved": rand_bytes[0],
+        f"rand: {second}": rand_bytes[1],
+        "mask: moved": mask_bytes[0],
+        f"mask: {second}": mask_bytes[1],
+    }
+    lab.bars("allocated on the host", host_bytes, unit="B")
 
-    lab.stage("a GPU")
-    streams = [] if lacks else [torch.equal(seeded(make, device=device), seeded(made)) for make in makes.values()]
-    lab.claim("gpu-stream", streams, equals=[True, False], lacks=lacks)
+    likes = []
+    for create in (torch.rand_like, torch.zeros_like, zeros_of_a_module):
+        counted = lab.count(create, x)
+        likes.append([counted.operators, counted.born_bytes])
+    lab.claim("like", likes, equals=[[1, 0]] * 3)
+
+    vector_error = lab.raises(torch.add, x, torch.zeros(ROWS))
+    number_error = lab.raises(torch.add, x, torch.tensor(2.0))
+    errors = [vector_error.partition(":")[0], number_error]
+    lab.claim("forgotten", errors, equals=["RuntimeError", ""])
+
+    lab.stage("random generators")
+    advanced = [advances_cpu_generator(moved_rand), advances_cpu_generator(ways["rand"])]
+    lab.claim("draws", advanced, equals=[True, False])
     lab.claim_ratio("gpu-time", "moved/made", at_least=10, lacks=lacks)
-    if not lacks:
-        lab.race(moved=partial(moved, 16 * N, device=device), made=partial(made, 16 * N, device=device), seconds=0.5)
+    if lacks:
+        lab.claim("gpu-stream", lacks=lacks)
+        return
+    cpu_numbers = rand_with_seed(made_rand, "cpu")
+    are_same = []
+    for rand in (moved_rand, ways["rand"]):
+        are_same.append(torch.equal(rand_with_seed(rand, device), cpu_numbers))
+    lab.claim("gpu-stream", are_same, equals=[True, False])
+
+    lab.stage("timing")
+    moved = partial(moved_rand, GPU_NUMBERS, device)
+    made = partial(made_rand, GPU_NUMBERS, device)
+    lab.race(moved=moved, made=made, seconds=0.5)

@@ -1,121 +1,291 @@
-"""Whatever needs a value of a tensor makes the CPU wait for the GPU: a print, an if, a mask.
+"""Read values from the GPU every 20 or 100 steps: each read makes the CPU wait.
 
-The CPU tells the GPU what to do and goes on, many operators ahead. It stops where Python needs a number: for `.item()`, for an
-`if`, a print, and a shape that depends on values, as that of `x[mask]`. It waits until all work of its stream is done. Three
-detectors. Operators that read are counted on any device: `aten._local_scalar_dense`, `aten.nonzero`, a mask as an index. A
-tensor on the device "meta" has a shape and no values: what works there needs none. On a GPU torch itself warns of most, after
-`torch.cuda.set_sync_debug_mode("warn")`. On a CPU `.cpu()` and `.tolist()` are no operators; a print hides its operators.
-Copies from memory that is not pinned wait too, and `GradScaler`. A mask waits twice: backward looks for the places again. So
-weigh with the mask, add up on the device, read seldom, and detach what is added up, or the graph of every step is kept.
+The CPU queues work for the GPU and continues, many operators ahead. It must stop if Python needs a
+number: for `.item()`, an `if` or a `print`. It also stops for a shape that depends on values, as in
+`x[mask]`. It then waits until all work that is queued on its stream is done. During that time it
+queues nothing, so the GPU runs out of work.
+
+The lesson uses three detectors. On any device it counts the operators that read a value:
+`aten._local_scalar_dense`, `aten.nonzero`, and indexing with a mask. A tensor on the device
+"meta" has a shape but no values, so code that runs on meta needs no value. On a GPU,
+`torch.cuda.set_sync_debug_mode("warn")` makes torch itself warn about most waits. The first
+detector is blind to `.cpu()` and `.tolist()`, which call no operator on a CPU, and to `print`,
+which hides its operators. Backward searches for the positions of a boolean mask again, so a mask
+costs more than its forward. `GradScaler.step()` waits as well.
+
+A copy to the GPU also makes the CPU wait: `x.to(device)`, `x.cuda()`, and a tensor that is made
+from a list. With `non_blocking=True` the CPU continues at once, if the memory of `x` is pinned. In
+the other direction `non_blocking=True` is dangerous: the numbers may not be there yet when Python
+reads them.
+
+In practice: multiply by the mask instead of indexing with it, and divide by `mask.sum()`. Add up
+losses and hits in tensors on the GPU, and read them every 20 or 100 steps. Detach what you add up:
+otherwise the sum keeps the graph of every step alive. Load with `pin_memory=True`, and copy with
+`.to(device, non_blocking=True)`. To find the waits of your own loop, run one step under
+`torch.cuda.set_sync_debug_mode("warn")`.
 ## Predict
-A step takes the masked rows of output and target, looks for NaN, goes backward, reads loss and hits. How often does it wait?
+A step takes the masked rows of output and target, asserts that the loss is not NaN, and calls
+backward. Then it adds loss and hits to Python numbers. How often does it wait?
 ## Look for
-- [read] each of nine calls is counted once: an item, an if, x[i] and range(i) with a tensor i, x[mask], nonzero and the like
+- [read] each of nine calls reads a value once: item, float, if, nonzero, x[mask], where(mask), and
+  with a tensor i range(i), x[i] and x[:i]
 - [blind] .cpu(), .tolist() and print call no operator that a CPU could count
-- [meta] a tensor on meta refuses all of these but print
+- [meta] a tensor on meta refuses these nine calls, .cpu() and .tolist(), but not print
 - [free] detach, x[index], where with three arguments, masked_fill and x[mask] = 0 work on meta
+- [copy] x.to(device) and x.to(dtype, device) each make 1 copy to another device that waits;
+  non_blocking=True and zeros(device=) make none
 - [step] the step waits 6 times: for 2 masks, for a mask again in backward, for an if and 2 reads
-- [epoch] in 100 steps it waits 600 times, and the loop that adds up and reads every 20 steps 5 times
+- [epoch] in 100 steps it waits 600 times; a loop that adds up and reads every 20 steps waits 5
+  times
 - [same] both loops end with the same sum of losses to 1e-5, and the same number of hits
-- [graph] the sum of 100 losses has at least 500 nodes of the graph behind it, and of detached losses none
-- [gpu] on a GPU torch warns of exactly what meta refuses and of print
-- [gpu-step] on a GPU it warns at least 6 times of the step, and never of the mended one
+- [graph] the sum of 100 losses has at least 500 nodes of the graph behind it
+- [detached] the sum of 100 detached losses has no node of the graph behind it
+- [gpu] on a GPU torch warns of exactly the calls that meta refuses, and of print
+- [gpu-copy] on a GPU torch warns of .to(device), pinned or not, and of a tensor from a list, but
+  not of a pinned copy with non_blocking=True
+- [gpu-step] on a GPU torch warns at least 6 times of the step
+- [gpu-mended] on a GPU torch never warns of the step that adds up in a tensor
 ## Try next
-`--every 1`: one read in every step, where the naive one has two. refutes: epoch
+`--every 1`: one read in every step, where the other loop has six waits. refutes: epoch
 ## Source
 "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 20,
-https://www.toymoban.com/news/detail-808122.html: a list. Ours: the rest.
+https://www.toymoban.com/news/detail-808122.html: a list of calls that wait. Ours: the detectors,
+the counts, and the two loops.
 """
 
 import torch
+import torch.nn.functional as F
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tuilab import Lab
 
-READS = {".item()": lambda x: x[0].item(), "float()": lambda x: float(x[0]), "if": lambda x: bool(x[0] > 0)}
-READS |= {"range(i)": lambda x: range(x.argmax()), "x[i]": lambda x: x[x.argmax()], "x[:i]": lambda x: x[: x.argmax()]}
-READS |= {"x.nonzero()": torch.nonzero, "x[mask]": lambda x: x[x > 0], "where(mask)": lambda x: torch.where(x > 0)}
-BLIND = {".cpu()": torch.Tensor.cpu, ".tolist()": torch.Tensor.tolist, "print": str}
-FREE = {"detach": torch.detach, "where(mask, x, 0)": lambda x: x.where(x > 0, 0), "x[index]": lambda x: x[x.argmax()[None]]}
-FREE |= {"masked_fill": lambda x: x.masked_fill(x > 0, 0), "x[mask] = 0": lambda x: x.clone().__setitem__(x > 0, 0)}
+STEPS = 100
+
+READS = {  # calls that need one value, or the positions of a mask
+    ".item()": lambda x: x[0].item(),
+    "float()": lambda x: float(x[0]),
+    "if": lambda x: bool(x[0] > 0),
+    "range(i)": lambda x: range(x.argmax()),
+    "x[i]": lambda x: x[x.argmax()],
+    "x[:i]": lambda x: x[: x.argmax()],
+    "x.nonzero()": lambda x: x.nonzero(),
+    "x[mask]": lambda x: x[x > 0],
+    "where(mask)": lambda x: torch.where(x > 0),
+}
+BLIND = {  # calls that wait as well, but that no operator shows on a CPU
+    ".cpu()": lambda x: x.cpu(),
+    ".tolist()": lambda x: x.tolist(),
+    "print": lambda x: str(x),
+}
+FREE = {  # calls that wait for nothing
+    "detach": lambda x: x.detach(),
+    "where(mask, x, 0)": lambda x: torch.where(x > 0, x, 0),
+    "x[index]": lambda x: x[x.argmax()[None]],
+    "masked_fill": lambda x: x.masked_fill(x > 0, 0),
+    "x[mask] = 0": lambda x: set_to_zero(x.clone()),
+}
+CALLS = {**READS, **BLIND, **FREE}
+COPIES = {  # calls that bring a tensor to another device
+    ".to(device)": lambda x, device: x.to(device),
+    ".to(dtype, device)": lambda x, device: x.to(dtype=torch.float64, device=device),
+    "non_blocking": lambda x, device: x.to(device, non_blocking=True),
+    "zeros(device=)": lambda x, device: torch.zeros(64, device=device),
+}
+GPU_COPIES = {
+    ".to(device)": lambda x, device: x.to(device),
+    "pinned": lambda x, device: x.pin_memory().to(device),
+    "list": lambda x, device: torch.tensor([1.0, 2.0], device=device),
+    "pinned, non_blocking": lambda x, device: x.pin_memory().to(device, non_blocking=True),
+}
 
 
-class Waits(TorchDispatchMode):  # counts what waits where there is a GPU
-    count = 0
+def set_to_zero(x):
+    x[x > 0] = 0
+
+
+class WaitCounter(TorchDispatchMode):
+    """Counts the operators for which the CPU would wait if the tensors were on a GPU."""
+
+    READING = ("aten._local_scalar_dense.default", "aten.nonzero.default")
+    INDEXING = (
+        "aten.index.Tensor",
+        "aten.index_put.default",
+        "aten._index_put_impl_.default",
+    )
+
+    def __init__(self):
+        super().__init__()
+        self.waits = 0
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         name = str(operator)
-        if name in ("aten.index.Tensor", "aten.index_put.default", "aten._index_put_impl_.default"):
-            self.count += any(index is not None and index.dtype == torch.bool for index in args[1])
-        self.count += name in ("aten._local_scalar_dense.default", "aten.nonzero.default")
+        if name in self.READING:
+            self.waits += 1
+        if name in self.INDEXING:
+            for index in args[1]:
+                if index is not None and index.dtype == torch.bool:
+                    self.waits += 1
         return operator(*args, **(kwargs or {}))
 
 
-def waits(f, *args):
-    with Waits() as counted:
-        f(*args)
-    return counted.count
+class CopyCounter(TorchDispatchMode):
+    """Counts the copies to another device that make the CPU wait."""
+
+    def __init__(self):
+        super().__init__()
+        self.copies = 0
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        result = operator(*args, **kwargs)
+        if str(operator) == "aten._to_copy.default":
+            has_moved = result.device != args[0].device
+            if has_moved and not kwargs.get("non_blocking"):
+                self.copies += 1
+        return result
 
 
-def warned(lab, f, x, *others):
-    debug = torch.get_device_module(x.device).set_sync_debug_mode  # torch.cuda's
-    return sum("synchronizing CUDA" in said for said in lab.warns(lambda: [debug("warn"), f(x, *others), debug("default")]))
+def count_copies(function, *args):
+    with CopyCounter() as counter:
+        function(*args)
+    return counter.copies
 
 
-def naive(x, y, mask, net, total):  # x (64, 16), y and mask (64,)
-    output, y = net(x)[mask], y[mask]
-    loss = torch.nn.functional.cross_entropy(output, y)
-    assert not loss.isnan()
-    loss.backward()
-    total[0] += loss.item()
-    total[1] += (output.argmax(1) == y).sum().item()
+def count_waits(function, *args):
+    with WaitCounter() as counter:
+        function(*args)
+    return counter.waits
+
+
+def count_warnings(lab, device, function, *args):
+    """Return how often torch warns that a call waited for the GPU."""
+    module = torch.get_device_module(device)  # torch.cuda
+
+    def call():
+        module.set_sync_debug_mode("warn")
+        function(*args)
+        module.set_sync_debug_mode("default")
+
+    count = 0
+    for warning in lab.warns(call):
+        if "synchronizing CUDA" in warning:
+            count += 1
+    return count
+
+
+def naive_step(net, x, y, mask, totals):  # (64, 16), (64,), (64,), (2,)
+    output = net(x)[mask]  # (rows of the mask, 8); wait 1, and once more in backward
+    target = y[mask]  # wait 2
+    loss = F.cross_entropy(output, target)
+    assert not loss.isnan()  # wait 3
+    loss.backward()  # wait 4: the positions of the mask again
+    hits = (output.argmax(1) == target).sum()
+    totals[0] += loss.item()  # wait 5
+    totals[1] += hits.item()  # wait 6
     return loss
 
 
-def mended(x, y, mask, net, total):
-    output = net(x)
-    loss = (torch.nn.functional.cross_entropy(output, y, reduction="none") * mask).sum() / mask.sum()
+def mended_step(net, x, y, mask, totals):
+    output = net(x)  # (64, 8)
+    losses = F.cross_entropy(output, y, reduction="none")  # (64,)
+    loss = (losses * mask).sum() / mask.sum()
     loss.backward()
-    total += torch.stack([loss.detach(), ((output.argmax(1) == y) & mask).sum()])  # a NaN is seen when it is read
+    hits = ((output.argmax(1) == y) & mask).sum()
+    totals += torch.stack([loss.detach(), hits])  # a NaN shows when the totals are read
 
 
-def train(lab, step, data, total, every):
+def train(lab, name, step, data, totals, every):
+    """Train for 100 steps and read the totals after every `every` steps; 0 is never."""
+    device = data[0].device
     torch.manual_seed(0)
-    net = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.Linear(32, 8)).to(data[0].device)
+    net = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 8)).to(device)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    with Waits() as counted:
-        for number in lab.steps(100, step.__name__):
-            step(*data, net, total)
-            optimizer.step(), optimizer.zero_grad()
-            _ = float(total[0]) if number % every == every - 1 else None
-            lab.log(number, arm=step.__name__, waits=counted.count)
-    return net, counted.count
+    with WaitCounter() as counter:
+        for number in lab.steps(STEPS, name):
+            step(net, *data, totals)
+            optimizer.step()
+            optimizer.zero_grad()
+            if every > 0 and (number + 1) % every == 0:
+                float(totals[0])  # one wait, for a log
+            lab.log(number, arm=name, waits=counter.waits)
+    return net, counter.waits
 
 
-def run(lab: Lab, every: int = 20) -> None:  # steps from one read of the mended loop to the next, 1..100
+def run(
+    lab: Lab,
+    every: int = 20,  # steps from one read of the mended loop to the next, 1..100
+) -> None:
     device = lab.device()
     lacks = "" if device.type == "cuda" else "a CUDA device"
+
     lab.stage("three detectors")
-    x, calls = torch.randn(64, device=device), READS | BLIND | FREE
-    counts = {name: waits(call, x) for name, call in calls.items()}
-    refused = {name: bool(lab.raises(call, x.to("meta"))) for name, call in calls.items()}
-    warnings = {name: "n/a" if lacks else warned(lab, call, x) for name, call in calls.items()}
-    rows = [[name, counts[name], refused[name], warnings[name]] for name in calls]
-    lab.table("who sees the wait", rows, head=("call", "counted", "meta refuses", "a GPU warns"))
-    lab.claim("read", [counts[name] for name in READS], equals=[1] * len(READS))
+    x = torch.randn(64, device=device)
+    counts = {}
+    refused = {}
+    warnings = {}
+    rows = []
+    for name, call in CALLS.items():
+        counts[name] = count_waits(call, x)
+        refused[name] = lab.raises(call, x.to("meta")) != ""
+        warnings[name] = "n/a"
+        if not lacks:
+            warnings[name] = count_warnings(lab, device, call, x)
+        rows.append((name, counts[name], refused[name], warnings[name]))
+    head = ("call", "counted", "meta refuses", "a GPU warns")
+    lab.table("who sees the wait", rows, head=head)
+
+    lab.claim("read", [counts[name] for name in READS], equals=[1] * 9)
     lab.claim("blind", [counts[name] for name in BLIND], equals=[0] * 3)
-    lab.claim("meta", [name for name in READS | BLIND if not refused[name]], equals=["print"])
+    accepted = [name for name in {**READS, **BLIND} if not refused[name]]
+    lab.claim("meta", accepted, equals=["print"])
     lab.claim("free", [name for name in FREE if refused[name]], equals=[])
-    lab.claim("gpu", [name for name in calls if warnings[name]], equals=[*READS, *BLIND], lacks=lacks)
+    warned = [name for name in CALLS if warnings[name]]
+    lab.claim("gpu", warned, equals=[*READS, *BLIND], lacks=lacks)
+
+    lab.stage("copies")
+    on_cpu = torch.randn(64)
+    copies = []
+    for call in COPIES.values():
+        copies.append(count_copies(call, on_cpu, "meta"))
+    lab.claim("copy", copies, equals=[1, 1, 0, 0])
+    if lacks:
+        lab.claim("gpu-copy", lacks=lacks)
+    else:
+        warned = []
+        for name, call in GPU_COPIES.items():
+            if count_warnings(lab, device, call, on_cpu, device):
+                warned.append(name)
+        lab.claim("gpu-copy", warned, equals=[".to(device)", "pinned", "list"])
+
     lab.axes("waits", x="steps", y="waits so far")
-    data = torch.randn(64, 16, device=device), torch.randint(8, (64,), device=device), torch.rand(64, device=device) < 0.75
-    read, added = [0, 0], torch.zeros(2, device=device)
-    (net, often), (_, seldom) = train(lab, naive, data, read, 101), train(lab, mended, data, added, every)
-    lab.claim("step", waits(naive, *data, net, [0, 0]), equals=6, answers=True)
-    lab.claim("epoch", [often, seldom], equals=[600, 5])
-    lab.claim("same", abs(added[0].item() / read[0] - 1) <= 1e-5 and added[1].item() == read[1])
-    kept = [naive(*data, net, [0, 0]) for _ in range(100)]
-    nodes = [lab.count(sum, losses).nodes for losses in (kept, [loss.detach() for loss in kept])]
-    lab.claim("graph", [nodes[0] >= 500, nodes[1]], equals=[True, 0])
-    found = [] if lacks else [warned(lab, naive, *data, net, [0, 0]) >= 6, warned(lab, mended, *data, net, added)]
-    lab.claim("gpu-step", found, equals=[True, 0], lacks=lacks)
+    inputs = torch.randn(64, 16, device=device)
+    labels = torch.randint(8, (64,), device=device)
+    mask = torch.rand(64, device=device) < 0.75
+    data = (inputs, labels, mask)
+
+    read = [0, 0]  # sum of losses and hits, in Python
+    added = torch.zeros(2, device=device)  # the same, in a tensor
+    net, naive_waits = train(lab, "naive", naive_step, data, read, every=0)
+    _, mended_waits = train(lab, "mended", mended_step, data, added, every)
+    lab.claim("step", count_waits(naive_step, net, *data, [0, 0]), equals=6, answers=True)
+    lab.claim("epoch", [naive_waits, mended_waits], equals=[600, 5])
+    is_loss_same = abs(added[0].item() / read[0] - 1) <= 1e-5
+    are_hits_same = added[1].item() == read[1]
+    lab.claim("same", is_loss_same and are_hits_same)
+
+    losses = []
+    for _ in range(STEPS):
+        losses.append(naive_step(net, *data, [0, 0]))
+    detached = [loss.detach() for loss in losses]
+    lab.claim("graph", lab.count(sum, losses).nodes, at_least=500)
+    lab.claim("detached", lab.count(sum, detached).nodes, equals=0)
+
+    if lacks:
+        lab.claim("gpu-step", lacks=lacks)
+        lab.claim("gpu-mended", lacks=lacks)
+        return
+    naive_warnings = count_warnings(lab, device, naive_step, net, *data, [0, 0])
+    mended_warnings = count_warnings(lab, device, mended_step, net, *data, added)
+    lab.claim("gpu-step", naive_warnings, at_least=6)
+    lab.claim("gpu-mended", mended_warnings, equals=0)

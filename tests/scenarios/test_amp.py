@@ -28,6 +28,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "defaults": 2000,
         "bfloat16": [0, 2**21],
         "float32": "torch.float32",
+        "new-scale": 3,
     },
     "grad-underflow": {
         "zeros": 1,

@@ -75,7 +75,7 @@ MISTAKES = [
         '(1e-6 * trained["float32"][1]).half()',
         "weights",
     ),
-    Mistake("gradscaler", "is_changed for change", "not is_changed for change", "skipped"),
+    Mistake("gradscaler", "is_changed = not torch", "is_changed = torch", "skipped"),
     Mistake("gradscaler", "returned = trial", "returned = not trial", "none"),
     Mistake("gradscaler", "torch.bfloat16, growth", "torch.float16, growth", "bfloat16"),
     Mistake(
@@ -85,15 +85,23 @@ MISTAKES = [
         "defaults",
     ),
     Mistake(
-        "gradscaler", "(Trial.clip, Trial.unscale)", "(Trial.unscale, Trial.clip)", "clip-early"
+        "gradscaler",
+        "early.clip()\n    early.unscale()",
+        "early.unscale()\n    early.clip()",
+        "clip-early",
     ),
     Mistake(
-        "gradscaler", "(Trial.unscale, Trial.clip)", "(Trial.clip, Trial.unscale)", "clip-late"
+        "gradscaler",
+        "late.unscale()\n    late.clip()",
+        "late.clip()\n    late.unscale()",
+        "clip-late",
     ),
     Mistake(
-        "gradscaler", "trial.net.weight.grad.dtype", "trial.net.weight.grad.half().dtype", "float32"
+        "gradscaler", "late.net.weight.grad.dtype", "late.net.weight.grad.half().dtype", "float32"
     ),
-    Mistake("gradscaler", "closure=lambda: 0", "", "refused"),
+    Mistake("gradscaler", ", closure=float", "", "refused"),
+    Mistake("gradscaler", "new_scale=3.0)\n", "new_scale=5.0)\n", "new-scale"),
+    Mistake("gradscaler", "GradScaler()))", 'GradScaler("cpu")))', "no-device"),
     Mistake("gradscaler", "enabled=False).scaler", "enabled=True).scaler", "disabled"),
     Mistake(
         "linear-amp",
@@ -108,6 +116,14 @@ MISTAKES = [
         "kept, cancelled, same-loss",
     ),
     Mistake("linear-amp", "(rounded - exact)", "(rounded - exact.roll(1, 0))", "rounded"),
+    Mistake(
+        "checkerboard",
+        "with torch.autocast(x.device.type, dtype):",
+        "with torch.autocast(x.device.type, dtype, enabled=False):",
+        "saved-bytes",
+    ),
+    Mistake("checkerboard", "scaler.step(optimizer)", "scaler.step", "both-learn, same-loss"),
+    Mistake("checkerboard", "        @torch.jit.script_method\n", "", "script"),
     Mistake("amp-vgg", "nn.MaxPool2d(2), x)", "nn.AvgPool2d(2), x)", "indices"),
     Mistake("amp-vgg", 'if arm == "cast" else', 'if arm != "float32" else', "weights"),
     Mistake(
@@ -116,20 +132,21 @@ MISTAKES = [
         "self.dtype is torch.bfloat16 or self.optimizer.step()",
         "learn, same",
     ),
+    Mistake("matmul-dtypes", '"float16": torch.float16', '"float16": torch.bfloat16', "eight"),
     Mistake(
         "matmul-dtypes",
-        '"bfloat16", "float16")}',
-        '"bfloat16")} | {"float16": torch.bfloat16}',
-        "eight",
-    ),
-    Mistake(
-        "matmul-dtypes",
-        "error(a.to(dtype) @ b.to(dtype), right)",
-        "error(sum(a.to(dtype)[:, i : i + 1] @ b.to(dtype)[i : i + 1] for i in range(n)), right)",
+        "product = a.to(dtype) @ b.to(dtype)",
+        "product = sum(a.to(dtype)[:, i : i + 1] @ b.to(dtype)[i : i + 1] for i in range(n))",
         "bfloat16, rounded, flat",
     ),
     Mistake("dims-of-8", "torch.empty(1024, width", "torch.empty(1024, 2 * width", "aligned"),
-    Mistake("dims-of-8", "(0, columns, 0, rows))", "(0, columns, 0, rows), value=1.0)", "zeros"),
+    Mistake(
+        "dims-of-8",
+        "-rows % multiple))",
+        "-rows % multiple), value=1.0)",
+        "zeros, untrained",
+    ),
     Mistake("dims-of-8", "0.0, -torch.inf", "0.0, -1.0", "masked"),
+    Mistake("dims-of-8", "lr=0.01", "lr=0.00001", "learned"),
     Mistake("dims-of-8", "torch.cat([x, x])", "torch.cat([x, x, x])", "batch"),
 ]

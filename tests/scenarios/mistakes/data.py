@@ -51,7 +51,7 @@ MISTAKES = [
         "num_workers=workers, shuffle=True, collate_fn",
         "order",
     ),
-    Mistake("loader-workers", "epoch[k::n]", "epoch[k :: n + 1]", "in-turn"),
+    Mistake("loader-workers", "epoch[first::workers]", "epoch[first :: workers + 1]", "in-turn"),
     Mistake(
         "loader-persist",
         "persistent_workers=is_kept",
@@ -113,6 +113,10 @@ MISTAKES = [
         "_ in tar:\n        tar.members +=",
         "kept",
     ),
+    Mistake(
+        "pin-memory", "for workers in (0, 1)], equals", "for workers in (1, 1)], equals", "shared"
+    ),
+    Mistake("pin-memory", "for is_asked in (False, True)", "for is_asked in (True, True)", "grid"),
     Mistake(
         "pin-custom",
         '"class with pin_memory()": Pinning',

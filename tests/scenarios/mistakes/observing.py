@@ -4,9 +4,12 @@ from tests.scenarios.mistakes.mistake import Mistake
 
 MISTAKES = [
     Mistake(
-        "profiler", "counted = lab.count(step, net, x)", "counted = lab.count(net, x)", "counts"
+        "profiler",
+        "counted = lab.count(train_step, net, images)",
+        "counted = lab.count(net, images)",
+        "counts",
     ),
-    Mistake("profiler", "row.self_cpu_time_total for row", "row.cpu_time_total for row", "self"),
+    Mistake("profiler", "(row.self_cpu_time_total for", "(row.cpu_time_total for", "self"),
     Mistake(
         "profiler",
         'names.index("aten::conv2d")',
@@ -14,32 +17,59 @@ MISTAKES = [
         "nested",
     ),
     Mistake("profiler", "(group_by_input_shape=True)", "()", "shapes"),
-    Mistake("profiler", "python.runcall(step, net, x)", "python.runcall(net, x)", "cprofile"),
-    Mistake("profiler", '("device", "cuda")]', '("cuda", "device")]', "renamed"),
-    Mistake("profiler", '"step": partial(step, net)', '"step": net', "backward"),
-    Mistake("profiler", '{"forward": net,', '{"forward": partial(step, net),', "forward"),
+    Mistake(
+        "profiler",
+        "python_profiler.runcall(train_step, net, images)",
+        "python_profiler.runcall(net, images)",
+        "cprofile",
+    ),
+    Mistake("profiler", '"self_device_time_total")', '"self_cpu_time")', "renamed"),
+    Mistake("profiler", '"step": partial(train_step, net)', '"step": net', "backward"),
+    Mistake("profiler", '{"forward": net,', '{"forward": partial(train_step, net),', "forward"),
     Mistake(
         "profiler",
         '    with record_function("backward"):\n        return',
         "        return",
         "label",
     ),
-    Mistake("debug-apis", "within(stacks, plain)[0]", "plain()[0]", "traces"),
-    Mistake("debug-apis", "(zero.sqrt() * 0, zero.sqrt())", "(zero * 0, zero.sqrt())", "nan-only"),
-    Mistake("debug-apis", '"gradcheck": False,', '"gradcheck": True,', "gradcheck"),
-    Mistake("debug-apis", '"fast_mode": True}', '"fast_mode": False}', "fast"),
+    Mistake("debug-apis", "call_within(stacks, arms", "call_within(profile, arms", "traces"),
+    Mistake("debug-apis", "x.sqrt() * 0 ", "x * 0 ", "nan-only"),
+    Mistake(
+        "debug-apis", "set_detect_anomaly(True, check", "set_detect_anomaly(False, check", "switch"
+    ),
     Mistake(
         "debug-apis",
-        "torch.rand(64, device",
-        "torch.rand(64, dtype=torch.float64, device",
+        '"gradcheck": gradcheck,',
+        '"gradcheck": partial(gradcheck, fast_mode=True),',
+        "gradcheck",
+    ),
+    Mistake(
+        "debug-apis",
+        '"fast_mode": partial(gradcheck, fast_mode=True),',
+        '"fast_mode": gradcheck,',
+        "fast",
+    ),
+    Mistake(
+        "debug-apis", '"gradgradcheck": gradgradcheck', '"gradgradcheck": gradcheck', "second-order"
+    ),
+    Mistake(
+        "debug-apis",
+        "random_numbers(64, torch.float32",
+        "random_numbers(64, torch.float64",
         "float32",
     ),
     Mistake(
-        "debug-apis", "within, profile, plain)}", "within, detect_anomaly, plain)}", "profiler"
+        "debug-apis",
+        "partial(call_within, profile, plain)",
+        "partial(call_within, detect_anomaly, plain)",
+        "profiler",
     ),
-    Mistake("lightning", "(loss / every).backward()", "loss.backward()", "rest, same"),
+    Mistake("lightning", "(loss / self.every).backward()", "loss.backward()", "rest, same"),
     Mistake("lightning", "batches[:8], every=4)", "batches[:7], every=4)", "rest"),
-    Mistake("lightning", " or number == len(batches)", "", "rest, same"),
+    Mistake("lightning", " or is_last:", ":", "rest, same"),
     Mistake("lightning", '{"clip": 0.1}', "{}", "clip, same"),
+    Mistake("lightning", "every=4, clip_each=0.1", "every=4, clip=0.1", "clip-each"),
     Mistake("lightning", '"dtype": torch.bfloat16', '"dtype": torch.float16', "mixed, same"),
+    Mistake("lightning", "precision=16, accel", "precision=32, accel", "sixteen"),
+    Mistake("lightning", "profilers.AdvancedProfiler()", "profilers.SimpleProfiler()", "advanced"),
 ]
