@@ -90,4 +90,22 @@ MISTAKES = [
         'shrinking": (not fixed, [256]',
         "peak",
     ),
+    Mistake("leaky-loss", "y).item() for", "y) for", "detached"),
+    Mistake("leaky-loss", "with torch.no_grad():", "with torch.enable_grad():", "no-grad"),
+    Mistake("leaky-loss", "total + (loss.detach()", "total + (loss.detach() / 2", "same-value"),
+    Mistake(
+        "detach-hidden",
+        '"detached", pieces, True, retain_graph=False',
+        '"detached", pieces, cut, retain_graph=True',
+        "constant",
+    ),
+    Mistake(
+        "detach-hidden",
+        "train_plainly, pieces, True",
+        "train_plainly, pieces, False",
+        "trains",
+    ),
+    Mistake(
+        "detach-hidden", "hidden = hidden.detach()", "hidden = hidden.detach() / 2", "same-values"
+    ),
 ]

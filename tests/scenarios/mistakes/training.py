@@ -82,4 +82,45 @@ MISTAKES = [
         "groups, direction",
     ),
     Mistake("grad-clip", "error_if_nonfinite=True", "error_if_nonfinite=False", "raised"),
+    Mistake(
+        "double-softmax", "rows.softmax(1).argmax(1)", "rows.softmax(0).argmax(1)", "same-answer"
+    ),
+    Mistake("adam-decay", "l2 / 2 * weights", "l2 * weights", "l2-sgd, l2-adam"),
+    Mistake(
+        "eval-mode",
+        'net.eval()\n    lab.claim("eval-same"',
+        'net.train()\n    lab.claim("eval-same"',
+        "eval-same",
+    ),
+    Mistake(
+        "eval-mode",
+        "alone = evaluate(net, x[:1])",
+        "alone = evaluate(net, x[1:2])",
+        "alone",
+    ),
+    Mistake("eval-mode", "net(x).requires_grad", "evaluate(net, x).requires_grad", "records"),
+    Mistake("best-weights", "share_memory(net.state_dict()", "share_memory(written", "alias"),
+    Mistake(
+        "best-weights",
+        '"dict": dict(net.state_dict())',
+        '"dict": copy.deepcopy(net.state_dict())',
+        "shallow",
+    ),
+    Mistake(
+        "best-weights",
+        '"deepcopy": copy.deepcopy(',
+        '"deepcopy": dict(',
+        "deep, restored",
+    ),
+    Mistake("best-weights", '["lr"] = 1.0', '["lr"] = 0.001', "worse"),
+    Mistake("best-weights", "saved_bytes(rows[:1]) /", "saved_bytes(rows[:1] + 0) /", "saved-view"),
+    Mistake("best-weights", "rows[:1].clone()", "rows[:1]", "saved-clone"),
+    Mistake("default-init", "nn.Linear(WIDTH, 1024).weight", "torch.rand(1024, WIDTH)", "variance"),
+    Mistake(
+        "default-init",
+        'nonlinearity="relu"',
+        'nonlinearity="linear"',
+        "he, learns",
+    ),
+    Mistake("default-init", "has_norms=True", "has_norms=False", "norm"),
 ]
