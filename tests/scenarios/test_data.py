@@ -68,6 +68,8 @@ def test_the_loader_finds_a_tensor_in_containers_and_passes_by_a_dataclass(resul
     why = evidence(run)
     assert why["found"] == "all 5 hold"
     assert (why["not-found"], why["returned"]) == ("measured False", "holds")
+    assert why["set"] == "measured False"
+    assert why["nested"] == "measured [False, True]"
     assert run["verdicts"]["without-method"] in ("NOT TESTABLE HERE", "SUPPORTED")
 
 
@@ -215,8 +217,10 @@ def test_every_worker_reads_the_whole_stream_until_they_share_it_out(tmp_path: P
             "copies": [64, 64, 128, 256],
             "again": True,
             "once": [True, True, True],
+            "init-fn": [True, True, True, True],
             "bytes": 64 * 2048,
             "printed": "AttributeError",
+            "mismatch": ["ValueError", "ValueError", True],
         },
     )
 

@@ -90,17 +90,24 @@ MISTAKES = [
         "batches",
     ),
     Mistake(
-        "tar-dupes", "step: unpack(whole),", "step: unpack(whole, first, step),", "copies, again"
+        "tar-dupes", "Stream(unpack_all, whole)", "Stream(unpack_members, whole)", "copies, again"
     ),
-    Mistake("tar-dupes", "Stream(read), 8,", "Stream(read), 16,", "again"),
+    Mistake("tar-dupes", "        BATCH,\n", "        2 * BATCH,\n", "again"),
     Mistake(
         "tar-dupes",
-        "else unpack(whole, first, step)",
-        "else unpack_part(whole, index, first, step)",
+        "else unpack_members, whole)",
+        "else unpack_part, whole, make_index(whole))",
         "headers",
     ),
-    Mistake("tar-dupes", "partial(unpack_part, whole, index)", "partial(unpack, whole)", "bytes"),
-    Mistake("tar-dupes", "get_worker_info().worker_id", "get_worker_info().id", "printed"),
+    Mistake(
+        "tar-dupes",
+        "Stream(unpack_part, whole, make_index(whole))",
+        "Stream(unpack_members, whole)",
+        "bytes",
+    ),
+    Mistake("tar-dupes", '(parts, "worker_id")', '(parts, "id")', "printed"),
+    Mistake("tar-dupes", "for workers in (0, 2)]", "for workers in (0, 4)]", "mismatch"),
+    Mistake("tar-dupes", "share = (number, worker", "share = (0, worker", "init-fn"),
     Mistake(
         "tar-vs-files",
         "in sorted(folder.iterdir())",
@@ -109,26 +116,32 @@ MISTAKES = [
     ),
     Mistake(
         "tar-vs-files",
-        "_ in tar:\n        tar.members =",
-        "_ in tar:\n        tar.members +=",
+        "_ in archive:\n        archive.members =",
+        "_ in archive:\n        archive.members +=",
         "kept",
     ),
+    Mistake("tar-vs-files", "self.opens += 1", "self.opens += 2", "opens"),
+    Mistake("tar-vs-files", 'archive.getmember("000000")', "archive.next()", "by-name"),
+    Mistake("tar-vs-files", "tarfile.open(self.path)", "tarfile.open(path)", "name-error"),
+    Mistake("tar-vs-files", "folder.type = tarfile.DIRTYPE", "folder.size = 0", "folder"),
     Mistake(
         "pin-memory", "for workers in (0, 1)], equals", "for workers in (1, 1)], equals", "shared"
     ),
     Mistake("pin-memory", "for is_asked in (False, True)", "for is_asked in (True, True)", "grid"),
     Mistake(
         "pin-custom",
-        '"class with pin_memory()": Pinning',
-        '"class with pin_memory()": Plain',
+        '"class with pin_memory()": PinningBatch',
+        '"class with pin_memory()": PlainBatch',
         "found",
     ),
-    Mistake("pin-custom", "Forgetful(StandIn())", "Pinning(StandIn())", "returned"),
+    Mistake("pin-custom", "ForgetfulBatch(StandIn())", "PinningBatch(StandIn())", "returned"),
+    Mistake("pin-custom", "return {data}", "return [data]", "set"),
+    Mistake("pin-custom", "        self.targets = self.targets.pin_memory()\n", "", "source"),
     Mistake("non-blocking", '"cpu", non_blocking=True', '"cpu", copy=True', "no-op"),
     Mistake(
         "non-blocking",
-        "main if streams == 1 else side",
-        "main if streams == 0 else side",
+        "main if streams == 1 else second",
+        "main if streams == 0 else second",
         "in-turn",
     ),
 ]
