@@ -29,10 +29,15 @@ MISTAKES = [
         "linear",
     ),
     Mistake("channels-last", "torch.randn(2, 1, 4, 4", "torch.randn(2, 2, 4, 4", "one-channel"),
-    Mistake("channels-last", "torch.ones([2] * n)", "torch.ones([2] * 4)", "dimensions"),
+    Mistake("channels-last", "torch.ones([2] * count,", "torch.ones([2] * 4,", "dimensions"),
     Mistake("channels-last", "lambda x: x + planes", "lambda x: planes + x", "kept"),
     Mistake("channels-last", "lambda x: planes + x", "lambda x: x + planes", "lost"),
-    Mistake("channels-last", "convolution.to(memory_format=LAST)", "convolution", "weights"),
+    Mistake(
+        "channels-last",
+        "convolution.to(memory_format=LAST)(planes)",
+        "convolution(planes)",
+        "weights",
+    ),
     Mistake(
         "grad-clip",
         "lr=rate",
