@@ -124,10 +124,15 @@ MISTAKES = [
     Mistake(
         "linear-amp",
         "self.net(x.to(self.net.weight.dtype))",
-        "self.net(x.to(self.net.weight.dtype)).relu() * (1.003 if self.arm == 'autocast' else 1)",
+        "self.net(x.to(self.net.weight.dtype)).relu() * (1.003 if self.is_autocast else 1)",
         "kept, cancelled, same-loss",
     ),
-    Mistake("linear-amp", "(rounded - exact)", "(rounded - exact.roll(1, 0))", "rounded"),
+    Mistake(
+        "linear-amp",
+        "(prediction - exact_prediction)",
+        "(prediction - exact_prediction.roll(1, 0))",
+        "rounded",
+    ),
     Mistake(
         "checkerboard",
         "with torch.autocast(x.device.type, dtype):",
