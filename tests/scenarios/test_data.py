@@ -153,6 +153,7 @@ def test_new_workers_start_with_every_epoch_and_persistent_ones_keep_their_datas
             "started": [6, 2],
             "left": [0, 2],
             "stale": [[0, 1, 2], [0, 0, 0]],
+            "shared": [[0, 1, 2], [0, 1, 2]],
             "cache": [48, 16],
             "look": [2, 0],
             "init": [[0, 0, 0, 1, 1, 1], [0, 1], []],

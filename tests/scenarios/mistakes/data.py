@@ -3,14 +3,22 @@
 from tests.scenarios.mistakes.mistake import Mistake
 
 MISTAKES = [
-    Mistake("map-dataset-bugs", '"by index": "index"}', '"by index": "choice"}', "index"),
-    Mistake("map-dataset-bugs", "random.choice(paths)", "random.choice(self.paths)", "bugs"),
     Mistake(
-        "map-dataset-bugs", 'nothing = make((*starred, "*.jpg"), ', "nothing = make(files, ", "glob"
+        "map-dataset-bugs",
+        'ByIndex(folder, "*.jpg"), "by',
+        'ByChoice(folder, "*.jpg"), "by',
+        "index",
     ),
+    Mistake("map-dataset-bugs", "random.choice(paths)", "random.choice(self.paths)", "bugs"),
+    Mistake("map-dataset-bugs", "ByIndex(starred, ", "ByIndex(folder, ", "glob"),
     Mistake("map-dataset-bugs", "torch.zeros(4)", "torch.zeros(3)", "collate"),
-    Mistake("map-dataset-bugs", "for n in (0, 1)]", "for n in (0, 0)]", "message, frames, class"),
-    Mistake("map-dataset-bugs", "{}.popitem", "[].remove", "class"),
+    Mistake(
+        "map-dataset-bugs",
+        "frames_sent = catch_error(parse_bad_json, 1)",
+        "frames_sent = catch_error(parse_bad_json, 0)",
+        "message, frames, class",
+    ),
+    Mistake("map-dataset-bugs", '{}["label"]', "[].remove(1)", "class"),
     Mistake("map-dataset-bugs", "iter(range(8))", "iter(range(ITEMS))", "stop"),
     Mistake(
         "sampler-order",
@@ -20,12 +28,17 @@ MISTAKES = [
     ),
     Mistake(
         "sampler-order",
-        "two_epochs(workers, draw, is_own=True)",
-        "two_epochs(workers, draw)",
+        "train_twice(workers, draw, has_generator=True)",
+        "train_twice(workers, draw)",
         "own",
     ),
-    Mistake("sampler-order", "(4, sampler=noting(pids))", "(2, sampler=noting(pids))", "main"),
-    Mistake("sampler-order", "[two_epochs(n, draw) for", "[two_epochs(n, draw)[::-1] for", "drawn"),
+    Mistake("sampler-order", "make_loader(4, sampler=", "make_loader(2, sampler=", "main"),
+    Mistake(
+        "sampler-order",
+        "repeated.append(train_twice(workers, draw)[0]",
+        "repeated.append(train_twice(workers, draw)[1]",
+        "drawn",
+    ),
     Mistake(
         "sampler-order",
         "num_workers=workers,",
@@ -34,17 +47,17 @@ MISTAKES = [
     ),
     Mistake(
         "sampler-order",
-        "        if is_told:\n            sampler.set_epoch(epoch)\n",
+        "        if has_set_epoch:\n            sampler.set_epoch(epoch)\n",
         "",
         "set-epoch",
     ),
     Mistake(
         "sampler-order",
-        "make_loader(n, batch_sampler=lists)",
-        "make_loader(n, batch_sampler=lists[:2])",
+        "make_loader(workers, batch_sampler=LISTS)",
+        "make_loader(workers, batch_sampler=LISTS[:2])",
         "lists",
     ),
-    Mistake("sampler-order", "make_loader, 0, batch_sampler=lists,", "make_loader, 0,", "refused"),
+    Mistake("sampler-order", "make_loader, 0, batch_sampler=LISTS,", "make_loader, 0,", "refused"),
     Mistake(
         "loader-workers",
         "num_workers=workers, collate_fn",
@@ -54,14 +67,15 @@ MISTAKES = [
     Mistake("loader-workers", "epoch[first::workers]", "epoch[first :: workers + 1]", "in-turn"),
     Mistake(
         "loader-persist",
-        "persistent_workers=is_kept",
+        'persistent_workers=arm == "persistent"',
         "persistent_workers=False",
         "started, left, stale, cache, init",
     ),
     Mistake("loader-persist", "        self.cache.add(index)\n", "", "cache"),
-    Mistake("loader-persist", "loader.dataset.epoch, asked = epoch,", "asked =", "stale"),
+    Mistake("loader-persist", "        loader.dataset.epoch = epoch\n", "", "stale"),
+    Mistake("loader-persist", ".share_memory_()\n", "\n", "shared"),
     Mistake("loader-persist", "del batches", "pass", "look"),
-    Mistake("loader-persist", "in make_loader(0)", "in make_loader(1)", "init"),
+    Mistake("loader-persist", "make_loader(0))", "make_loader(1))", "init"),
     Mistake("loader-persist", "partial(make_loader, 0,", "partial(make_loader, 1,", "refused"),
     Mistake("loader-persist", "prefetch_factor=prefetch, ", "", "ahead"),
     Mistake("loader-memory", '"tensor": tensor,', '"tensor": names,', "tensor"),
@@ -69,14 +83,14 @@ MISTAKES = [
     Mistake("loader-memory", 'found["Rss"]', 'found["Private_Dirty"]', "rss"),
     Mistake(
         "iterable-droplast",
-        "(range(items), workers, drop_last=True)",
-        "(Stream(items), workers, drop_last=True)",
+        "make_loader(range(items), workers, drop_last=True)",
+        "make_loader(Stream(items), workers, drop_last=True)",
         "map",
     ),
     Mistake(
         "iterable-droplast",
-        "Stream(items), workers, drop_last=True",
-        "Stream(items), workers",
+        "make_loader(Stream(items), workers, drop_last=True)",
+        "make_loader(Stream(items), workers)",
         "stream, length",
     ),
     Mistake("iterable-droplast", "shuffle=True", "shuffle=False", "never"),
@@ -85,8 +99,8 @@ MISTAKES = [
     Mistake("iterable-droplast", "in (True, False)", "in (False, False)", "length"),
     Mistake(
         "iterable-droplast",
-        "Stream(items, is_of_batches=True), workers, batch=None",
-        "Stream(items), workers, drop_last=True",
+        "make_loader(BatchStream(items), workers, batch=None)",
+        "make_loader(Stream(items), workers, drop_last=True)",
         "batches",
     ),
     Mistake(
