@@ -3,6 +3,15 @@
 from tests.scenarios.mistakes.mistake import Mistake
 
 MISTAKES = [
+    Mistake(
+        "curve-fit",
+        "return 5 * x * x + 3",
+        "return 5.5 * x * x + x + 3",
+        "curvature, slope, source-slope, least-squares",
+    ),
+    Mistake(
+        "curve-fit", "torch.tensor(torch.randn(3, 1), req", "torch.randn((3, 1), req", "warning"
+    ),
     Mistake("tensor-basics", "torch.from_numpy)", "torch.tensor)", "shared, bytes"),
     Mistake("tensor-basics", "tensor.numpy()\n", "tensor.clone().numpy()\n", "back"),
     Mistake("tensor-basics", "torch.zeros(3, 32, 32)", "torch.zeros(1, 3, 32, 32)", "ranks"),
