@@ -35,7 +35,7 @@ MISTAKES = [
     ),
     Mistake("module-registry", "(net, net.forward)", "(net, net)", "hooks"),
     Mistake(
-        "linear-fit", "torch.eye(2).to(steepness) -", "torch.eye(2).to(steepness) - 2 *", "foretold"
+        "linear-fit", "torch.eye(2).to(hessian) -", "torch.eye(2).to(hessian) - 2 *", "foretold"
     ),
     Mistake("linear-fit", "nn.init.zeros_(weight)", "nn.init.normal_(weight)", "layer"),
     Mistake("same-code", "first, x, weight)", "first, *meta)", "cpu"),
