@@ -33,7 +33,12 @@ MISTAKES = [
         "self.first(x).detach().tanh()",
         "gradients, moved",
     ),
-    Mistake("module-registry", "(net, net.forward)", "(net, net)", "hooks"),
+    Mistake(
+        "module-registry",
+        "count_hook_runs(net, net.forward, x)",
+        "count_hook_runs(net, net, x)",
+        "hooks",
+    ),
     Mistake(
         "linear-fit", "torch.eye(2).to(hessian) -", "torch.eye(2).to(hessian) - 2 *", "foretold"
     ),
