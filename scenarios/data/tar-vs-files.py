@@ -6,7 +6,7 @@ once. On a local disk an open takes microseconds. There the tar file is slower, 
 and checks a header of 512 bytes for each member.
 
 A tar file has no index. To find a member by name, Python reads all headers, even for the first
-member. If two members have the same name, the last one counts. So an item at a random place is expensive.
+member. If two members have the same name, the last one counts. So a random item is expensive.
 `tarfile` keeps a TarInfo object for each member that it has read. `tar.members = []` after each
 item frees them, and so does `stream=True` from Python 3.13 on.
 

@@ -79,8 +79,8 @@ MISTAKES = [
     Mistake("loader-persist", "partial(make_loader, 0,", "partial(make_loader, 1,", "refused"),
     Mistake("loader-persist", "prefetch_factor=prefetch, ", "", "ahead"),
     Mistake("loader-memory", '"tensor": tensor,', '"tensor": names,', "tensor"),
-    Mistake("loader-memory", '"frozen list": names}', '"frozen list": array}', "freeze"),
-    Mistake("loader-memory", 'found["Rss"]', 'found["Private_Dirty"]', "rss"),
+    Mistake("loader-memory", '"frozen list": names,', '"frozen list": array,', "freeze"),
+    Mistake("loader-memory", 'sizes["Rss"]', 'sizes["Private_Dirty"]', "rss"),
     Mistake(
         "iterable-droplast",
         "make_loader(range(items), workers, drop_last=True)",
