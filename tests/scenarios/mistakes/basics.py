@@ -43,19 +43,26 @@ MISTAKES = [
         "linear-fit", "torch.eye(2).to(hessian) -", "torch.eye(2).to(hessian) - 2 *", "foretold"
     ),
     Mistake("linear-fit", "nn.init.zeros_(weight)", "nn.init.normal_(weight)", "layer"),
-    Mistake("same-code", "first, x, weight)", "first, *meta)", "cpu"),
+    Mistake("same-code", "first, x, weight) ==", "first, meta_x, meta_weight) ==", "cpu"),
     Mistake(
         "same-code", "device=x.device)\n    return", "device=x.device) * 2\n    return", "values"
     ),
-    Mistake("same-code", "asked(*meta), asked", "asked(*meta).half(), asked", "same"),
-    Mistake("same-code", "*tensors(64, arm)", "*tensors(64 + (arm == 'meta'), arm)", "flops"),
+    Mistake(
+        "same-code", "asked(meta_x, meta_weight)\n", "asked(meta_x, meta_weight).half()\n", "same"
+    ),
+    Mistake(
+        "same-code",
+        "random_inputs(batch, device), b",
+        "random_inputs(batch + (device == 'meta'), device), b",
+        "flops",
+    ),
     Mistake(
         "same-code",
         "scores.softmax(-1) @ x",
         "scores.softmax(-1) @ (x + 0 if x.is_meta else x)",
         "operators",
     ),
-    Mistake("same-code", "[there.data_ptr()", "[here.data_ptr()", "no-memory"),
-    Mistake("same-code", "there.sum().item", "here.sum().item", "value"),
-    Mistake("same-code", "there[there > 0]", "here[here > 0]", "mask"),
+    Mistake("same-code", "[on_meta.data_ptr()", "[on_cpu.data_ptr()", "no-memory"),
+    Mistake("same-code", "on_meta.sum().item", "on_cpu.sum().item", "value"),
+    Mistake("same-code", "on_meta[on_meta > 0]", "on_cpu[on_cpu > 0]", "mask"),
 ]
