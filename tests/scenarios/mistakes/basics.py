@@ -12,12 +12,14 @@ MISTAKES = [
     Mistake(
         "curve-fit", "torch.tensor(torch.randn(3, 1), req", "torch.randn((3, 1), req", "warning"
     ),
-    Mistake("tensor-basics", "torch.from_numpy)", "torch.tensor)", "shared, bytes"),
+    Mistake("tensor-basics", "_write(torch.from_numpy)", "_write(torch.tensor)", "shared"),
+    Mistake("tensor-basics", "(torch.from_numpy, array)", "(torch.tensor, array)", "bytes"),
+    Mistake("tensor-basics", '{"torch": torch}', '{"torch": torch, "np": np}', "no-import"),
     Mistake("tensor-basics", "tensor.numpy()\n", "tensor.clone().numpy()\n", "back"),
     Mistake("tensor-basics", "torch.zeros(3, 32, 32)", "torch.zeros(1, 3, 32, 32)", "ranks"),
     Mistake("tensor-basics", "torch.randn(5, 4, device", "torch.randn(5, 5, device", "product"),
     Mistake("tensor-basics", "torch.add, x, y", "torch.add, x, x", "sum"),
-    Mistake("tensor-basics", "requires_grad=True).numpy", "requires_grad=False).numpy", "gradient"),
+    Mistake("tensor-basics", "requires_grad=True)\n", "requires_grad=False)\n", "gradient"),
     Mistake("tensor-basics", "torch.tensor(0.5)", "torch.tensor(np.float64(0.5))", "default"),
     Mistake(
         "autograd-chain",
