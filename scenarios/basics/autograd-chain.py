@@ -1,35 +1,47 @@
-"""Autograd applies the chain rule to what was computed: exact, and one pass for all inputs.
+"""Let autograd compute gradients: it is exact, and one pass serves all inputs.
 
-The obvious way to a derivative is the quotient (f(x + h) - f(x)) / h. It is wrong twice. With a large h it has the slope of a
-secant. With a small h the two values agree in most of their digits, and their difference is rounding. Between them lies a
-best h, whose error is still no rounding of the last digit. For h = 1e-8 in float32 x + h is x, and the quotient is 0. And it
-takes a call for each input.
+A derivative can be estimated with a difference quotient, (f(x + h) - f(x)) / h. The estimate has
+two sources of error. If h is large, it measures the slope of a secant. If h is small, the two
+values of f agree in most of their digits, and their difference is mostly rounding error. In
+float32 even the best h leaves an error far larger than one rounding. With h = 1e-8 the sum x + h
+is rounded to x, and the quotient is 0. A gradient by quotients also needs one call of f for each
+input.
 
-Autograd records each operator as a node of a graph. Backward walks the graph from the result to the inputs, and multiplies
-with the derivative of each operator, which torch knows as a formula. For -x * x that is: -1 for the minus, and for the
-product x once from each factor. So the gradient is -2x to the last bit, for a million inputs in one pass.
+Autograd records each operation as a node of a graph. Backward walks the graph from the result to
+the inputs and multiplies by the derivative of each operation, which PyTorch knows as a formula.
+For -(x * x) the minus contributes -1, and the product contributes x twice, once for each factor.
+The gradient is -2x to the last bit, for a million inputs in one pass.
 
-Two habits of `.backward()` surprise. It adds to `.grad`: a second backward without a reset in between gives twice the
-gradient. And it frees the values that the graph had kept, so that a second backward through the same graph is refused.
+Two properties of `.backward()` surprise many users. It adds to `.grad`: a second backward without
+a reset gives twice the gradient. And it frees the tensors that the graph saved: a second backward
+through the same graph raises an error.
+
+In practice: train with autograd, and keep difference quotients for tests
+(`torch.autograd.gradcheck`, in float64). Call `optimizer.zero_grad()` once in each step. Pass
+`retain_graph=True` only if you need two backward passes through one graph, and never to silence
+the error.
 ## Predict
-The slope of -x * x at x = 1 is -2. In float32, how far from it is (f(x + h) - f(x)) / h, with the best h from 1 to 1e-8?
+The slope of -x * x at x = 1 is -2. In float32, how far from it is (f(x + h) - f(x)) / h, with the
+best h from 1 to 1e-8?
 ## Look for
-- [minus-two] autograd gives -2 for the derivative of -x * x at x
-- [everywhere] at all the points from -3 to 3 it gives -2x, bit for bit
-- [vanishes] with h = 1e-8 the quotient at x is 0
-- [best-quotient] at x = 1 the best of the quotients is wrong by 0.0001 or more
+- [minus-two] autograd gives exactly -2 for the derivative of -x * x at the chosen x
+- [everywhere] at all points from -3 to 3 autograd gives -2x, bit for bit
+- [vanishes] in float32 with h = 1e-8 the quotient (f(x + h) - f(x)) / h is 0
+- [best-quotient] in float32, the best quotient at x = 1 is wrong by 0.0001 or more
 - [nodes] the graph of -x * x has 3 nodes: the product, the minus and the leaf
-- [one-pass] quotients call the function once for each point and once more, and backward runs 6 operators for all of them
-- [accumulates] after a second backward .grad is twice the gradient
-- [freed] a second backward through the same graph is refused
+- [one-pass] for n inputs, quotients call the function n + 1 times, and backward runs 6 operators
+- [accumulates] after a second backward without a reset, .grad is 2 times the gradient
+- [freed] a second backward through the same graph raises a RuntimeError
 ## Try next
 `--x 2`: the slope is steeper there. refutes: minus-two
-`--dtype float64`: 16 digits leave room for a small h, and quotients get good. refutes: vanishes, best-quotient
-`--reset`: .grad is emptied before the second backward, as an optimizer's zero_grad does. refutes: accumulates
-`--retain`: the graph keeps its values; backward through it works twice. refutes: freed
+`--dtype float64`: 16 digits leave room for a small h, and quotients get good. refutes: vanishes,
+best-quotient
+`--reset`: .grad is emptied before the second backward, as `zero_grad()` does.
+refutes: accumulates
+`--retain`: the graph keeps its tensors, so a second backward works. refutes: freed
 ## Source
-EffectivePyTorch, chapter "PyTorch basics", https://github.com/vahidk/EffectivePyTorch: -2 at 1. Ours: quotients, the graph and
-the two habits.
+EffectivePyTorch, chapter "PyTorch basics", https://github.com/vahidk/EffectivePyTorch: -2 at 1.
+Ours: quotients, the graph and the two habits of backward.
 """
 
 from typing import Literal
@@ -43,20 +55,40 @@ def parabola(x):
     return -(x * x)
 
 
-def quotients(f, x, h):
-    """The slope of f in each of x (points,), by a call for each of them."""
-    before = f(x)
-    return torch.stack([(f(x + h * one) - before).sum() / h for one in torch.eye(len(x)).to(x)])
+def difference_quotient(function, x, h):
+    return (function(x + h) - function(x)) / h
 
 
-def slope(f, x):
+def gradient_by_autograd(function, x):  # (points,) -> (points,)
     x = x.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(f(x).sum(), x)
+    (gradient,) = torch.autograd.grad(function(x).sum(), x)
     return gradient
 
 
-def backward_twice(value, reset):
-    """What is in .grad after two calls of the function and backward of each."""
+def gradient_by_quotients(function, x, h):  # (points,) -> (points,)
+    """Move one element of x at a time: one call for each element, and one before."""
+    before = function(x)
+    slopes = []
+    for one_hot in torch.eye(len(x), dtype=x.dtype, device=x.device):  # (points,)
+        after = function(x + h * one_hot)
+        slopes.append((after - before).sum() / h)
+    return torch.stack(slopes)
+
+
+class CallCounter:
+    """A function that counts how often it is called."""
+
+    def __init__(self, function):
+        self.function = function
+        self.calls = 0
+
+    def __call__(self, x):
+        self.calls += 1
+        return self.function(x)
+
+
+def grad_after_two_backwards(value, reset):
+    """Return .grad after two forward passes with a backward pass each."""
     x = value.clone().requires_grad_()
     parabola(x).backward()
     if reset:
@@ -65,8 +97,9 @@ def backward_twice(value, reset):
     return x.grad
 
 
-def same_graph_twice(value, retain):
-    y = parabola(value.clone().requires_grad_())
+def backward_twice_through_one_graph(value, retain):
+    x = value.clone().requires_grad_()
+    y = parabola(x)
     y.backward(retain_graph=retain)
     y.backward()
 
@@ -80,37 +113,47 @@ def run(
     retain: bool = False,  # backward keeps the graph
 ) -> None:
     device = lab.device()
-    form = {"device": device, "dtype": getattr(torch, dtype)}
-    at = torch.tensor(x, **form)
-    lab.claim("minus-two", slope(parabola, at), equals=-2)
+    dtype = getattr(torch, dtype)
+    at = torch.tensor(x, dtype=dtype, device=device)
+    lab.claim("minus-two", gradient_by_autograd(parabola, at), equals=-2)
 
     lab.axes("error", x="h", y="error of the slope", log="xy")
     lab.axes("gradient", x="x", y="slope of -x * x")
     lab.axes("value", x="x", y="-x * x")
-    exact = -2 * at.double()
-    errors = {}
-    for power in lab.sweep(range(33), "quotients"):
-        h = 10 ** (-power / 4)
-        found = (parabola(at + h) - parabola(at)) / h
-        errors[h] = (found - exact).abs().item()
-        lab.log(h, arm="quotient", error=errors[h])
-    lab.claim("vanishes", found, equals=0)
-    lab.claim("best-quotient", min(errors.values()), at_least=0.0001, at={"x": 1.0}, answers=True)
 
-    curve = torch.linspace(-3, 3, points, **form)
-    gradients = slope(parabola, curve)
-    for where, value, gradient in zip(curve.tolist(), parabola(curve).tolist(), gradients.tolist(), strict=True):
-        lab.log(where, arm="autograd", gradient=gradient, value=value)
+    exact_slope = -2 * x
+    errors = []
+    for power in lab.sweep(range(33), "quotients"):
+        h = 10 ** (-power / 4)  # from 1 down to 1e-8
+        quotient = difference_quotient(parabola, at, h).item()
+        error = abs(quotient - exact_slope)
+        errors.append(error)
+        lab.log(h, arm="quotient", error=error)
+    lab.claim("vanishes", quotient, equals=0)  # the last one, with h = 1e-8
+    lab.claim("best-quotient", min(errors), at_least=0.0001, at={"x": 1.0}, answers=True)
+
+    curve = torch.linspace(-3, 3, points, dtype=dtype, device=device)
+    values = parabola(curve)
+    gradients = gradient_by_autograd(parabola, curve)
+    for i in range(points):
+        lab.log(curve[i].item(), arm="autograd", gradient=gradients[i], value=values[i])
     lab.claim("everywhere", torch.equal(gradients, -2 * curve))
 
     lab.stage("counting")
-    called = []
-    quotients(lambda x: called.append(1) or parabola(x), curve, 0.001)
+    counter = CallCounter(parabola)
+    gradient_by_quotients(counter, curve, 0.001)
     counted = lab.count(parabola, curve.clone().requires_grad_(), backward=True)
+    operators = counted.backward.operators
     lab.claim("nodes", counted.nodes, equals=3)
-    lab.claim("one-pass", [len(called), counted.backward.operators], equals=[points + 1, 6])
-    lab.bars("calls", {"quotients: calls of the function": len(called), "autograd: operators": counted.backward.operators})
+    lab.claim("one-pass", [counter.calls, operators], equals=[points + 1, 6])
+    bars = {
+        "quotients: calls of the function": counter.calls,
+        "autograd: operators": operators,
+    }
+    lab.bars("calls", bars)
 
     lab.stage("two habits")
-    lab.claim("accumulates", backward_twice(at, reset) / slope(parabola, at), equals=2)
-    lab.claim("freed", lab.raises(same_graph_twice, at, retain).partition(":")[0], equals="RuntimeError")
+    twice = grad_after_two_backwards(at, reset)
+    lab.claim("accumulates", twice / gradient_by_autograd(parabola, at), equals=2)
+    error = lab.raises(backward_twice_through_one_graph, at, retain)
+    lab.claim("freed", error.partition(":")[0], equals="RuntimeError")

@@ -1,32 +1,45 @@
-"""The noise has a mean: the line through 5 x + 3 + noise has the intercept 3.15, not 3.
+"""Use noise of mean 0: a fit adds the mean of the noise to the intercept.
 
-The source draws y = 5x + 3 + 0.3 u with u uniform between 0 and 1, and fits a line by gradient descent. It says that the
-result should be close to 5 and 3. But u has the mean 0.5. A fit knows nothing of noise, it knows y: the mean of the noise is
-part of the intercept, 3 + 0.15. What noise of mean 0 costs is only scatter: at a hundred points 0.02 in the intercept and 0.03
-in the slope. Least squares in float64 has the best line for these points without a step.
+The source draws y = 5x + 3 + 0.3 u, with u uniform between 0 and 1. It fits a line by gradient
+descent, and says that the result should be close to 5 and 3. But u has the mean 0.5. A fit cannot
+separate noise from signal, so the mean of the noise becomes part of the intercept: 3 + 0.15. Noise
+of mean 0 only scatters the result: with a hundred points by 0.02 in the intercept and by 0.03 in
+the slope. The same happens with labels that are all too large by a constant.
 
-How far gradient descent is from there is known before the first step. With a loss of squares each step multiplies the
-distance to the best line by the matrix 1 - rate * H, where H is the second derivative of the loss. Its flattest direction,
-slope up and intercept down, shrinks by 0.13 % a step: 7 % of the distance is left after 2000 steps, and next to nothing after
-10,000. Twenty draws of the noise are fitted at once, each with a row of the weights, and rows do not touch each other. On a
-GPU expect these steps to be launch-bound, and to take longer than on a CPU.
+A second question is whether gradient descent has arrived. For a squared loss this is known before
+the first step. Let H be the second derivative of the loss. Each step then multiplies the distance
+to the best line by the matrix 1 - rate * H. The flattest direction (slope up, intercept down)
+shrinks by only 0.13 % in a step. Least squares in float64 gives the best line without a step, and
+shows how far away gradient descent is.
+
+Twenty draws of the noise are fitted at once. Each draw has its own row of the weights, and rows do
+not affect each other. On a GPU expect these steps to be launch-bound, and slower than on a CPU.
+
+In practice: if you make synthetic data, subtract the mean of the noise, for example
+`0.3 * (torch.rand(100) - 0.5)`. Do not stop because the loss looks flat; compare with a closed
+form where you have one. For a layer on single numbers, `x.unsqueeze(1)` makes the rows that
+`nn.Linear` wants.
 ## Predict
-Slopes go from 0 to 5 by gradient descent, with x from 0 to 0.99 and the rate 0.01. How far from that of its best line is the
-worst of twenty after 2000 steps?
+Slopes go from 0 to 5 by gradient descent, with x from 0 to 0.99 and a rate of 0.01. After 2000
+steps, how far is the worst of twenty slopes from that of its best line?
 ## Look for
 - [intercept] the mean of the twenty intercepts is 3.15 to within 0.01
-- [not-three] not one of the twenty intercepts is nearer to 3 than to 3.15
+- [not-three] none of the twenty intercepts is nearer to 3 than to 3.15
 - [arrived] after the last step all weights are those of least squares to within 0.001
-- [halfway] after 2000 steps a slope is still off by 0.1 or more
-- [foretold] the formula of the text says all weights after 2000 steps to within 0.0001
-- [layer] nn.Linear, with a column unsqueezed before it and squeezed after, takes the same 100 steps to within 0.000001
+- [halfway] after 2000 steps at least one slope is off by 0.1 or more
+- [foretold] the powers of the matrix 1 - rate * H predict all weights after 2000 steps to within
+  0.0001
+- [layer] nn.Linear between unsqueeze and squeeze has the same weights as a * x + b after 100 steps,
+  to within 0.000001
 ## Try next
-`--centred`: noise from -0.15 to 0.15. refutes: intercept, not-three
-`--steps 2000`: too early. refutes: intercept, arrived
-`--rate 0.1`: ten times the rate; 2000 steps are plenty. refutes: halfway
+`--centred`: the noise is between -0.15 and 0.15. refutes: intercept, not-three
+`--steps 2000`: the fit stops too early. refutes: intercept, arrived
+`--rate 0.1`: ten times the rate, so 2000 steps are enough. refutes: halfway
 ## Source
-EffectivePyTorch, chapter "Encapsulate your model with Modules", https://github.com/vahidk/EffectivePyTorch: the line, the
-steps and both modules. Ours: the mean of the noise, twenty draws, least squares and the formula.
+EffectivePyTorch, chapter "Encapsulate your model with Modules",
+https://github.com/vahidk/EffectivePyTorch: the line, the steps and both modules. It expects 3 for
+the intercept, which is wrong. Ours: the mean of the noise, twenty draws, least squares and the
+formula.
 """
 
 import torch
@@ -34,49 +47,88 @@ from torch import nn
 
 from tuilab import Lab
 
+HALFWAY = 2000  # steps
+
 
 class Line(nn.Module):
+    """Lines a * x + b, one for each draw of the noise."""
+
     def __init__(self, draws):
         super().__init__()
         self.a = nn.Parameter(torch.zeros(draws, 1))
         self.b = nn.Parameter(torch.zeros(draws, 1))
 
-    def forward(self, x):  # (points) -> (draws, points)
+    def forward(self, x):  # (points,) -> (draws, points)
         return self.a * x + self.b
 
     def weights(self):  # (2, draws)
-        return torch.stack([self.a, self.b]).detach()[..., 0].double()
+        weights = torch.stack([self.a, self.b])  # (2, draws, 1)
+        return weights.detach().squeeze(2).double()
 
 
 class Layer(nn.Linear):
-    def forward(self, x):  # (points) -> (points)
+    """The same line as a layer, which works on rows of numbers."""
+
+    def forward(self, x):  # (points,) -> (points,)
         return super().forward(x.unsqueeze(1)).squeeze(1)
 
 
-def loss_of(prediction, y):  # (..., points); the sum over draws, so that each row of weights gets its own gradient
-    return (prediction - y).square().mean(-1).sum()
+def loss_of(prediction, y):  # (..., points)
+    losses = (prediction - y).square().mean(-1)
+    return losses.sum()  # the sum gives each row of weights its own gradient
 
 
-def step(net, optimizer, x, y):
+def train_step(net, optimizer, x, y):
     optimizer.zero_grad()
-    loss_of(net(x), y).backward()
+    loss = loss_of(net(x), y)
+    loss.backward()
     optimizer.step()
 
 
-def features(x):  # (points) -> (points, 2)
+def features_of(x):  # (points,) -> (points, 2)
     return torch.stack([x, torch.ones_like(x)], 1).double()
 
 
-def best_lines(x, y):  # slopes and intercepts (2, draws) of least squares
-    return torch.linalg.lstsq(features(x), y.double().T).solution
+def best_lines(x, y):  # -> (2, draws), the slopes and intercepts of least squares
+    return torch.linalg.lstsq(features_of(x), y.double().T).solution
 
 
-def foretold(x, y, rate, steps):
-    """Where gradient descent from 0 is after some steps: the distance to the best line shrinks by a matrix a step."""
-    steepness = 2 * features(x).T @ features(x) / len(x)  # (2, 2), the H of the text
-    shrinks = torch.linalg.matrix_power(torch.eye(2).to(steepness) - rate * steepness, steps)
+def predict_weights(x, y, rate, steps):  # -> (2, draws)
+    """Return where gradient descent from 0 is after so many steps, without a step."""
+    features = features_of(x)
+    hessian = 2 * features.T @ features / len(x)  # (2, 2), the H of the lesson
+    shrink = torch.eye(2).to(hessian) - rate * hessian
     best = best_lines(x, y)
-    return best - shrinks @ best
+    return best - torch.linalg.matrix_power(shrink, steps) @ best
+
+
+def train_hundred_steps(module, rate, x, y):
+    """Return the slope and the intercept after 100 steps from 0."""
+    for weight in module.parameters():
+        nn.init.zeros_(weight)
+    optimizer = torch.optim.SGD(module.parameters(), lr=rate)
+    for _ in range(100):
+        train_step(module, optimizer, x, y)
+    return torch.cat([weight.detach().flatten() for weight in module.parameters()])
+
+
+def descend(lab, net, x, y, steps, rate):
+    """Train, and return the weights after 2000 steps."""
+    lab.axes("intercept", x="step of gradient descent", y="intercepts, their mean")
+    lab.axes("slope", x="step of gradient descent", y="slopes, their mean")
+    lab.axes("loss", x="step of gradient descent", log="y")
+    optimizer = torch.optim.SGD(net.parameters(), lr=rate)
+    for step in lab.steps(steps, "gradient descent"):
+        if step == HALFWAY:
+            halfway = net.weights()
+        if step % 100 == 0:
+            slopes, intercepts = net.weights()
+            loss = loss_of(net(x), y).detach() / len(y)
+            lab.log(step, intercept=intercepts.mean(), slope=slopes.mean(), loss=loss)
+        train_step(net, optimizer, x, y)
+    if steps == HALFWAY:
+        halfway = net.weights()
+    return halfway
 
 
 def run(
@@ -86,35 +138,28 @@ def run(
     centred: bool = False,  # noise of mean 0
 ) -> None:
     device = lab.device()
-    lab.axes("intercept", x="step of gradient descent", y="intercepts, their mean")
-    lab.axes("slope", x="step of gradient descent", y="slopes, their mean")
-    lab.axes("loss", x="step of gradient descent", log="y")
     x = torch.arange(100, device=device) / 100
-    noise = 0.3 * (torch.rand(20, 100) - 0.5 * centred).to(device)
-    y = 5 * x + 3 + noise  # (draws, points)
+    uniform = torch.rand(20, 100)
+    if centred:
+        uniform -= 0.5
+    y = 5 * x + 3 + 0.3 * uniform.to(device)  # (draws, points)
+
     net = Line(len(y)).to(device)
-    optimizer = torch.optim.SGD(net.parameters(), lr=rate)
-    path = []  # the weights after every 100 steps
-    for done in lab.steps(steps, "gradient descent"):
-        if done % 100 == 0:
-            path.append(net.weights())
-            lab.log(done, intercept=path[-1][1].mean(), slope=path[-1][0].mean(), loss=loss_of(net(x), y).detach() / len(y))
-        step(net, optimizer, x, y)
-    found = net.weights()
-    halfway, intercepts = [*path, found][20], found[1]
+    halfway = descend(lab, net, x, y, steps, rate)
+    weights = net.weights()
+    intercepts = weights[1]
+    best = best_lines(x, y)
+    from_three = (intercepts - 3).abs()
+    from_mean = (intercepts - 3.15).abs()
     lab.claim("intercept", intercepts.mean(), equals=3.15, tolerance=0.01)
-    lab.claim("not-three", ((intercepts - 3).abs() < (intercepts - 3.15).abs()).sum(), equals=0)
-    lab.claim("arrived", (found - best_lines(x, y)).abs().max(), at_most=0.001)
-    lab.claim("halfway", (halfway - best_lines(x, y))[0].abs().max(), at_least=0.1, answers=True)
-    lab.claim("foretold", (halfway - foretold(x, y, rate, 2000)).abs().max(), at_most=0.0001)
+    lab.claim("not-three", (from_three < from_mean).sum(), equals=0)
+    lab.claim("arrived", (weights - best).abs().max(), at_most=0.001)
+    slope_errors = (halfway - best)[0].abs()
+    lab.claim("halfway", slope_errors.max(), at_least=0.1, answers=True)
+    predicted = predict_weights(x, y, rate, HALFWAY)
+    lab.claim("foretold", (halfway - predicted).abs().max(), at_most=0.0001)
 
     lab.stage("a layer instead of two numbers")
-    pair = Line(1).to(device), Layer(1, 1).to(device)
-    for module, target in zip(pair, (y[:1], y[0]), strict=True):
-        for weight in module.parameters():
-            nn.init.zeros_(weight)
-        optimizer = torch.optim.SGD(module.parameters(), lr=rate)
-        for _ in range(100):
-            step(module, optimizer, x, target)
-    weights = [torch.cat([weight.detach().flatten() for weight in module.parameters()]) for module in pair]
-    lab.claim("layer", (weights[0] - weights[1]).abs().max(), at_most=1e-6)
+    line = train_hundred_steps(Line(1).to(device), rate, x, y[:1])
+    layer = train_hundred_steps(Layer(1, 1).to(device), rate, x, y[0])
+    lab.claim("layer", (line - layer).abs().max(), at_most=1e-6)

@@ -1,33 +1,47 @@
-"""A Dataset returns the item of the index that it is given, and 0 workers show where it fails.
+"""Read the index in a Dataset, and look for its errors with num_workers=0.
 
-The class of the source for a folder of images has six bugs. Most raise an error when it is first used. Two do not. A path with
-a * where a folder belongs matches nothing: the list is empty, and so is the epoch. And who takes `random.choice` instead of the
-index draws with replacement. An epoch shows each item with a chance of 1 - (1 - 1/n)^n, and no sampler can change it.
-What an item raises in a worker is sent to the main process as text. There the loader makes an error of the same class from it,
-with the traceback of the worker as its message. A class that takes more than a message cannot be made so. It becomes a
-RuntimeError, and `except` for the class does not catch it. The frames stay in the worker: a debugger that starts after the
-error shows the loader, not the item. So look for errors with `num_workers=0`. One is never told: a StopIteration in an item,
-of a `next()` for example, ends the epoch as if that were all.
+A Dataset for a folder of images is ten lines of code. The class in the source has six bugs in these
+lines. Four raise an error when the class is first used. Two do not. If a pattern such as
+*.jpg is in the place of the folder, it matches nothing: the list and the epoch are empty. And a
+dataset that uses `random.choice` instead of the index draws with replacement. Then an epoch shows
+each of n items with a chance of 1 - (1 - 1/n)^n, and no sampler can change this.
+
+If an item raises an error in a worker, the worker sends it to the main process as text. The loader
+makes an error of the same class from it, with the traceback of the worker as its message. Some
+classes need more than a message. Their error becomes a RuntimeError, and `except` for the class
+does not catch it. The frames stay in the worker. So a debugger that starts after the error shows
+the loader and not the item.
+
+A StopIteration in an item, for example from `next()`, raises nothing at all. It ends the epoch as
+if there were no more items.
+
+In practice: use `self.paths[index]`, and raise an error in `__init__` if the list of paths is
+empty. Load one batch with `num_workers=0` before you train, and again whenever a worker fails.
+Write `next(reader, None)` in an item, and check for None.
 ## Predict
-A dataset of 1000 items returns random.choice of them. How many different ones does an epoch show?
+A dataset of 1000 items returns random.choice of its items. How many different items does an epoch
+show?
 ## Look for
-- [choice] an epoch of items drawn by random.choice shows 60 to 66 % of them
-- [index] an epoch of items by index shows all
-- [bugs] a TypeError without self or pattern or index, a NotImplementedError for __item__, a NameError for paths
-- [glob] for a folder with a * there are 0 files and 0 batches; with shuffle=True there is a ValueError
+- [choice] an epoch shows 60 to 66 % of the items if random.choice draws each item
+- [index] an epoch shows 100 % of the items if each is read by its index
+- [bugs] no self, no pattern and no index raise a TypeError, __item__ a NotImplementedError, and
+  paths without self a NameError
+- [glob] for a folder with a * there are 0 files and 0 batches, and with shuffle=True a ValueError
 - [collate] an item that is None is a TypeError, and items of different sizes are a RuntimeError
-- [message] from a worker the message is a traceback that names the item's function; without workers it is one line
-- [frames] without workers the error has a frame of that function; from a worker it has none
-- [class] from a worker a KeyError is a KeyError, and a JSONDecodeError is a RuntimeError
-- [stop] the ninth of 1000 items raises a StopIteration: 8 arrive, and no error
+- [message] from a worker, the message of an error is a traceback with the function of the item;
+  without workers it is one line
+- [frames] without workers, the error has a frame of the function of the item; from a worker it has
+  none
+- [class] from a worker, a KeyError stays a KeyError, and a JSONDecodeError becomes a RuntimeError
+- [stop] if the ninth of 1000 items raises a StopIteration, 8 items arrive, and there is no error
 ## Try next
-`--by index`: the first dataset returns what it is asked for, and shows all. refutes: choice
+`--by index`: the first dataset returns the item of the index, and shows all items. refutes: choice
 ## Source
-- EffectivePyTorch, chapter "Building efficient custom data loaders", https://github.com/vahidk/EffectivePyTorch; a translation
-  of it has `__item__`.
+- EffectivePyTorch, chapter "Building efficient custom data loaders",
+  https://github.com/vahidk/EffectivePyTorch: the class. Its method is `__item__` in a translation.
 - "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 1,
   https://www.toymoban.com/news/detail-808122.html: errors are easier to read with 0 workers.
-- Ours: what an epoch shows, and what becomes of an error.
+- Ours: which items an epoch shows, and what becomes of an error.
 """
 
 import glob
@@ -36,8 +50,8 @@ import os
 import random
 import tempfile
 import traceback
+from collections import Counter
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -47,9 +61,12 @@ from torch.utils.data import DataLoader, Dataset
 from tuilab import Lab
 
 ITEMS = 1000
+EPOCHS = 5
 
 
 class Files(Dataset):
+    """The paths of a folder. Each bug is a subclass."""
+
     def __init__(self, path, pattern):
         self.paths = glob.glob(os.path.join(path, pattern))
 
@@ -57,67 +74,171 @@ class Files(Dataset):
         return len(self.paths)
 
 
-GET = {"choice": lambda self, index: random.choice(self.paths), "index": lambda self, index: self.paths[index]}
+class ByIndex(Files):
+    def __getitem__(self, index):
+        return self.paths[index]
 
 
-def make(given, function, method="__getitem__"):  # a dataset of files with this method
-    return type("Buggy", (Files,), {method: function})(*given)
+class ByChoice(Files):
+    def __getitem__(self, index):
+        return random.choice(self.paths)
 
 
-def load(*parts):
-    return [*DataLoader(make(*parts))]
+class InitWithoutSelf(Files):
+    def __init__(path, pattern):
+        os.path.join(path, pattern)
 
 
-def caught(given, read, workers):  # an error of an item, and the functions that a debugger shows
-    def broken_item(self, index):
-        return read()
+class GetitemWithoutIndex(Files):
+    def __getitem__(self):
+        return random.choice(self.paths)
 
+
+class ItemMethod(Files):
+    def __item__(self, index):
+        return self.paths[index]
+
+
+class PathsWithoutSelf(Files):
+    def __getitem__(self, index):
+        return random.choice(paths)  # noqa: F821
+
+
+class OneReader(Files):
+    """Takes each item from a reader that has only 8 of them."""
+
+    def __init__(self, path, pattern):
+        super().__init__(path, pattern)
+        self.reader = iter(range(8))
+
+    def __getitem__(self, index):
+        return next(self.reader)
+
+
+class Failing(Dataset):
+    """A dataset whose items call a function that raises an error."""
+
+    def __init__(self, read):
+        self.read = read
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        return self.read()
+
+
+def load(dataset_class, *arguments):
+    return list(DataLoader(dataset_class(*arguments)))
+
+
+def read_epoch(dataset):
+    """Return how often each path was shown."""
+    counts = Counter()
+    for paths in DataLoader(dataset, 100, shuffle=True):
+        counts.update(paths)
+    return counts
+
+
+def catch_error(read, workers):
+    """Return the error of an item, and the names of the functions that a debugger shows."""
+    context = "fork" if workers > 0 else None
+    loader = DataLoader(Failing(read), num_workers=workers, multiprocessing_context=context)
     try:
-        [*DataLoader(make(given, broken_item), num_workers=workers, multiprocessing_context="fork" if workers else None)]
+        list(loader)
     except Exception as error:
         frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
-        traceback.clear_frames(error.__traceback__)  # they hold the loader, and it holds its worker
+        traceback.clear_frames(error.__traceback__)  # they keep the loader and its worker alive
         return error, frames
+
+
+def read_missing_key():
+    return {}["label"]
+
+
+def parse_bad_json():
+    return json.loads("no")
+
+
+def name_of(error_text):
+    return error_text.partition(":")[0]
+
+
+def log_epochs(lab, dataset, arm):
+    """Log the share of items that was shown, and return it and the counts of the first epoch."""
+    shown = Counter()
+    for epoch in range(1, EPOCHS + 1):
+        counts = read_epoch(dataset)
+        shown += counts
+        lab.log(epoch, arm=arm, shown=len(shown) / ITEMS)
+        if epoch == 1:
+            first_counts = counts
+    return len(first_counts) / ITEMS, first_counts
+
+
+def draw_counts(lab, counts):
+    """Show how many items an epoch shows how often."""
+    times = Counter(counts.values())
+    times[0] = ITEMS - len(counts)
+    bars = {f"{number} times": times[number] for number in sorted(times)}
+    lab.bars("items by how often random.choice shows them in an epoch", bars)
+
+
+def claim_bugs(lab, folder):
+    path_and_pattern = (folder, "*.jpg")
+    starred = os.path.join(folder, "*.jpg")
+    errors = {
+        "__init__ without self": lab.raises(load, InitWithoutSelf, starred),
+        "called without pattern": lab.raises(load, ByIndex, starred),
+        "__getitem__ without index": lab.raises(load, GetitemWithoutIndex, *path_and_pattern),
+        "__item__": lab.raises(load, ItemMethod, *path_and_pattern),
+        "paths without self": lab.raises(load, PathsWithoutSelf, *path_and_pattern),
+    }
+    lab.table("a class with one bug", list(errors.items()), head=("bug", "raises"))
+    expected = ["TypeError", "TypeError", "TypeError", "NotImplementedError", "NameError"]
+    lab.claim("bugs", [name_of(error) for error in errors.values()], equals=expected)
+
+    empty = ByIndex(starred, "*.jpg")
+    error = lab.raises(partial(DataLoader, empty, shuffle=True))
+    batches = list(DataLoader(empty))
+    lab.claim("glob", [len(empty), len(batches), name_of(error)], equals=[0, 0, "ValueError"])
+    lab.claim("stop", len(load(OneReader, *path_and_pattern)), equals=8)
+
+
+def claim_errors(lab):
+    no_item = DataLoader([None], 2)
+    two_sizes = DataLoader([torch.zeros(3), torch.zeros(4)], 2)
+    errors = [name_of(lab.raises(list, loader)) for loader in (no_item, two_sizes)]
+    lab.claim("collate", errors, equals=["TypeError", "RuntimeError"])
+
+    here, frames_here = catch_error(parse_bad_json, 0)
+    sent, frames_sent = catch_error(parse_bad_json, 1)
+    is_traceback = ["\n" in str(here), "in parse_bad_json" in str(sent)]
+    lab.claim("message", is_traceback, equals=[False, True])
+    has_frame = ["parse_bad_json" in frames for frames in (frames_here, frames_sent)]
+    lab.claim("frames", has_frame, equals=[True, False])
+    sent_key_error, _ = catch_error(read_missing_key, 1)
+    classes = [type(error).__name__ for error in (sent_key_error, sent)]
+    lab.claim("class", classes, equals=["KeyError", "RuntimeError"])
 
 
 def run(
     lab: Lab,
-    by: Literal["choice", "index"] = "choice",  # what the first dataset returns
+    by: Literal["choice", "index"] = "choice",  # how the first dataset finds its item
 ) -> None:
-    lab.axes("shown", x="epoch", y="share of the items that were shown")
+    lab.axes("shown", x="epoch", y="share of the items that was shown so far")
     with tempfile.TemporaryDirectory() as folder:
         for number in range(ITEMS):
             Path(folder, f"{number}.jpg").touch()
-        starred, files, shown = (os.path.join(folder, "*.jpg"),), (folder, "*.jpg"), {}
-        for arm, way in {"random.choice": by, "by index": "index"}.items():
-            data, seen = make(files, GET[way]), set()
-            for epoch in range(1, 6):
-                seen.update(chain.from_iterable(DataLoader(data, 100, shuffle=True)))
-                shown[arm, epoch] = len(seen) / ITEMS
-                lab.log(epoch, arm=arm, shown=shown[arm, epoch])
+        first_class = ByChoice if by == "choice" else ByIndex
+        lab.stage("epochs")
+        share, counts = log_epochs(lab, first_class(folder, "*.jpg"), "random.choice")
+        share_by_index, _ = log_epochs(lab, ByIndex(folder, "*.jpg"), "by index")
+        draw_counts(lab, counts)
+        lab.claim("choice", share, equals=0.63, tolerance=0.03, answers=ITEMS * share)
+        lab.claim("index", share_by_index, equals=1)
+
         lab.stage("bugs")
-        bugs = {
-            "__init__ without self": (starred, lambda path, pattern: os.path.join(path, pattern), "__init__"),
-            "called without pattern": (starred, Files.__init__, "__init__"),
-            "__getitem__ without index": (files, lambda self: random.choice(self.paths)),
-            "__item__": (files, GET["index"], "__item__"),
-            "paths without self": (files, lambda self, index: random.choice(paths)),  # noqa: F821
-        }
-        raised = {bug: lab.raises(load, *parts) for bug, parts in bugs.items()}
-        nothing = make((*starred, "*.jpg"), GET["index"])
-        reader = iter(range(8))
-        stopped = load(files, lambda self, index: next(reader))
-        missed, parsed = [[caught(files, read, n) for n in (0, 1)] for read in ({}.popitem, partial(json.loads, "no"))]
-    lab.claim("choice", shown["random.choice", 1], equals=0.63, tolerance=0.03, answers=ITEMS * shown["random.choice", 1])
-    lab.claim("index", shown["by index", 1], equals=1)
-    lab.table("a class with one bug", [*raised.items()], head=("bug", "raises"))
-    errors = ["TypeError", "TypeError", "TypeError", "NotImplementedError", "NameError"]
-    lab.claim("bugs", [text.split(":")[0] for text in raised.values()], equals=errors)
-    empty = [len(nothing), len([*DataLoader(nothing)]), lab.raises(lambda: DataLoader(nothing, shuffle=True))[:10]]
-    lab.claim("glob", empty, equals=[0, 0, "ValueError"])
-    refused = [lab.raises(list, DataLoader(items, 2)).split(":")[0] for items in ([None], [torch.zeros(3), torch.zeros(4)])]
-    lab.claim("collate", refused, equals=["TypeError", "RuntimeError"])
-    lab.claim("message", ["\n" in str(parsed[0][0]), "in broken_item" in str(parsed[1][0])], equals=[False, True])
-    lab.claim("frames", ["broken_item" in frames for _, frames in parsed], equals=[True, False])
-    lab.claim("class", [type(pair[1][0]).__name__ for pair in (missed, parsed)], equals=["KeyError", "RuntimeError"])
-    lab.claim("stop", len(stopped), equals=8)
+        claim_bugs(lab, folder)
+    lab.stage("errors of items")
+    claim_errors(lab)

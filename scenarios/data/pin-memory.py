@@ -1,9 +1,9 @@
 """Pass pin_memory=True if you train on a GPU: it saves a copy that you never see.
 
 A GPU fetches data by itself (DMA), without the CPU. It can do so only from pages that the system
-promised not to move or to swap out: pinned memory. Tensors are usually in ordinary, pageable memory.
-Then the driver first copies each byte into a pinned buffer of its own. The source says that pinned
-memory is about twice as fast.
+promised not to move or to swap out: pinned memory. Tensors are usually in pageable memory. Then the
+driver first copies each byte into a pinned buffer of its own. The source says that pinned memory is
+about twice as fast.
 
 On a CPU the lesson walks this detour itself. Through a buffer as large as the tensor, every byte
 goes to memory twice. A driver uses a small buffer, piece by piece, and a small buffer stays in the

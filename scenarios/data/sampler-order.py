@@ -1,55 +1,79 @@
-"""Shuffling happens in the main process: 0, 2 and 4 workers give one order, unless items draw numbers, too.
+"""Give the loader a generator of its own, so that its order depends on nothing else.
 
-A sampler yields indices, a batch sampler makes lists of them, and both run in the main process. A worker gets such a list and
-loads its items. `shuffle=True` is a RandomSampler. At the start of an epoch it draws the whole order from torch's generator,
-before any item is loaded. So the number of workers does not matter.
+You set a seed and expect the same order of items in every run. Then you change the number of
+workers, or add a layer to the model. Is the order still the same?
 
-It matters to the random numbers that items draw, as augmentation does. Each worker has generators of its own, of torch, numpy
-and `random`, and its number is in their seeds. With 0 workers the items draw from the generators of the main process. The first
-order is drawn by then, the second is not, and comes out otherwise. So does the first after one more layer was initialised. A
-generator that the loader has to itself, `generator=`, shuffles alike whatever else is drawn.
+A sampler yields indices, and a batch sampler yields lists of indices. Both run in the main process.
+A worker gets such a list and loads its items. `shuffle=True` is a RandomSampler. At the start of an
+epoch it draws the whole order from the generator of torch, before any item is loaded. So workers do
+not change the first order.
 
-A DistributedSampler keeps no generator: it shuffles by its seed plus the epoch that `set_epoch` tells it. Without the call it
-has one order in every epoch.
+Items may draw random numbers as well, as augmentation does. Each worker has generators of its own
+of torch, numpy and `random`, and its number is part of their seeds. With 0 workers the items draw
+from the generators of the main process. The first order is drawn before that, and the second
+afterwards. So the second order is another one. One more layer, initialised before the epoch, also
+changes the first order. A generator that only the loader uses shuffles in the same way whatever
+else is drawn.
+
+A DistributedSampler has no generator. It shuffles by its seed plus the epoch, and `set_epoch` sets
+the epoch. Without this call it repeats one order in every epoch.
+
+In practice: pass `generator=torch.Generator().manual_seed(seed)` to the DataLoader. Call
+`sampler.set_epoch(epoch)` before each epoch if the sampler is a DistributedSampler. Keep the number
+of workers if the augmentation has to repeat as well.
 ## Predict
-Items call torch.rand. With one seed 0, 2 and 4 workers load two shuffled epochs: how many orders does the second have?
+Each item calls torch.rand. 0, 2 and 4 workers load two shuffled epochs, each from the same seed.
+How many different orders does the second epoch have?
 ## Look for
-- [one-order] in the first epoch 0, 2 and 4 workers give 1 order
-- [main] every index of a sampler of our own is drawn in the main process, and 4 workers load
-- [second] in the second epoch 2 and 4 workers give one order, and 0 workers, whose items drew from its generator, another
-- [own] with a generator for the loader alone they give 1 order in each epoch
-- [drawn] what the items draw differs with the number of workers, and repeats with the same number
-- [numpy] of 4 workers none repeats what another one draws from numpy: 32 items have 32 numbers
+- [one-order] in the first epoch, 0, 2 and 4 workers give 1 order
+- [main] the main process draws every index of a custom sampler, and 4 other processes load the
+  items
+- [second] in the second epoch 2 and 4 workers give the same order, and 0 workers another one
+- [own] with a generator for the loader alone, 0, 2 and 4 workers give 1 order in each of two epochs
+- [drawn] 0, 2 and 4 workers make the items draw 3 different sequences of numbers, and the same
+  number of workers repeats its sequence
+- [numpy] with 4 workers, 32 items draw 32 different numbers from numpy
 - [set-epoch] three epochs of a DistributedSampler have 1 order without set_epoch, and 3 with it
-- [lists] a batch sampler may be a plain list of lists, and each comes as one batch
-- [refused] with it batch_size, shuffle, sampler and drop_last raise a ValueError
+- [lists] a plain list of lists is a batch sampler, and each inner list arrives as a batch
+- [refused] with a batch_sampler, each of batch_size, shuffle, sampler and drop_last raises a
+  ValueError
 ## Try next
-`--draw none`: items draw nothing, and 0 workers give the second order of all others, too. refutes: second, drawn
-`--draw numpy`: items draw from another generator than the one that shuffles. refutes: second
+`--draw none`: items draw nothing, and 0 workers give the same second order as the others.
+refutes: second, drawn
+`--draw numpy`: items draw from another generator, and the order is drawn from torch.
+refutes: second
 ## Source
-- EffectivePyTorch, chapter "Building efficient custom data loaders", https://github.com/vahidk/EffectivePyTorch: a Sampler
-  forms batches.
+- EffectivePyTorch, chapter "Building efficient custom data loaders",
+  https://github.com/vahidk/EffectivePyTorch: a Sampler forms batches.
 - "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 1,
   https://www.toymoban.com/news/detail-808122.html: shuffling happens in the main process.
-- Ours: the second epoch, and what items draw.
+- Ours: the second epoch, and the numbers that items draw.
 """
 
 import os
 import warnings
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy
 import torch
-from torch.utils.data import DataLoader, DistributedSampler
+from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
 from tuilab import Lab
 
-ITEMS, WORKERS = 32, (0, 2, 4)
-DRAWS = {"torch": lambda: torch.rand(()).item(), "numpy": numpy.random.rand, "none": lambda: 0.0}
+ITEMS = 32
+WORKERS = (0, 2, 4)
+LISTS = [[3, 1, 4], [1], [5, 9, 2, 6]]
 
 
-class Items:
+class Epoch(NamedTuple):
+    order: tuple  # the indices as they arrive
+    drawn: tuple  # a random number of each item
+
+
+class Items(Dataset):
+    """Items that draw a random number, and say which process loads them."""
+
     def __init__(self, draw):
         self.draw = draw
 
@@ -57,67 +81,147 @@ class Items:
         return ITEMS
 
     def __getitem__(self, index):
-        return index, DRAWS[self.draw](), os.getpid()
+        return index, draw_number(self.draw), os.getpid()
+
+
+def draw_number(draw):
+    if draw == "torch":
+        return torch.rand(()).item()
+    if draw == "numpy":
+        return numpy.random.rand()
+    return 0.0
 
 
 def make_loader(workers, draw="none", **options):
-    options["multiprocessing_context"] = "fork" if workers else None
-    return DataLoader(Items(draw), num_workers=workers, collate_fn=list, **options)  # a batch is a list of items
+    context = "fork" if workers > 0 else None
+    return DataLoader(
+        Items(draw),
+        num_workers=workers,
+        collate_fn=list,  # a batch is a list of items
+        multiprocessing_context=context,
+        **options,
+    )
 
 
-def two_epochs(workers, draw, is_own=False):  # each of them: the indices, what the items drew, and the processes
+def read_epoch(loader):
+    items = []
+    for batch in loader:
+        items += batch
+    order = tuple(index for index, _, _ in items)
+    drawn = tuple(number for _, number, _ in items)
+    return Epoch(order, drawn)
+
+
+def train_twice(workers, draw, has_generator=False):
+    """Return two epochs that begin with one seed."""
     torch.manual_seed(0)
     numpy.random.seed(0)
-    generator = torch.Generator().manual_seed(0) if is_own else None
+    generator = None
+    if has_generator:
+        generator = torch.Generator().manual_seed(0)
     loader = make_loader(workers, draw, batch_size=4, shuffle=True, generator=generator)
-    return [list(zip(*(item for batch in loader for item in batch), strict=True)) for _ in range(2)]
+    return [read_epoch(loader), read_epoch(loader)]
 
 
-def noting(pids):  # a sampler is anything that yields indices
+def count_orders(runs, epoch):
+    orders = {epochs[epoch].order for epochs in runs.values()}
+    return len(orders)
+
+
+def draw_orders(lab, runs):
+    """Draw each order as a band, and show how it begins."""
+    for epoch in (0, 1):
+        bands = []
+        for epochs in runs.values():
+            bands += [epochs[epoch].order] * 4
+        lab.image(f"epoch {epoch + 1}: 0, 2, 4 workers", bands)
+    rows = []
+    for workers, epochs in runs.items():
+        begins = [" ".join(map(str, epoch.order[:6])) for epoch in epochs]
+        rows.append([workers, *begins])
+    lab.table("the first six items", rows, head=("workers", "epoch 1", "epoch 2"))
+
+
+def yield_and_note(pids):
+    """Yield indices as a sampler does, and note which process draws them."""
     for index in range(ITEMS):
         pids.append(os.getpid())
         yield index
 
 
-def three_orders(is_told):
+def find_processes():
+    """Return the processes that draw indices, and those that load items."""
+    drawing = []
+    loading = set()
+    for batch in make_loader(4, sampler=yield_and_note(drawing)):
+        for _, _, pid in batch:
+            loading.add(pid)
+    return set(drawing), loading
+
+
+def count_orders_of_rank(has_set_epoch):
+    """Return how many different orders a DistributedSampler has in three epochs."""
     sampler = DistributedSampler(range(ITEMS), num_replicas=2, rank=0)
+    orders = set()
     for epoch in range(3):
-        if is_told:
+        if has_set_epoch:
             sampler.set_epoch(epoch)
-        yield tuple(sampler)
+        orders.add(tuple(sampler))
+    return len(orders)
+
+
+def read_lists(workers):
+    """Return the indices of each batch of a batch sampler that is a list."""
+    batches = []
+    for batch in make_loader(workers, batch_sampler=LISTS):
+        batches.append([index for index, _, _ in batch])
+    return batches
+
+
+def list_refusals(lab):
+    """Return the errors of the options that a batch sampler replaces."""
+    options = {"batch_size": 2, "shuffle": True, "sampler": [0], "drop_last": True}
+    errors = []
+    for name, value in options.items():
+        make = partial(make_loader, 0, batch_sampler=LISTS, **{name: value})
+        errors.append(lab.raises(make).partition(":")[0])
+    return errors
 
 
 def run(
     lab: Lab,
-    draw: Literal["torch", "numpy", "none"] = "torch",  # where items draw a random number
+    draw: Literal["torch", "numpy", "none"] = "torch",  # how items draw a random number
 ) -> None:
-    warnings.filterwarnings("ignore", "This DataLoader will create")  # more workers than cores, on purpose
-    shared, own = {}, {}
+    warnings.filterwarnings("ignore", "This DataLoader will create")  # more workers than cores
+    shared = {}  # all draw from the generator of torch
+    own = {}  # the loader has a generator of its own
     for workers in lab.sweep(WORKERS, "workers"):
-        shared[workers], own[workers] = two_epochs(workers, draw), two_epochs(workers, draw, is_own=True)
-    for epoch in range(2):
-        rows = [found[epoch][0] for found in shared.values() for _ in range(4)]  # each order as a band
-        lab.image(f"epoch {epoch + 1}: 0, 2, 4 workers", rows)
-    begun = [(n, *(" ".join(map(str, order[:6])) for order, _, _ in found)) for n, found in shared.items()]
-    lab.table("the first six items", begun, head=("workers", "epoch 1", "epoch 2"))
-    none, two, four = shared.values()
-    lab.claim("one-order", len({found[0][0] for found in (none, two, four)}), equals=1)
-    orders = len({found[1][0] for found in (none, two, four)})
-    lab.claim("second", [none[1][0] == two[1][0], two[1][0] == four[1][0]], equals=[False, True], answers=orders)
-    lab.claim("own", [len({found[epoch][0] for found in own.values()}) for epoch in range(2)], equals=[1, 1])
-    drawn, again = ([found[0][1] for found in epochs] for epochs in (shared.values(), [two_epochs(n, draw) for n in WORKERS]))
-    lab.claim("drawn", [len(set(drawn)), again == drawn], equals=[3, True])
+        shared[workers] = train_twice(workers, draw)
+        own[workers] = train_twice(workers, draw, has_generator=True)
+    draw_orders(lab, shared)
 
-    lab.stage("who draws, and who loads")
-    pids = []
-    loading = {pid for batch in make_loader(4, sampler=noting(pids)) for _, _, pid in batch}
-    lab.claim("main", [set(pids) == {os.getpid()}, len(loading - set(pids))], equals=[True, 4])
-    lab.claim("numpy", len(set(two_epochs(4, "numpy")[0][1])), equals=ITEMS)
+    lab.claim("one-order", count_orders(shared, 0), equals=1)
+    second = [epochs[1].order for epochs in shared.values()]
+    are_equal = [second[0] == second[1], second[1] == second[2]]
+    lab.claim("second", are_equal, equals=[False, True], answers=count_orders(shared, 1))
+    lab.claim("own", [count_orders(own, epoch) for epoch in (0, 1)], equals=[1, 1])
+
+    lab.stage("the numbers that items draw")
+    drawn = [epochs[0].drawn for epochs in shared.values()]
+    repeated = []
+    for workers in WORKERS:
+        repeated.append(train_twice(workers, draw)[0].drawn)
+    lab.claim("drawn", [len(set(drawn)), repeated == drawn], equals=[3, True])
+    first_epoch = train_twice(4, "numpy")[0]
+    lab.claim("numpy", len(set(first_epoch.drawn)), equals=ITEMS)
+
+    lab.stage("which process draws, and which load")
+    drawing, loading = find_processes()
+    is_main = drawing == {os.getpid()}
+    lab.claim("main", [is_main, len(loading - drawing)], equals=[True, 4])
+
     lab.stage("other samplers")
-    lab.claim("set-epoch", [len({*three_orders(False)}), len({*three_orders(True)})], equals=[1, 3])
-    lists = [[3, 1, 4], [1], [5, 9, 2, 6]]
-    found = [[[index for index, *_ in batch] for batch in make_loader(n, batch_sampler=lists)] for n in (0, 2)]
-    lab.claim("lists", found, equals=[lists, lists])
-    given = {"batch_size": 2, "shuffle": True, "sampler": [0], "drop_last": True}
-    refused = [lab.raises(partial(make_loader, 0, batch_sampler=lists, **{name: value})) for name, value in given.items()]
-    lab.claim("refused", [text.split(":")[0] for text in refused], equals=["ValueError"] * 4)
+    orders = [count_orders_of_rank(has_set_epoch) for has_set_epoch in (False, True)]
+    lab.claim("set-epoch", orders, equals=[1, 3])
+    lab.claim("lists", [read_lists(workers) for workers in (0, 2)], equals=[LISTS, LISTS])
+    lab.claim("refused", list_refusals(lab), equals=["ValueError"] * 4)

@@ -1,8 +1,8 @@
 """Switch debug modes off for normal training: anomaly detection checks every gradient.
 
 A bug produced a NaN, somebody switched on `detect_anomaly`, found the line, and forgot the switch.
-The run is slow now, and nobody knows why. Backward passes gradients from node to node along the edges
-of the graph. `detect_anomaly` asks of each gradient whether it contains a NaN, and reads the
+The run is slow now, and nobody knows why. Backward passes gradients from node to node along the
+edges of the graph. `detect_anomaly` asks of each gradient whether it contains a NaN, and reads the
 answer. On a GPU this read waits until all queued work of the stream is done. In forward, each node
 also stores the call stack as text, so that an error can name the line of the culprit.
 `check_nan=False` leaves out the checks and keeps the stacks. An inf is not a NaN, and passes.

@@ -37,6 +37,7 @@ MEASURED: dict[str, dict[str, Any]] = {
         "ranks": [0, 1, 2, 3],
         "product": [3, 4],
         "sum": "RuntimeError",
+        "no-import": "NameError",
         "normal": [2],
         "default": ["torch.float32", "torch.float32", "torch.int64"],
         "float64": ["torch.float64", "RuntimeError"],

@@ -68,6 +68,8 @@ def test_the_loader_finds_a_tensor_in_containers_and_passes_by_a_dataclass(resul
     why = evidence(run)
     assert why["found"] == "all 5 hold"
     assert (why["not-found"], why["returned"]) == ("measured False", "holds")
+    assert why["set"] == "measured False"
+    assert why["nested"] == "measured [False, True]"
     assert run["verdicts"]["without-method"] in ("NOT TESTABLE HERE", "SUPPORTED")
 
 
@@ -151,6 +153,7 @@ def test_new_workers_start_with_every_epoch_and_persistent_ones_keep_their_datas
             "started": [6, 2],
             "left": [0, 2],
             "stale": [[0, 1, 2], [0, 0, 0]],
+            "shared": [[0, 1, 2], [0, 1, 2]],
             "cache": [48, 16],
             "look": [2, 0],
             "init": [[0, 0, 0, 1, 1, 1], [0, 1], []],
@@ -215,8 +218,10 @@ def test_every_worker_reads_the_whole_stream_until_they_share_it_out(tmp_path: P
             "copies": [64, 64, 128, 256],
             "again": True,
             "once": [True, True, True],
+            "init-fn": [True, True, True, True],
             "bytes": 64 * 2048,
             "printed": "AttributeError",
+            "mismatch": ["ValueError", "ValueError", True],
         },
     )
 

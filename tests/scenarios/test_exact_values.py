@@ -100,6 +100,8 @@ EXACT: dict[str, dict[str, Any]] = {
         "bytes": [1_853_440, 1_600_000],
         "kept": [400, 0],
         "by-name": 400,
+        "name-error": "NameError",
+        "folder": [True, "AttributeError"],
     },
     "non-blocking": {"no-op": [0, True], "in-turn": 0, "beside": BOUNDED},
     "double-softmax": {

@@ -17,7 +17,7 @@ EXACT: dict[str, dict[str, Any]] = {
     },
     "channels-last": {
         "strides": [[48, 16, 4, 1], [48, 1, 12, 3], True],
-        "one-channel": [True, True, 2],
+        "one-channel": [True, True, True],
         "dimensions": [[3, 5], [192, 1, 48, 12, 3]],
         "weights": [False, True],
     },

@@ -5,20 +5,20 @@ from tests.scenarios.mistakes.mistake import Mistake
 MISTAKES = [
     Mistake(
         "conv-bias",
-        "weight.data.copy_(pair[0][0].weight)",
-        "weight.data.copy_(pair[0][0].weight + 1)",
+        "weight.data.copy_(with_bias[0].weight)",
+        "weight.data.copy_(with_bias[0].weight + 1)",
         "same, weights, absorbed",
     ),
     Mistake(
         "conv-bias",
-        "(y * direction).sum()",
-        "(y.detach() * direction + 0 * y).sum()",
+        "(output * direction).sum()",
+        "(output.detach() * direction + 0 * output).sum()",
         "weight-norm, relu, group-norm",
     ),
     Mistake("conv-bias", "std=3", "std=0", "one-update"),
     Mistake("conv-bias", "[nn.ReLU(), nn.BatchNorm2d(8)]", "[nn.BatchNorm2d(8)]", "relu"),
     Mistake("conv-bias", "nn.GroupNorm(4, 8)", "nn.GroupNorm(8, 8)", "group-norm"),
-    Mistake("conv-bias", "bias=has_bias", "bias=True", "parameters"),
+    Mistake("conv-bias", "bias=has_bias)", "bias=True)", "parameters"),
     Mistake(
         "conv-bias", "lab.raises(nn.BatchNorm2d)", "lab.raises(nn.BatchNorm2d, 8)", "no-features"
     ),
@@ -29,10 +29,15 @@ MISTAKES = [
         "linear",
     ),
     Mistake("channels-last", "torch.randn(2, 1, 4, 4", "torch.randn(2, 2, 4, 4", "one-channel"),
-    Mistake("channels-last", "torch.ones([2] * n)", "torch.ones([2] * 4)", "dimensions"),
+    Mistake("channels-last", "torch.ones([2] * count,", "torch.ones([2] * 4,", "dimensions"),
     Mistake("channels-last", "lambda x: x + planes", "lambda x: planes + x", "kept"),
     Mistake("channels-last", "lambda x: planes + x", "lambda x: x + planes", "lost"),
-    Mistake("channels-last", "convolution.to(memory_format=LAST)", "convolution", "weights"),
+    Mistake(
+        "channels-last",
+        "convolution.to(memory_format=LAST)(planes)",
+        "convolution(planes)",
+        "weights",
+    ),
     Mistake(
         "grad-clip",
         "lr=rate",
