@@ -81,6 +81,7 @@ PLACES = {
         "running run",
         "frozen run",
         "failed run",
+        "finished lesson",
         "finished run",
         "replay",
     ],
