@@ -1,4 +1,4 @@
-"""Pass persistent_workers=True if epochs are short, and send changes to workers yourself.
+"""Pass persistent_workers=True if epochs are short, and share what changes.
 
 At the start of every epoch a training loop may wait for seconds before the first batch arrives.
 The reason is that `for batch in loader` makes an iterator, and the iterator starts the workers.
