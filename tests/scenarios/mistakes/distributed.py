@@ -15,8 +15,8 @@ MISTAKES = [
     Mistake("no-sync", ".mean() / total", ".mean()", "right"),
     Mistake(
         "no-sync",
-        'inside in ("forward", "both")',
-        'inside in ("backward", "both")',
+        'if inside in ("forward", "both")',
+        'if inside in ("backward", "both")',
         "backward, forward",
     ),
     Mistake("no-sync", "lr=0.1", "lr=0.1 + dist.get_rank()", "together"),
