@@ -29,11 +29,16 @@ MISTAKES = [
     ),
     Mistake(
         "bucket-order",
-        "nn.Linear(WIDTH, WIDTH, bias=False)  #",
-        "nn.Linear(WIDTH, 1, bias=False)  #",
+        "nn.Linear(width, width, bias=False)  #",
+        "nn.Linear(width, 1, bias=False)  #",
         "zeros, as-called, exposed",
     ),
-    Mistake("bucket-order", "train(sent, built, **spare)", "train(sent, built)", "nothing, raises"),
+    Mistake(
+        "bucket-order",
+        "train(unflagged, built, **spare)",
+        "train(unflagged, built)",
+        "nothing, raises",
+    ),
     Mistake(
         "load-balance",
         "alike, budget = of_size(sorted(lengths)",
