@@ -36,7 +36,7 @@ MISTAKES = [
         "return x * torch.sigmoid(1.702 * x)",
         "written-out, script, same, constant",
     ),
-    Mistake("fuse-pointwise", '"script": script,', '"script": F.gelu,', "script"),
+    Mistake("fuse-pointwise", '"script": script,', '"script": F.gelu,', "script, llvm"),
     Mistake("fuse-pointwise", '"F.gelu": F.gelu}', '"F.gelu": plain}', "library"),
     Mistake("fuse-pointwise", "(x, 1.41421)", "(x, 1.41)", "constant"),
     Mistake("fuse-pointwise", "nn.LSTMCell(32, 32)", "nn.RNNCell(32, 32)", "cell"),
