@@ -41,11 +41,11 @@ MISTAKES = [
     ),
     Mistake(
         "load-balance",
-        "alike, budget = of_size(sorted(lengths)",
-        "alike, budget = of_size(lengths",
+        "neighbours = split(sorted(lengths), batch)",
+        "neighbours = split(lengths, batch)",
         "sorted, longer, neighbours",
     ),
-    Mistake("load-balance", '"neighbours": alike', '"neighbours": mixed', "neighbours"),
+    Mistake("load-balance", '": neighbours,', '": shuffled(neighbours),', "neighbours"),
     Mistake("load-balance", "range(3 - dist.get_rank())", "range(2)", "raises, join, half"),
     Mistake(
         "load-balance",
