@@ -41,8 +41,8 @@ refutes: started, left, look
 ## Source
 "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 1,
 https://www.toymoban.com/news/detail-808122.html: each iterator starts its workers again. Its list
-of arguments is from an older torch: prefetch_factor=2 is an error there with 0 workers. Ours: what
-ends with a worker, and all counts.
+of arguments is from an older torch, with prefetch_factor=2 as the default. With 0 workers, this
+value is an error today. Ours: what ends with a worker, and all counts.
 """
 
 import time
