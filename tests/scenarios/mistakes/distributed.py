@@ -9,9 +9,9 @@ MISTAKES = [
         "DistributedDataParallel(Net(), init_sync=False)",
         "ddp",
     ),
-    Mistake("dp-vs-ddp", "[net.calls,", "[len(net.seen) // replicas,", "lost"),
-    Mistake("dp-vs-ddp", "else x.view_as(x)", "else x", "parameters"),
-    Mistake("dp-vs-ddp", "            copied.clear()\n", "", "pass"),
+    Mistake("dp-vs-ddp", "[net.calls,", "[len(net.visits) // replicas,", "lost"),
+    Mistake("dp-vs-ddp", "tensor.view_as(tensor)", "tensor", "parameters"),
+    Mistake("dp-vs-ddp", "            copier.total = 0\n", "", "pass"),
     Mistake("no-sync", ".mean() / total", ".mean()", "right"),
     Mistake(
         "no-sync",
