@@ -16,8 +16,9 @@ by the number of all ranks, so the last gradients are smaller.
 
 The chart and the claims about padding and waiting are a model: the work of a batch is its number of
 tokens, padding included. A race tests the model with batches of equal tokens and different lengths.
-The model holds for lengths up to some hundreds. For long sequences attention grows with the square
-of the length, so count `length ** 2` as well.
+On a GPU its batches have 64 times as many sequences. The model holds for lengths up to some
+hundreds. For long sequences attention grows with the square of the length, so count `length ** 2`
+as well.
 
 In practice: write a batch sampler that sorts by length, cuts batches at `max_tokens`, and shuffles
 the batches. Give each rank the same number of batches by dropping the rest, or train under
