@@ -94,6 +94,17 @@ EXACT: dict[str, dict[str, Any]] = {
         "mixed": "RuntimeError",
         "together": [True, False],
     },
+    "rope-bf16": {
+        "rows": [769, 3073],
+        "neighbours": BOUNDED,
+        "drift": BOUNDED,
+        "float32": BOUNDED,
+        "cosine": BOUNDED,
+        "cast-after": BOUNDED,
+        "buffer": BOUNDED,
+        "relative": BOUNDED,
+        "autocast": ["torch.bfloat16", "torch.float32"],
+    },
     "tar-vs-files": {
         "opens": [400, 1],
         "same": True,

@@ -118,4 +118,11 @@ MISTAKES = [
     Mistake("fp8", "torch.sum, ones)", "torch.clone, ones)", "no-sum"),
     Mistake("fp8", "1 / b_scale", "b_scale", "wide, mixed"),
     Mistake("fp8", "promote_after=PROMOTED", "promote_after=1024", "promoted"),
+    Mistake(
+        "rope-bf16",
+        '"float32": make_rotation(places, frequencies, torch.float32, "before")',
+        '"float32": make_rotation(places, frequencies, torch.float16, "before")',
+        "float32",
+    ),
+    Mistake("rope-bf16", "torch.outer(column[:, 0], row[0])", "(column @ row).T", "autocast"),
 ]
