@@ -125,4 +125,21 @@ MISTAKES = [
         "float32",
     ),
     Mistake("rope-bf16", "torch.outer(column[:, 0], row[0])", "(column @ row).T", "autocast"),
+    Mistake(
+        "bf16-decay",
+        "loss = F.cross_entropy(",
+        "loss = 0 * F.cross_entropy(",
+        "gradients, fused-run",
+    ),
+    Mistake("bf16-decay", "torch.float32, lr, decay)", "torch.float32, lr, 0.0)", "f32-run"),
+    Mistake(
+        "bf16-decay",
+        "torch.equal(numbers * (1 - product)",
+        "torch.equal(numbers * (1 - product / 2)",
+        "limit",
+    ),
+    Mistake(
+        "bf16-decay", "(numbers * (1 - product) ==", "(numbers * (1 - product / 2) ==", "every"
+    ),
+    Mistake("bf16-decay", "torch.ones((), dtype=torch.bfloat16,", "torch.ones((),", "average"),
 ]
