@@ -1,4 +1,4 @@
-"""Pass persistent_workers=True if epochs are short, and send changes to workers yourself.
+"""Pass persistent_workers=True if epochs are short, and share what changes.
 
 At the start of every epoch a training loop may wait for seconds before the first batch arrives.
 The reason is that `for batch in loader` makes an iterator, and the iterator starts the workers.
@@ -41,8 +41,8 @@ refutes: started, left, look
 ## Source
 "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 1,
 https://www.toymoban.com/news/detail-808122.html: each iterator starts its workers again. Its list
-of arguments is from an older torch: prefetch_factor=2 is an error there with 0 workers. Ours: what
-ends with a worker, and all counts.
+of arguments is from an older torch, with prefetch_factor=2 as the default. With 0 workers, this
+value is an error today. Ours: what ends with a worker, and all counts.
 """
 
 import time

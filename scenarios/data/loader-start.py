@@ -32,8 +32,8 @@ How many of the four run your file from the top?
   the other three
 - [lambda] the DataLoader takes a lambda if it forks, and raises an error with spawn and forkserver
 - [private] the spawned worker has at least twice the private bytes of each of the others
-- [hang] if the parent used 2 threads, a forked child with 2 threads does not finish an operator in
-  2 s, and a child with 1 does
+- [hang] if the parent used 2 threads, a forked child with 2 threads hangs in an operator for 2 s,
+  and a child with 1 finishes
 - [cuda] after its parent used a GPU, a forked child that uses the GPU gets a RuntimeError
 ## Try next
 `--first spawn`: no worker is forked. refutes: memory, file, lock, lambda, private

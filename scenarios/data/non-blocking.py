@@ -1,4 +1,4 @@
-"""Copy with non_blocking=True from pinned memory, and on a stream of its own to overlap.
+"""Copy with non_blocking=True from pinned memory, on a second stream to overlap.
 
 A training loop copies each batch to the GPU before it computes. You want the next batch to arrive
 while the GPU computes on the last one.

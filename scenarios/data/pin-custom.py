@@ -1,4 +1,4 @@
-"""Give your batch class a pin_memory() method that returns self, or it stays unpinned.
+"""Give your batch class a pin_memory() that returns self, or it stays unpinned.
 
 With `pin_memory=True` the DataLoader copies each batch into pinned memory, from which a GPU can
 fetch while training continues. The loader does not know your own classes. If a batch is an object

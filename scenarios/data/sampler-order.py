@@ -1,4 +1,4 @@
-"""Give the loader a generator of its own, so that its order depends on nothing else.
+"""Give the loader its own generator, so that its order depends on nothing else.
 
 You set a seed and expect the same order of items in every run. Then you change the number of
 workers, or add a layer to the model. Is the order still the same?

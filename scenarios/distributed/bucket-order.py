@@ -1,121 +1,211 @@
-"""find_unused_parameters keeps DDP's buckets in the order of the constructor: build the layers as forward calls them.
+"""With find_unused_parameters, build layers in the order of forward.
 
-DDP sends gradients while backward computes the next ones. It puts them in buckets of `bucket_cap_mb` and hands a full one over
-to be all-reduced. The buckets go in one order, the same on all ranks: one that is not full holds up those behind it. Before the
-first backward nobody knows in which order gradients come. DDP takes the parameters of the constructor, from the last to the
-first; the first step makes one bucket of all. Then DDP makes the buckets again, in the order that it saw.
+DDP sends gradients while backward still computes. It collects them in buckets of
+`bucket_cap_mb`, and all-reduces a bucket when it is full. All ranks send the buckets in one order,
+so a bucket that is not full holds up those that follow.
 
-With `find_unused_parameters=True` that order may change from step to step, so DDP never makes them again. A net that builds its
-layers in another order than it calls them (the head first, or a decoder before its encoder) has the last gradient in its first
-bucket: all wait until backward is over. That costs no byte and raises nothing, but no byte travels while backward computes.
+Before the first backward, nobody knows in which order gradients come. DDP assumes the reverse order
+of the constructor, and the first step uses one bucket for everything. After it DDP makes the
+buckets again, in the order that it saw. With `find_unused_parameters=True` the order may change
+from step to step, so DDP never makes them again. Some nets build their layers in another order than
+they call them: the head first, or a decoder before its encoder. Such a net sends the same bytes and
+raises no error, but the buckets may have to wait.
 
-The flag is for parameters that a forward does not use. Without it DDP waits for a gradient that never comes: that step sends
-only what stands before it, the first nothing, and the next one says so. Where the same ones are unused in every step,
-`static_graph=True` does as well, and makes the buckets again after two steps. The gradient of what is unused is zeros, and is
-sent all the same.
-The process here is alone in its group. DDP makes and hands over buckets as it does among many, and a hook notes when.
+The flag is for parameters that a forward does not use. Without it, DDP waits for a gradient that
+never comes. That step sends only the buckets before the missing gradient, and the next step raises
+the error. If the same parameters are unused in every step, `static_graph=True` works as well, and
+makes the buckets again after two steps. Unused parameters have a gradient of zeros, and DDP sends
+it all the same.
+
+The process here is alone in its group. DDP makes and sends buckets as it does among many, and a
+hook records when. The chart models the time of a transfer: a MiB on the network takes as long as a
+MiB of gradients in backward. On two GPUs with NCCL a race measures the real overlap.
+
+In practice: leave `find_unused_parameters` off if you can, or use `static_graph=True`. If you need
+the flag, create the layers in `__init__` in the order of `forward`.
 ## Predict
-A net builds its 8 layers in reversed order, with find_unused_parameters: how many gradients are there when a bucket goes first?
+A net builds its 8 layers in reversed order, with find_unused_parameters. How many of the 8
+gradients exist when DDP sends the first bucket?
 ## Look for
-- [first] by default the first step hands over one bucket, after all 8 gradients
-- [again] in later steps a bucket goes after each gradient, although the layers were built in reversed order
-- [as-called] with find_unused_parameters it does so where the layers were built as they are called, from the first step on
-- [reversed] built in reversed order, no bucket of any step goes before the 8th gradient
-- [exposed] if the network takes as long for a MiB as backward, 2 MiB of 9 travel after backward; reversed, all 9
-- [static] with static_graph=True a bucket goes after each gradient from the third step on, built in reversed order
-- [zeros] the unused layer makes 9 MiB of 8
-- [nothing] with an unused layer and no flag, the first step sends 0 bytes
-- [raises] and the second one raises a RuntimeError that names find_unused_parameters
+- [first] by default the first step sends one bucket, after all 8 gradients
+- [again] by default later steps send a bucket after each gradient, although the layers were built
+  in reversed order
+- [as-called] with find_unused_parameters and layers built as they are called, each step sends a
+  bucket after each gradient
+- [reversed] with find_unused_parameters and layers built in reversed order, no step sends a bucket
+  before its gradient number 8
+- [exposed] in the model, 2 MiB of 9 travel after backward with layers built as they are called, and
+  9 MiB with layers in reversed order
+- [static] with static_graph=True and layers built in reversed order, a bucket is sent after each
+  gradient from the third step on
+- [zeros] an unused layer of 1 MiB makes DDP send 9 MiB in place of 8
+- [nothing] with an unused layer and no flag, the first step sends 0 buckets
+- [raises] with an unused layer and no flag, the second step raises a RuntimeError that names
+  find_unused_parameters
+- [gpu-overlap] on two GPUs with find_unused_parameters, a step takes at least 1.05 times as long
+  with layers in reversed order as with layers built as called
 ## Try next
 `--built as-called`: the cure. refutes: reversed, exposed
-`--cap 25`: what DDP takes by itself. All is one bucket, and nothing overlaps. refutes: again, as-called, exposed, static
+`--cap 25`: the default. One bucket holds all gradients here. refutes: again, as-called, exposed,
+static
 ## Source
 "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 27,
-https://www.toymoban.com/news/detail-808122.html: with find_unused_parameters=True let the order of layers in the constructor
-match that of the execution. Ours: after which gradient a bucket is sent, and static_graph.
+https://www.toymoban.com/news/detail-808122.html: with find_unused_parameters=True build the layers
+in the order of execution. Ours: after which gradient a bucket is sent,
+static_graph, and the race.
 """
 
+import time
 from typing import Literal
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
 
 from tuilab import Lab
 
-LAYERS, WIDTH, STEPS, MIB = 8, 512, 4, 2**20  # the weight of a layer is 1 MiB
+LAYERS = 8
+WIDTH = 512  # the weight of a layer is 1 MiB
+STEPS = 4
+MIB = 2**20
+GPU_WIDTH = 4096  # the weight of a layer is 64 MiB
+GPU_ROWS = 512
+GPU_STEPS = 20
+TORCHRUN = ("torchrun", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", "2")
 
 
 class Net(nn.Module):
-    def __init__(self, built, has_spare):
+    """Layers that are built in one order and called in another."""
+
+    def __init__(self, built, has_spare, width=WIDTH):
         super().__init__()
         if has_spare:
-            self.spare = nn.Linear(WIDTH, WIDTH, bias=False)  # forward does not use it
-        for number in range(LAYERS) if built == "as-called" else reversed(range(LAYERS)):
-            setattr(self, f"layer{number}", nn.Linear(WIDTH, WIDTH, bias=False))
+            self.spare = nn.Linear(width, width, bias=False)  # forward does not use it
+        numbers = list(range(LAYERS))
+        if built == "reversed":
+            numbers.reverse()
+        for number in numbers:
+            setattr(self, f"layer{number}", nn.Linear(width, width, bias=False))
 
-    def forward(self, x):  # (rows, WIDTH)
+    def forward(self, x):  # (rows, width)
         for number in range(LAYERS):
-            x = getattr(self, f"layer{number}")(x).relu()
+            layer = getattr(self, f"layer{number}")
+            x = layer(x).relu()
         return x
 
 
-def train(sent, built, has_spare=False, **options):
-    """Note of each step its buckets in `sent`: how many gradients were there when one was handed over, and its bytes."""
-    net, gradients = DistributedDataParallel(Net(built, has_spare), **options), []
+def train(steps, built, has_spare=False, **options):
+    """Train, and append to `steps` the buckets of each step.
 
-    def hook(state, bucket):  # DDP calls it to have a bucket all-reduced
-        sent[-1].append((len(gradients), bucket.buffer().nbytes))
+    A bucket is the number of gradients that existed when it was sent, and its bytes.
+    """
+    net = DistributedDataParallel(Net(built, has_spare), **options)
+    gradients = []
+
+    def send(state, bucket):  # DDP calls it to have a bucket all-reduced
+        steps[-1].append((len(gradients), bucket.buffer().nbytes))
         return allreduce_hook(None, bucket)
 
-    net.register_comm_hook(None, hook)
+    net.register_comm_hook(None, send)
     for weight in net.parameters():
         weight.register_post_accumulate_grad_hook(gradients.append)
     for _ in range(STEPS):
         gradients.clear()
-        sent.append([])
+        steps.append([])
         net(torch.randn(4, WIDTH)).sum().backward()
+
+
+def show_overlap(lab, arm, buckets):
+    """Show the modelled transfers of a step, and return how many MiB travel after backward."""
+    lab.span("backward", 0, LAYERS, "computes", arm=arm, unit="gradients")
+    end = 0
+    for number, (gradients, nbytes) in enumerate(buckets, 1):
+        lab.log(number, arm=arm, gradients_there=gradients)
+        start = max(end, gradients)
+        end = start + nbytes / MIB  # a MiB travels as long as its gradient is computed
+        lab.span("network", start, end, "sends", arm=arm, unit="gradients")
+    return end - LAYERS
+
+
+def time_steps(lab, built):
+    """Return the seconds of a step with NCCL and find_unused_parameters."""
+    device = lab.device()
+    dist.init_process_group("nccl", device_id=device)
+    net = Net(built, has_spare=True, width=GPU_WIDTH).to(device)
+    options = {"find_unused_parameters": True, "gradient_as_bucket_view": True}
+    net = DistributedDataParallel(net, **options)
+    x = torch.randn(GPU_ROWS, GPU_WIDTH, device=device)
+    for _ in range(3):  # the first step connects the GPUs
+        net(x).sum().backward()
+    torch.accelerator.synchronize()
+    start = time.perf_counter()
+    for _ in range(GPU_STEPS):
+        net.zero_grad()
+        net(x).sum().backward()
+    torch.accelerator.synchronize()
+    elapsed_s = time.perf_counter() - start
+    dist.destroy_process_group()
+    return elapsed_s / GPU_STEPS
 
 
 def run(
     lab: Lab,
-    built: Literal["reversed", "as-called"] = "reversed",  # the order of layers in the constructor of the second arms
+    built: Literal["reversed", "as-called"] = "reversed",  # the order of layers in the constructor
     cap: int = 1,  # bucket_cap_mb: MiB of a bucket, 1..25
 ) -> None:
-    spare = {"has_spare": True, "bucket_cap_mb": cap}
-    arms = {
-        "default": (built, {"bucket_cap_mb": cap}),
-        "find_unused, as called": ("as-called", {**spare, "find_unused_parameters": True}),
-        f"find_unused, {built}": (built, {**spare, "find_unused_parameters": True}),
-        "static_graph": (built, {**spare, "static_graph": True}),
-    }
-    lab.axes("gradients_there", x="bucket of the last step", y="gradients that are there when it goes")
-    there, after, nbytes = [], [], []
-    with lab.group():
-        for arm, (order, options) in lab.sweep(arms.items(), "arms"):
-            train(steps := [], order, **options)
-            there.append([[gradients for gradients, _ in step] for step in steps])
-            nbytes.append(sum(size for _, size in steps[-1]))
-            lab.span("backward", 0, LAYERS, "computes", arm=arm, unit="gradients")
-            ended = 0
-            for number, (gradients, size) in enumerate(steps[-1]):  # a model: a MiB travels as long as one is computed
-                lab.log(number + 1, arm=arm, gradients_there=gradients)
-                began = max(ended, gradients)
-                ended = began + size / MIB
-                lab.span("network", began, ended, "sends", arm=arm, unit="gradients")
-            after.append(ended - LAYERS)
-        lab.stage("an unused layer without a flag")
-        sent = []
-        said = lab.raises(lambda: train(sent, built, **spare))
-    lab.text(said, title="the second step, without a flag")
-    each = [*range(1, LAYERS + 1)]
-    lab.claim("first", there[0][0], equals=[LAYERS])
-    lab.claim("again", there[0][1:], equals=[each] * (STEPS - 1))
-    lab.claim("as-called", there[1], equals=[[*each, LAYERS]] * STEPS)  # the unused layer is in the last bucket
-    lab.claim("reversed", min(min(step) for step in there[2]), equals=LAYERS, answers=True)
-    lab.claim("exposed", after[1:3], equals=[2, 9])
-    lab.claim("static", there[3][2:], equals=[[*each, LAYERS]] * (STEPS - 2))
-    lab.claim("zeros", [size / MIB for size in nbytes[:2]], equals=[8, 9])
-    lab.claim("nothing", sent[0], equals=[])
-    lab.claim("raises", [said.split(":")[0], len(sent), "find_unused_parameters" in said], equals=["RuntimeError", 2, True])
+    has_gpus = lab.device().type == "cuda" and torch.accelerator.device_count() > 1
+    lacks = "" if has_gpus else "two CUDA devices"
+
+    @lab.once
+    def exact():
+        spare = {"has_spare": True, "bucket_cap_mb": cap}
+        unused = {**spare, "find_unused_parameters": True}
+        arms = {
+            "default": (built, {"bucket_cap_mb": cap}),
+            "find_unused, as called": ("as-called", unused),
+            f"find_unused, {built}": (built, unused),
+            "static_graph": (built, {**spare, "static_graph": True}),
+        }
+        lab.axes("gradients_there", x="bucket of the last step", y="gradients when it is sent")
+        gradients = []  # for each arm, step and bucket
+        exposed = []
+        totals = []
+        with lab.group():
+            for arm, (order, options) in lab.sweep(arms.items(), "arms"):
+                steps = []
+                train(steps, order, **options)
+                gradients_by_step = []
+                for buckets in steps:
+                    gradients_by_step.append([count for count, _ in buckets])
+                gradients.append(gradients_by_step)
+                totals.append(sum(nbytes for _, nbytes in steps[-1]) / MIB)
+                exposed.append(show_overlap(lab, arm, steps[-1]))
+            lab.stage("an unused layer without a flag")
+            unflagged = []
+            error = lab.raises(lambda: train(unflagged, built, **spare))
+        lab.text(error, title="the second step, without a flag")
+
+        default, as_called, reversed_order, static = gradients
+        each = list(range(1, LAYERS + 1))
+        each_and_spare = [*each, LAYERS]  # the unused layer is in the last bucket
+        lab.claim("first", default[0], equals=[LAYERS])
+        lab.claim("again", default[1:], equals=[each] * (STEPS - 1))
+        lab.claim("as-called", as_called, equals=[each_and_spare] * STEPS)
+        earliest = min(min(step) for step in reversed_order)
+        lab.claim("reversed", earliest, equals=LAYERS, answers=True)
+        lab.claim("exposed", exposed[1:3], equals=[2, 9])
+        lab.claim("static", static[2:], equals=[each_and_spare] * (STEPS - 2))
+        lab.claim("zeros", totals[:2], equals=[8, 9])
+        lab.claim("nothing", unflagged[0], equals=[])
+        names_flag = "find_unused_parameters" in error
+        raised = [error.partition(":")[0], len(unflagged), names_flag]
+        lab.claim("raises", raised, equals=["RuntimeError", 2, True])
+
+    lab.claim_ratio("gpu-overlap", "reversed/as-called", at_least=1.05, lacks=lacks)
+    if lacks:
+        return
+    lab.stage("two GPUs")
+    orders = ("reversed", "as-called")
+    lab.race(**{order: lab.arm(order, time_steps, order, prefix=TORCHRUN) for order in orders})

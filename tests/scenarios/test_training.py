@@ -11,6 +11,7 @@ EXACT: dict[str, dict[str, Any]] = {
     "grad-clip": {
         "explodes": 1,
         "finite": [100, 100],
+        "graves": 100,
         "by-norm": [[6, 8]],
         "by-value": [[10, 10]],
         "raised": "RuntimeError",

@@ -24,11 +24,12 @@ MISTAKES = [
         "vectorised",
     ),
     Mistake("batch-gather", "lab.count(arm, leaf,", "lab.count(indexed, leaf,", "backward"),
-    Mistake("batch-gather", "few[1, 0])", "few[0, -1])", "neighbour"),
+    Mistake("batch-gather", "x[1, 0])", "x[0, -1])", "neighbour"),
     Mistake("batch-gather", "tensor([LENGTH, 0, 0])", "tensor([0, LENGTH, 0])", "neighbour"),
     Mistake(
-        "batch-gather", "lab.raises(arm, few, large)", "lab.raises(arm, few, negative)", "refused"
+        "batch-gather", "lab.raises(arm, x, large)", "lab.raises(arm, x, large % 3)", "refused"
     ),
+    Mistake("batch-gather", "flattened_with_cuda, x, index)", "flattened, x, index)", "cuda"),
     Mistake("batch-gather", "tensor([0, -1, 0])", "tensor([0, 1, 0])", "negative"),
     Mistake(
         "fuse-pointwise",
@@ -36,7 +37,7 @@ MISTAKES = [
         "return x * torch.sigmoid(1.702 * x)",
         "written-out, script, same, constant",
     ),
-    Mistake("fuse-pointwise", '"script": script,', '"script": F.gelu,', "script"),
+    Mistake("fuse-pointwise", '"script": script,', '"script": F.gelu,', "script, llvm"),
     Mistake("fuse-pointwise", '"F.gelu": F.gelu}', '"F.gelu": plain}', "library"),
     Mistake("fuse-pointwise", "(x, 1.41421)", "(x, 1.41)", "constant"),
     Mistake("fuse-pointwise", "nn.LSTMCell(32, 32)", "nn.RNNCell(32, 32)", "cell"),

@@ -118,4 +118,28 @@ MISTAKES = [
     Mistake("fp8", "torch.sum, ones)", "torch.clone, ones)", "no-sum"),
     Mistake("fp8", "1 / b_scale", "b_scale", "wide, mixed"),
     Mistake("fp8", "promote_after=PROMOTED", "promote_after=1024", "promoted"),
+    Mistake(
+        "rope-bf16",
+        '"float32": make_rotation(places, frequencies, torch.float32, "before")',
+        '"float32": make_rotation(places, frequencies, torch.float16, "before")',
+        "float32",
+    ),
+    Mistake("rope-bf16", "torch.outer(column[:, 0], row[0])", "(column @ row).T", "autocast"),
+    Mistake(
+        "bf16-decay",
+        "loss = F.cross_entropy(",
+        "loss = 0 * F.cross_entropy(",
+        "gradients, fused-run",
+    ),
+    Mistake("bf16-decay", "torch.float32, lr, decay)", "torch.float32, lr, 0.0)", "f32-run"),
+    Mistake(
+        "bf16-decay",
+        "torch.equal(numbers * (1 - product)",
+        "torch.equal(numbers * (1 - product / 2)",
+        "limit",
+    ),
+    Mistake(
+        "bf16-decay", "(numbers * (1 - product) ==", "(numbers * (1 - product / 2) ==", "every"
+    ),
+    Mistake("bf16-decay", "torch.ones((), dtype=torch.bfloat16,", "torch.ones((),", "average"),
 ]

@@ -50,6 +50,7 @@ MISTAKES = [
         "means",
         "untrained, sooner, alone",
     ),
+    Mistake("grad-clip", "10, head_norm=100", "math.inf, head_norm=100", "graves, untrained"),
     Mistake(
         "grad-clip",
         '"low, clipped": (LOW_RATE, 1)',
