@@ -75,7 +75,7 @@ def build_net(width, average):
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(inputs, 10))
 
 
-class Trial:
+class VggTrial:
     """A net and its optimizer in one precision."""
 
     def __init__(self, lab, arm, device, width, average, seed=0):
@@ -123,7 +123,7 @@ def count_kept_bytes(lab, device, width, average, batches):
     for batch in lab.sweep(batches, "batches"):
         x = torch.randn(batch, 3, 32, 32, device=device)
         for arm in ARMS:
-            trial = Trial(lab, arm, device, width, average)
+            trial = VggTrial(lab, arm, device, width, average)
             kept[arm, batch] = lab.count(trial.forward, x).saved_bytes
             lab.log(batch, arm=arm, kept_bytes=kept[arm, batch])
     return kept
@@ -156,7 +156,7 @@ def claim_learning(lab, device, average, signal):
     for seed in lab.sweep(range(3), "seeds"):
         trials = {}
         for arm in ARMS:
-            trials[arm] = Trial(lab, arm, device, LEARNING_WIDTH, average, seed)
+            trials[arm] = VggTrial(lab, arm, device, LEARNING_WIDTH, average, seed)
         for arm, accuracy in train(lab, trials, device, signal, seed).items():
             accuracies[arm].append(accuracy)
 
@@ -178,7 +178,7 @@ def claim_learning(lab, device, average, signal):
 
 def start(lab, arm, device, width, average, pictures, labels):
     """Return a function that trains a new net by one step."""
-    trial = Trial(lab, arm, device, width, average)
+    trial = VggTrial(lab, arm, device, width, average)
     return partial(trial.step, pictures, labels)
 
 

@@ -193,6 +193,41 @@ def are_losses_near(a, b):
     return abs(a[1] - b[1]) < 0.05
 
 
+def find_lacks(lab, device, dtype):
+    """Return what the device lacks for a race of mixed precision, and for one of TF32."""
+    if device.type != "cuda":
+        lacks = "a GPU with 16-bit matrix units"
+        return lacks, lacks
+    lacks = lab.lacks_units(dtype)
+    return lacks, lacks or lab.lacks_units(torch.float32)
+
+
+def race_steps(lab, arms, channels, dtype, x, board, lacks_amp, lacks_tf32):
+    lab.stage("timing a step")
+    lacks_cpu = "--device cpu" if x.device.type == "cuda" else ""
+    lab.claim_ratio("half-the-time", "fp32/amp", at_least=2, lacks=lacks_amp)
+    lab.claim_ratio("tf32", "tf32/amp", at_least=1.2, lacks=lacks_tf32)
+    lab.claim_ratio("longer-on-cpu", "amp/fp32", at_least=1.1, lacks=lacks_cpu)
+    factories = {}
+    for arm in arms:
+        factories[arm] = partial(start, lab, arm, channels, dtype, x, board)
+    lab.race(**factories, factories=True, same=are_losses_near, seconds=0.5)
+
+
+def race_small_nets(lab, device, dtype, fields, lacks):
+    lab.stage("timing a step of a small net")
+    lab.claim_ratio("small-net", "small_fp32/small_amp", at_most=1.2, lacks=lacks)
+    x, board = draw(SMALL, fields, device)
+    lab.race(
+        small_fp32=partial(start, lab, "fp32", SMALL, dtype, x, board),
+        small_amp=partial(start, lab, "amp", SMALL, dtype, x, board),
+        factories=True,
+        same=are_losses_near,
+        seconds=0.5,
+        lacks=lacks,
+    )
+
+
 def run(
     lab: Lab,
     size: int = 0,  # pixels a side; 0 is 32 on a CPU and 512 on a GPU, 0..1024
@@ -208,18 +243,10 @@ def run(
     if dtype == "auto":
         dtype = "float16" if on_gpu else "bfloat16"  # float16 as in the source
     dtype = getattr(torch, dtype)
-
+    lacks_amp, lacks_tf32 = find_lacks(lab, device, dtype)
     arms = ["fp32", "amp"]  # fp32 is IEEE float32
-    lacks_amp = "a GPU with 16-bit matrix units"
-    lacks_tf32 = lacks_amp
-    lacks_cpu = ""
-    if on_gpu:
-        lacks_amp = lab.lacks_units(dtype)
-        lacks_tf32 = lacks_amp or lab.lacks_units(torch.float32)
-        lacks_cpu = "--device cpu"
     if not lacks_tf32:
         arms = ["fp32", "tf32", "amp"]
-
     x, board = draw(size, fields, device)
 
     @lab.once
@@ -227,23 +254,5 @@ def run(
         paint(lab, arms, channels, dtype, x, board, steps)
         compare_script(lab)
 
-    lab.stage("timing a step")
-    lab.claim_ratio("half-the-time", "fp32/amp", at_least=2, lacks=lacks_amp)
-    lab.claim_ratio("tf32", "tf32/amp", at_least=1.2, lacks=lacks_tf32)
-    lab.claim_ratio("longer-on-cpu", "amp/fp32", at_least=1.1, lacks=lacks_cpu)
-    factories = {}
-    for arm in arms:
-        factories[arm] = partial(start, lab, arm, channels, dtype, x, board)
-    lab.race(**factories, factories=True, same=are_losses_near, seconds=0.5)
-
-    lab.stage("timing a step of a small net")
-    lab.claim_ratio("small-net", "small_fp32/small_amp", at_most=1.2, lacks=lacks_amp)
-    small_x, small_board = draw(SMALL, fields, device)
-    lab.race(
-        small_fp32=partial(start, lab, "fp32", SMALL, dtype, small_x, small_board),
-        small_amp=partial(start, lab, "amp", SMALL, dtype, small_x, small_board),
-        factories=True,
-        same=are_losses_near,
-        seconds=0.5,
-        lacks=lacks_amp,
-    )
+    race_steps(lab, arms, channels, dtype, x, board, lacks_amp, lacks_tf32)
+    race_small_nets(lab, device, dtype, fields, lacks_amp)

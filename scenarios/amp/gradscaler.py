@@ -68,7 +68,7 @@ from tuilab import Lab
 STEPS = 400
 
 
-class Step(NamedTuple):
+class ScaledStep(NamedTuple):
     """What happened in a step of training."""
 
     factor: float  # of the scale: 0.5, 1 or 2
@@ -76,7 +76,7 @@ class Step(NamedTuple):
     returned: object  # by scaler.step()
 
 
-class Trial:
+class ScaledTrial:
     """A Linear, its optimizer and its scaler."""
 
     def __init__(self, device, amp=torch.float16, weights=torch.float32, **scaling):
@@ -113,7 +113,7 @@ def train(lab, arm, trial, x, y, count):
         trial.scaler.update()
         factor = trial.scaler.get_scale() / scale
         is_changed = not torch.equal(weight, trial.net.weight)
-        steps.append(Step(factor, is_changed, returned))
+        steps.append(ScaledStep(factor, is_changed, returned))
         lab.log(number, arm=arm, scale=scale)
     return steps
 
@@ -123,7 +123,7 @@ def count_factors(steps, factor):
 
 
 def train_scaled(lab, device, x, y, amp, init, interval):
-    trial = Trial(device, amp, init_scale=2.0**init, growth_interval=interval)
+    trial = ScaledTrial(device, amp, init_scale=2.0**init, growth_interval=interval)
     steps = train(lab, "scaled", trial, x, y, STEPS)
     lab.claim("skips", count_factors(steps, 0.5), equals=16, answers=True)
     lab.claim("growths", count_factors(steps, 2), equals=19)
@@ -131,11 +131,11 @@ def train_scaled(lab, device, x, y, amp, init, interval):
     lab.claim("skipped", changes_of_skipped[:1], equals=[False])
     returned = {step.returned for step in steps}
     lab.claim("none", returned == {None})
-    lab.claim("defaults", Trial(device).scaler.get_growth_interval(), equals=2000)
+    lab.claim("defaults", ScaledTrial(device).scaler.get_growth_interval(), equals=2000)
 
 
 def train_in_bfloat16(lab, device, x, y):
-    trial = Trial(device, torch.bfloat16, growth_interval=20)
+    trial = ScaledTrial(device, torch.bfloat16, growth_interval=20)
     steps = train(lab, "bfloat16", trial, x, y, 100)
     skips = count_factors(steps, 0.5)
     lab.claim("bfloat16", [skips, trial.scaler.get_scale()], equals=[0, 2**21])
@@ -143,13 +143,13 @@ def train_in_bfloat16(lab, device, x, y):
 
 def clip_early_and_late(lab, device, x, y):
     lab.stage("clipping")
-    early = Trial(device)
+    early = ScaledTrial(device)
     early.backward(x, y)
     early.clip()
     early.unscale()
     lab.claim("clip-early", early.gradient_norm(), equals=1 / 65536, tolerance=1e-8)
 
-    late = Trial(device)
+    late = ScaledTrial(device)
     late.backward(x, y)
     late.unscale()
     late.clip()
@@ -159,16 +159,16 @@ def clip_early_and_late(lab, device, x, y):
 
 def collect_errors(lab, device, x, y):
     lab.stage("what is refused")
-    unscaled = Trial(device)
+    unscaled = ScaledTrial(device)
     unscaled.backward(x, y)
     unscaled.unscale()
-    halves = Trial(device, weights=torch.float16)
+    halves = ScaledTrial(device, weights=torch.float16)
     halves.backward(x, y)
 
     def step_with_closure():
         unscaled.scaler.step(unscaled.optimizer, closure=float)
 
-    fresh = Trial(device)
+    fresh = ScaledTrial(device)
     errors = {
         "a second unscale_": lab.raises(unscaled.unscale),
         "a closure": lab.raises(step_with_closure),
@@ -180,7 +180,7 @@ def collect_errors(lab, device, x, y):
 
 
 def set_scale(lab, device, x, y):
-    trial = Trial(device)
+    trial = ScaledTrial(device)
     trial.backward(x, y)
     trial.scaler.update(new_scale=3.0)
     lab.claim("new-scale", trial.scaler.get_scale(), equals=3)
@@ -200,7 +200,7 @@ def switch_off(lab, device, x):
     expected = [True, False] if has_cuda else [False, True, True]
     lab.claim("no-device", measured, equals=expected)
 
-    disabled = Trial(device, enabled=False).scaler
+    disabled = ScaledTrial(device, enabled=False).scaler
     is_unchanged = disabled.scale(loss).equal(loss)
     lab.claim("disabled", [is_unchanged, disabled.get_scale()], equals=[True, 1])
 

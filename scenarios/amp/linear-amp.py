@@ -15,8 +15,9 @@ forward.
 
 Memory is not halved here. Only the input that is kept for backward shrinks. Prediction and target
 are kept in float32 for the loss. The copy of the weights exists until the block of autocast ends.
-Each gradient is first made in 16 bits. So the peak of a step is higher. Each forward also calls more operators, the casts. A deep net gains, and one layer does not.
-One layer also keeps no GPU busy, so the lesson measures no time.
+Each gradient is first made in 16 bits. So the peak of a step is higher. Each forward also calls
+more operators, the casts. A deep net gains, and one layer does not. One layer also keeps no GPU
+busy, so the lesson measures no time.
 
 In practice: keep the parameters in float32, and write
 `with torch.autocast("cuda", torch.bfloat16):` around forward and loss. If a loss stays where it
@@ -61,7 +62,7 @@ INPUTS = 1024
 OUTPUTS = 512
 
 
-class Trial:
+class LinearTrial:
     """The net of the example in one of three precisions, from the same weights."""
 
     def __init__(self, arm, half, device, rate, outputs=OUTPUTS):
@@ -130,14 +131,14 @@ def compare_bytes(lab, x, y, half, rate):
         target = torch.zeros(len(x), outputs, device=x.device)
         kept = []
         for arm in ("float32", "autocast"):
-            trial = Trial(arm, half, x.device, rate, outputs)
+            trial = LinearTrial(arm, half, x.device, rate, outputs)
             kept.append(lab.count(trial.forward, x, target).saved_bytes)
         saved.append(kept[0] - kept[1])
     lab.claim("kept", saved, equals=[x.nbytes // 2] * 3, unit="B")
 
     peaks = []
     for arm in ("float32", "autocast"):
-        trial = Trial(arm, half, x.device, rate)
+        trial = LinearTrial(arm, half, x.device, rate)
         peaks.append(lab.count(trial.step, x, y).peak_bytes)
     lab.claim("peak", peaks[1] / peaks[0], at_least=1.3)
 
@@ -176,9 +177,9 @@ def run(
     x = torch.randn(rows, INPUTS).to(device)
     y = torch.randn(rows, OUTPUTS).to(device)
     trials = {
-        "float32": Trial("float32", half, device, rate),
-        "autocast": Trial("autocast", half, device, rate),
-        "cast": Trial("cast", torch.bfloat16, device, rate),
+        "float32": LinearTrial("float32", half, device, rate),
+        "autocast": LinearTrial("autocast", half, device, rate),
+        "cast": LinearTrial("cast", torch.bfloat16, device, rate),
     }
     compare_forward(lab, trials, x, y)
     compare_bytes(lab, x, y, half, rate)

@@ -1,4 +1,4 @@
-"""Multiply in 16 bits if the hardware has units for it, and ask torch before you choose.
+"""Ask torch for 16-bit units before you choose a dtype, and compare with TF32.
 
 A V100 multiplies matrices at 125 TFLOP/s in float16 and at 15.7 in float32. (CUDA 13 no longer
 supports it.) Short numbers alone do not explain that. A special unit does the work: Tensor Cores

@@ -1,4 +1,4 @@
-"""Switch debug modes off for normal training: anomaly detection checks every gradient.
+"""Switch debug modes off: anomaly detection checks every gradient of a step.
 
 A bug produced a NaN, somebody switched on `detect_anomaly`, found the line, and forgot the switch.
 The run is slow now, and nobody knows why. Backward passes gradients from node to node along the

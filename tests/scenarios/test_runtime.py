@@ -68,5 +68,14 @@ def test_what_needs_a_number_ends_a_graph(tmp_path: Path) -> None:
 
 @pytest.mark.library
 def test_the_second_size_makes_a_graph_for_all_others(tmp_path: Path) -> None:
-    values = {"epochs": 2, "automatic": 2, "symbols": 1, "limit": 8, "states": [1, 2, 3, 3, 3, 3]}
+    values = {
+        "epochs": 2,
+        "automatic": 2,
+        "symbols": 1,
+        "limit": 8,
+        "limits": [8, 256],
+        "raised": 12,
+        "accumulated": 5,
+        "states": [1, 2, 3, 3, 3, 3],
+    }
     check_values(tmp_path, "compile-modes", values)

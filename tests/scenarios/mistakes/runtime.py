@@ -77,16 +77,22 @@ MISTAKES = [
     Mistake("compile-modes", "(32, 32, 7) * 3", "(32, 7, 1) * 3", "epochs"),
     Mistake("compile-modes", '"automatic": None', '"automatic": False', "automatic, one"),
     Mistake("compile-modes", '"dynamic": True', '"dynamic": None', "symbols"),
-    Mistake("compile-modes", "sizes), 100, 1)", "sizes), 1, 1)", "again, one"),
-    Mistake("compile-modes", "sizes), 100, 1)", "sizes), 100, 7)", "one"),
+    Mistake("compile-modes", "sizes), 100, 1]", "sizes), 1, 1]", "again, one"),
+    Mistake("compile-modes", "sizes), 100, 1]", "sizes), 100, 7]", "one"),
     Mistake(
         "compile-modes",
         "(False, True), (False, False)] * 2",
         "(True, True), (True, False)] * 2",
         "states",
     ),
-    Mistake("compile-modes", "f(*args)))", "-f(*args)))", "same"),
+    Mistake("compile-modes", "), function(*arguments))", "), -function(*arguments))", "same"),
     Mistake(
         "compile-modes", '"reduce-overhead", "max-autotune")', '"default", "max-autotune")', "modes"
     ),
+    Mistake(
+        "compile-modes", "dynamo.accumulated_recompile_limit]", "dynamo.recompile_limit]", "limits"
+    ),
+    Mistake("compile-modes", "patch(recompile_limit=64)", "patch(recompile_limit=9)", "raised"),
+    Mistake("compile-modes", "recompile_limit=5)", "recompile_limit=6)", "accumulated"),
+    Mistake("compile-modes", "net, calls, False, True)", "net, calls, True, True)", "fullgraph"),
 ]

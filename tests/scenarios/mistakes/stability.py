@@ -142,4 +142,27 @@ MISTAKES = [
         "bf16-decay", "(numbers * (1 - product) ==", "(numbers * (1 - product / 2) ==", "every"
     ),
     Mistake("bf16-decay", "torch.ones((), dtype=torch.bfloat16,", "torch.ones((),", "average"),
+    Mistake(
+        "batch-invariance", "alone = F.linear(shape_row(x[:1])", "alone = F.linear(x[1:2]", "small"
+    ),
+    Mistake(
+        "batch-invariance",
+        "repeated += count_differing(F.linear(x,",
+        "repeated += count_differing(F.linear(x[:1],",
+        "repeat",
+    ),
+    Mistake("batch-invariance", "torch.cat([x[:1], torch.randn_like(x[1:])])", "x[:1]", "others"),
+    Mistake(
+        "batch-invariance",
+        "count_differing(F.linear(pad_to_batch(x[:1]),",
+        "count_differing(F.linear(x[:1],",
+        "padded",
+    ),
+    Mistake("batch-invariance", "torch.randint(-8, 9, x.shape)", "torch.randn(x.shape)", "whole"),
+    Mistake(
+        "batch-invariance",
+        "padded = pad_to_batch(states[:1])",
+        "padded = states[:1]",
+        "padded-steps",
+    ),
 ]
