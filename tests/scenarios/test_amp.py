@@ -10,7 +10,7 @@ from tests.lessons import check_values
 
 Result = Callable[..., dict[str, Any]]
 
-TIMED = {"half-the-time", "longer-on-cpu"}
+TIMED = {"half-the-time", "longer-on-cpu", "small-net", "tf32"}
 EXACT: dict[str, dict[str, Any]] = {
     "autocast-rules": {
         "mean": "bfloat16",
