@@ -17,9 +17,9 @@ neighbour, without an error. The indexed form refuses such an index; on a GPU an
 process. The gain of both forms depends on the size of a row: next to long rows, the calls of the
 loop count for less.
 
-In practice: write `x[torch.arange(len(x), device=x.device), index]`, or `x.gather(1, index)` with an
-index of the shape of the result. Check `index.max() < x.shape[1]` while the index is still on the
-CPU.
+In practice: write `x[torch.arange(len(x), device=x.device), index]`, or `x.gather(1, index)` with
+an index of the shape of the result. Check `index.max() < x.shape[1]` while the index is still on
+the CPU.
 ## Predict
 A loop over a batch of 64 matrices collects `x[i][index[i]]` and stacks them. How many operators
 does it call?

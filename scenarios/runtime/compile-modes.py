@@ -42,7 +42,8 @@ does it make in three epochs?
 - [modes] CUDA graphs are an option of reduce-overhead and of max-autotune, and not of default
 - [kernel] in each of three modes a chain of 8 pointwise operators becomes 1 kernel
 - [warm] when each mode is compiled again, the kernel comes from the cache directory
-- [compiled-time] a chain of 8 pointwise operators takes at least twice as long as the compiled chain
+- [compiled-time] a chain of 8 pointwise operators takes at least twice as long as the compiled
+  chain
 - [gpu-graphs-time] on a GPU a compiled net of 16 small layers takes at least 1.3 times as long
   without reduce-overhead
 ## Try next
@@ -181,7 +182,7 @@ def new_cache_directory():
 
 
 def compile_in_modes(lab, x):
-    """Compile the chain in each mode, twice. Return the counts of both turns, and what is missing."""
+    """Compile the chain in each mode, twice. Return the counts, and what is missing."""
     kernels = []
     cache_counts = []  # in the second turn: graphs from the cache, graphs that were made
     seconds = {}

@@ -116,7 +116,8 @@ def count_on_cpu(lab, arms):
     kept_bytes = {}
     for name, arm in arms.items():
         counted = lab.count(arm, x)
-        operators = counted.operators - counted.calls["aten.detach"]  # a script detaches what it keeps
+        detached = counted.calls["aten.detach"]  # by a script, of the tensors that it keeps
+        operators = counted.operators - detached
         costs[name] = [operators, counted.saved_bytes / x.nbytes]
         kept_bytes[name] = counted.saved_bytes
     lab.bars("bytes kept for backward", kept_bytes, unit="B")
@@ -174,7 +175,7 @@ def claim_launches(lab, arms, device):
 
 
 def compile_gelu(lab, x):
-    """Return the kernels that torch.compile makes, the share of x that it keeps, and what is missing."""
+    """Return the kernels of torch.compile, the share of x that it keeps, and what is missing."""
     import torch._inductor.config as inductor
     from torch._inductor import metrics
 

@@ -1,37 +1,54 @@
-"""A call for one number takes as long as a call for a thousand: small tensors pay by the call.
+"""Give each call enough numbers: a call for one takes as long as for a thousand.
 
-Before an operator touches a number, Python reads its arguments, the dispatcher finds the kernel for device,
-dtype and layout, the allocator makes a tensor and, if an input requires a gradient, autograd a node; on a GPU
-a kernel is launched. That takes a microsecond or several, and nothing of it depends on how many numbers there
-are. So the time of a call over its size is a flat line that later becomes a ramp. On the flat part smaller
-tensors save nothing, and only fewer calls help. On the ramp the bytes count.
+A net of many small operators spends most of its time on calls. Python reads the arguments, the
+dispatcher finds the kernel for device, dtype and layout, and the allocator makes a tensor. If an
+input requires a gradient, autograd also records a node. On a GPU the CPU launches a kernel. All
+this takes a microsecond or several, whatever the number of elements.
 
-The first chart shows both. A view is a call without any work: it stays on the floor at every size. Where `add` leaves the
-floor depends on the box: at some ten thousand numbers on one core, far later on a GPU, which works on many at once and is
-launched from the same slow Python.
+So the time of a call over its size is a flat line that later becomes a ramp. On the flat part
+smaller tensors save nothing, and only fewer calls help. On the ramp the bytes count. The first
+chart shows both parts. A view is a call without any work: it stays on the floor at every size. The
+place where `add` leaves the floor depends on the machine. On one core it is at some ten thousand
+numbers. On a GPU it comes far later, because a GPU works on many numbers at once and is launched
+from the same slow Python.
 
-Three ways to fewer calls: one call for the whole instead of one for each piece; a batch instead of a loop over its rows; one
-operator of the library instead of the formula written out. The third saves bytes as well, because each step of a formula
-writes its result to memory and the next one reads it again.
+Three changes reduce the calls. Call once for the whole, not for each piece. Compute a batch, not
+each of its rows. Take one operator of the library, not the written-out formula. The third change
+also saves bytes, because each step of a formula writes its result to memory, and the next step
+reads it again. A node of autograd is paid only if it is recorded: not for data, and not under
+`torch.no_grad()`.
+
+In practice: batch before you compute (`torch.stack`, then one call), and use `F.layer_norm` and the
+like. Evaluate under `torch.no_grad()`. If a profile shows many kernels of a few microseconds, try
+`torch.compile` or CUDA graphs.
 ## Predict
-Adding 1 to 65,536 numbers in pieces of 64: how many times as long does it take as adding 1 to all of them in one call?
+How many times as long does it take to add 1 to 65,536 numbers in pieces of 64 as in one call?
 ## Look for
-- [pieces] adding 1 to 65,536 numbers takes 1025 operators in pieces of 64, and 1 whole
-- [same-bytes] the results of both ways have the same bytes
-- [views] five kinds of views are each one operator, and none makes a byte
-- [rows] a layer that is called for 64 rows one by one calls 127 operators more, for as many floating-point operations
-- [written-out] layer norm written out is 9 operators that make at least 5 times the bytes of its input
+- [pieces] adding 1 to 65,536 numbers takes 1025 operators in pieces of 64, and 1 operator in one
+  call
+- [same-bytes] in pieces or in one call, the results have the same bytes
+- [views] each of five kinds of views is 1 operator that makes no bytes
+- [rows] a layer that is called for 64 rows one by one calls 127 operators more, for as many
+  floating-point operations
+- [written-out] layer norm written out is 9 operators that make at least 5 times the bytes of its
+  input
 - [one-call] F.layer_norm is 1 operator that makes less than 1.1 times the bytes of its input
-- [backward] the backward of what is written out calls at least 5 times as many operators as that of F.layer_norm
-- [same-numbers] written out or in one call, output and gradients are the same to 1e-3
+- [backward] the backward of the written-out layer norm calls at least 5 times as many operators as
+  that of F.layer_norm
+- [same-numbers] written out or in one call, output and gradients of layer norm are the same to 1e-3
+- [nodes] x + 1 records no node for data, 2 nodes if x requires a gradient, and none under no_grad
 - [thousand] adding 1 to 1024 numbers takes at most twice as long as adding 1 to one number
 - [whole] adding 1 to 65,536 numbers in pieces of 64 takes at least 10 times as long as in one call
+- [node-time] adding 1 to one number that requires a gradient takes at least 1.1 times as long as
+  without
 ## Try next
-`--piece 16384`: 4 pieces and the call that splits. So few calls cost little, and [whole] is REFUTED. refutes: pieces
-`--numbers 1000000`: a call for a million has work to do, and the claim [thousand] is REFUTED on a CPU.
+`--piece 16384`: 4 pieces and the call that splits. So few calls cost little, and [whole] is
+REFUTED. refutes: pieces
+`--numbers 1000000`: a call for a million has work to do, and [thousand] is REFUTED on a CPU.
 ## Source
-EffectivePyTorch, chapter "Optimizing runtime with TorchScript", https://github.com/vahidk/EffectivePyTorch: many operators on
-small tensors are inefficient. Ours: the size below which that holds, and all counts.
+EffectivePyTorch, chapter "Optimizing runtime with TorchScript",
+https://github.com/vahidk/EffectivePyTorch: many operators on small tensors are inefficient. Ours:
+the size below which this is so, and all counts.
 """
 
 import torch
@@ -39,6 +56,8 @@ import torch.nn.functional as F
 from torch.utils.benchmark import Timer
 
 from tuilab import Lab
+
+CALLS = {"view": "tensor.view(-1)", "add": "tensor + 1", "exp": "tensor.exp()"}
 
 VIEWS = {
     "x[0]": lambda x: x[0],
@@ -49,67 +68,136 @@ VIEWS = {
 }
 
 
-def in_pieces(x, piece):  # (numbers,) -> some of (piece,)
+def add_one(x):
+    return x + 1
+
+
+def add_in_pieces(x, piece):  # (numbers,) -> some of (piece,)
     return [part + 1 for part in x.split(piece)]
 
 
-def row_by_row(x, weight, bias):  # (rows, width) -> some of (1, units)
+def apply_row_by_row(x, weight, bias):  # (rows, width) -> some of (1, units)
     return [F.linear(row, weight, bias) for row in x.split(1)]
 
 
-def written_out(x, scale, shift):  # (rows, width), (width,), (width,)
+def write_out_norm(x, scale, shift):  # (rows, width), (width,), (width,)
     centred = x - x.mean(-1, keepdim=True)
     variance = centred.square().mean(-1, keepdim=True)
     return centred / (variance + 1e-5).sqrt() * scale + shift
 
 
-def one_call(x, scale, shift):
+def call_norm(x, scale, shift):
     return F.layer_norm(x, scale.shape, scale, shift)
+
+
+def measure_calls(lab, device):
+    lab.axes("call_ms", x="numbers in the tensor", y="one call", log="xy")
+    for power in lab.sweep(range(0, 21, 2), "calls for more and more numbers"):
+        tensor = torch.ones(2**power, device=device)
+        for name, call in CALLS.items():
+            timer = Timer(call, globals={"tensor": tensor})
+            call_ms = 1e3 * timer.blocked_autorange(min_run_time=0.01).median
+            lab.log(2**power, arm=name, call_ms=call_ms)
+
+
+def count_pieces(lab, x, piece):
+    pieces = lab.count(add_in_pieces, x, piece)
+    whole = lab.count(add_one, x)
+    lab.claim("pieces", [pieces.operators, whole.operators], equals=[1025, 1])
+    made = [pieces.born_bytes, whole.born_bytes]
+    lab.claim("same-bytes", made, equals=[x.nbytes, x.nbytes], unit="B")
+    return {"pieces": pieces, "whole": whole}
+
+
+def count_views(lab, table):
+    costs = []
+    for view in VIEWS.values():
+        counted = lab.count(view, table)
+        costs.append([counted.operators, counted.born_bytes])
+    lab.claim("views", costs, equals=[[1, 0]] * 5)
+
+
+def count_rows(lab, batch):  # (64, 256)
+    weight = torch.randn(128, 256, device=batch.device)
+    bias = torch.zeros(128, device=batch.device)
+    rows = lab.count(apply_row_by_row, batch, weight, bias)
+    at_once = lab.count(F.linear, batch, weight, bias)
+    more_operators = (
+        rows.operators - at_once.operators
+    )  # two for each row, and the call that splits
+    more_flops = rows.flops - at_once.flops
+    lab.claim("rows", [more_operators, more_flops], equals=[127, 0])
+    return {"row by row": rows, "batch": at_once}
+
+
+def count_norms(lab, table):  # (256, 256)
+    x = table.clone().requires_grad_()
+    scale = torch.ones_like(table[0]).requires_grad_()
+    shift = torch.zeros_like(table[0]).requires_grad_()
+    formula = lab.count(write_out_norm, x, scale, shift, backward=True)
+    library = lab.count(call_norm, x, scale, shift, backward=True)
+    makes_many = formula.born_bytes >= 5 * table.nbytes
+    lab.claim("written-out", [formula.operators, makes_many], equals=[9, True])
+    makes_few = library.born_bytes < 1.1 * table.nbytes
+    lab.claim("one-call", [library.operators, makes_few], equals=[1, True])
+    ratio = formula.backward.operators / library.backward.operators
+    lab.claim("backward", ratio, at_least=5)
+
+    differences = [(formula.value - library.value).abs().max()]
+    gradients = zip(formula.backward.value, library.backward.value, strict=True)
+    for of_formula, of_library in gradients:
+        differences.append((of_formula - of_library).abs().max())
+    lab.claim("same-numbers", max(differences), at_most=1e-3)
+    return {"layer norm written out": formula, "F.layer_norm": library}
+
+
+def count_nodes(lab, x):
+    leaf = x.clone().requires_grad_()
+    data = lab.count(add_one, x).nodes
+    recorded = lab.count(add_one, leaf).nodes  # of the sum, and of the leaf
+    with torch.no_grad():
+        not_recorded = lab.count(add_one, leaf).nodes
+    lab.claim("nodes", [data, recorded, not_recorded], equals=[0, 2, 0])
 
 
 def run(
     lab: Lab,
     piece: int = 64,  # numbers in a piece of 65,536, 1..65536
-    numbers: int = 1024,  # of the call that races with a call for one number, 1..10000000
+    numbers: int = 1024,  # of the call that is compared with a call for one number, 1..10000000
 ) -> None:
     device = lab.device()
     x = torch.randn(2**16, device=device)
 
     @lab.once
     def exact():
-        lab.axes("call_ms", x="numbers in the tensor", y="one call", log="xy")
-        for power in lab.sweep(range(0, 21, 2), "calls for more and more numbers"):
-            tensor = torch.ones(2**power, device=device)
-            for arm, call in {"view": "tensor.view(-1)", "add": "tensor + 1", "exp": "tensor.exp()"}.items():
-                timer = Timer(call, globals={"tensor": tensor})
-                lab.log(2**power, arm=arm, call_ms=1e3 * timer.blocked_autorange(min_run_time=0.01).median)
-
+        measure_calls(lab, device)
         lab.stage("counting operators and bytes")
-        parts, whole = lab.count(in_pieces, x, piece), lab.count(torch.add, x, 1)
-        lab.claim("pieces", [parts.operators, whole.operators], equals=[1025, 1])
-        lab.claim("same-bytes", [parts.born_bytes, whole.born_bytes], equals=[x.nbytes] * 2, unit="B")
         table = x.view(256, 256)
-        views = [lab.count(view, table) for view in VIEWS.values()]
-        lab.claim("views", [[view.operators, view.born_bytes] for view in views], equals=[[1, 0]] * 5)
-        weight, bias, batch = torch.randn(128, 256, device=device), torch.zeros(128, device=device), table[:64]
-        rows, at_once = (lab.count(layer, batch, weight, bias) for layer in (row_by_row, F.linear))
-        more = [rows.operators - at_once.operators, rows.flops - at_once.flops]
-        lab.claim("rows", more, equals=[127, 0])  # two a row, and the call that splits
-
-        leaves = [tensor.requires_grad_() for tensor in (table.clone(), torch.ones_like(table[0]), torch.zeros_like(table[0]))]
-        formula, library = (lab.count(norm, *leaves, backward=True) for norm in (written_out, one_call))
-        counted = {"pieces": parts, "whole": whole, "row by row": rows, "batch": at_once}
-        counted |= {"layer norm written out": formula, "F.layer_norm": library}
-        lab.bars("operators", {name: one.operators for name, one in counted.items()})
-        lab.bars("bytes made", {name: one.born_bytes for name, one in counted.items()}, unit="B")
-        lab.claim("written-out", [formula.operators, formula.born_bytes >= 5 * table.nbytes], equals=[9, True])
-        lab.claim("one-call", [library.operators, library.born_bytes < 1.1 * table.nbytes], equals=[1, True])
-        lab.claim("backward", formula.backward.operators / library.backward.operators, at_least=5)
-        pairs = zip([formula.value, *formula.backward.value], [library.value, *library.backward.value], strict=True)
-        lab.claim("same-numbers", max((ours - theirs).abs().max() for ours, theirs in pairs), at_most=1e-3)
+        counted = count_pieces(lab, x, piece)
+        count_views(lab, table)
+        counted |= count_rows(lab, table[:64])
+        counted |= count_norms(lab, table)
+        count_nodes(lab, x)
+        operators = {}
+        made_bytes = {}
+        for name, count in counted.items():
+            operators[name] = count.operators
+            made_bytes[name] = count.born_bytes
+        lab.bars("operators", operators)
+        lab.bars("bytes made", made_bytes, unit="B")
 
     lab.stage("timing")
-    one, many = x[:1].clone(), torch.ones(numbers, device=device)
+    one = x[:1].clone()
+    leaf = x[:1].clone().requires_grad_()
+    many = torch.ones(numbers, device=device)
     lab.claim_ratio("thousand", "many/one", at_most=2)
     lab.claim_ratio("whole", "pieces/whole", at_least=10, answers=True)
-    lab.race(many=lambda: many + 1, one=lambda: one + 1, pieces=lambda: in_pieces(x, piece), whole=lambda: x + 1, seconds=0.3)
+    lab.claim_ratio("node-time", "recorded/one", at_least=1.1)
+    lab.race(
+        many=lambda: many + 1,
+        one=lambda: one + 1,
+        recorded=lambda: leaf + 1,
+        pieces=lambda: add_in_pieces(x, piece),
+        whole=lambda: x + 1,
+        seconds=0.3,
+    )

@@ -17,6 +17,7 @@ def test_pieces_pay_by_the_call_and_a_formula_by_its_operators(tmp_path: Path) -
         "views": [[1, 0]] * 5,
         "rows": [127, 0],
         "one-call": [1, True],
+        "nodes": [0, 2, 0],
     }
     check_values(tmp_path, "op-overhead", values)
 

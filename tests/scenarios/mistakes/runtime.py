@@ -3,18 +3,19 @@
 from tests.scenarios.mistakes.mistake import Mistake
 
 MISTAKES = [
-    Mistake("op-overhead", "torch.add, x, 1", "torch.add, x.double(), 1", "same-bytes"),
+    Mistake("op-overhead", "add_one, x)\n    lab", "add_one, x.double())\n    lab", "same-bytes"),
     Mistake("op-overhead", "lambda x: x[0]", "lambda x: x[0] + 0", "views"),
     Mistake("op-overhead", "x.split(1)", "x.split(2)", "rows"),
     Mistake("op-overhead", "* scale + shift", "* scale + shift + 0", "written-out"),
     Mistake("op-overhead", "F.layer_norm(x,", "F.layer_norm(x + 0,", "one-call"),
     Mistake(
         "op-overhead",
-        "in (written_out, one_call)",
-        "in (one_call, one_call)",
+        "lab.count(write_out_norm,",
+        "lab.count(call_norm,",
         "written-out, backward",
     ),
     Mistake("op-overhead", "variance + 1e-5", "variance + 0.1", "same-numbers"),
+    Mistake("op-overhead", "with torch.no_grad():", "with torch.enable_grad():", "nodes"),
     Mistake("batch-gather", "x.gather(1, where)", "x.flip(1).gather(1, where)", "same"),
     Mistake("batch-gather", "torch.jit.script(by_loop)", "torch.jit.script(indexed)", "script"),
     Mistake(
