@@ -117,9 +117,11 @@ MEASURED: dict[str, dict[str, Any]] = {
         "words": 4,
         "floor": [-4, 1, -1],
         "alias": [7, -6],
-        "new": [7, -6],
+        "power": [36, 49],
+        "new": [6, -7],
         "cast": "RuntimeError",
         "leaf": "RuntimeError",
+        "overwritten": "RuntimeError",
     },
     "squeeze-dim": {
         "number": [],
