@@ -1,34 +1,58 @@
 """Split the weight instead of tiling the input.
 
-To feed a layer with features of every step and one vector of the whole sequence, the vector is usually repeated for every
-step and concatenated: the layer then multiplies the same vector again at each step. But a linear layer of a concatenation is a
-sum of two linear layers, W [a, b] = Wa a + Wb b, where Wa and Wb are column blocks of the same W. Compute Wb b once for each
-sequence and let the addition broadcast it over the steps. Nothing is tiled, nothing is concatenated, and what is kept for
-backward is a and the small b instead of the tiled pair. The gain grows with the share of b in the input; with a b much
-narrower than a there is none. Add the bias only once, and add the two parts before applying the nonlinearity. Any two shapes
-will do whose dimensions broadcast, but for the last. The split layer calls more operators than the tiled one (11, not 7), each
-with far less to do: on small tensors that costs what was saved. Small for a GPU is what it has done before the next launch
-arrives: then it is launch-bound, and its time that of launches, not of operations. So it gets more sequences here than a CPU.
-The chart shows the operations of both ways, in GFLOP, for b from narrow to twice as wide as asked for.
+A layer often needs features of every step and one vector of the whole sequence. The usual code
+repeats the vector for every step and concatenates: the layer then multiplies the same vector again
+at each step. But a linear layer of a concatenation is a sum of two: W [a, b] = Wa a + Wb b. Wa and
+Wb are column blocks of the same W. Compute Wb b once for each sequence, and let the addition
+broadcast it over the steps. Nothing is tiled, and nothing is concatenated. Autograd keeps a and the
+small b for backward instead of the tiled pair.
+
+The source prints another identity: f(m(x + y)) = f(mx + my). This is the distributive law for a sum
+of two inputs. But a and b have different widths, so they have no sum. The law leads to the split
+only after padding with zeros: [a, b] = [a, 0] + [0, b]. The source also gives each part a layer of
+its own. Its two layers have two biases, and only the sum of the biases matters.
+
+The gain grows with the share of b in the input. With a b much narrower than a there is none. The
+split layer calls 11 operators, the tiled layer 7. Each has far less to do, but on small tensors the
+four calls cost the gain. On a GPU, tensors are small if it computes faster than the CPU launches.
+So a GPU gets more sequences here than a CPU. The chart shows the operations of both layers in
+GFLOP, for b from narrow to twice as wide as asked for.
+
+In practice: keep one `nn.Linear`, and split its weight:
+`wa, wb = linear.weight.split([own, shared], dim=-1)`, then
+`F.linear(a, wa, linear.bias) + F.linear(b, wb)`. Add the bias once, and apply the activation after
+the addition.
 ## Predict
-At 64 features a step, 512 shared ones and 256 steps: how many times fewer operations does the split layer need?
+At 64 features for a step, 512 shared ones and 256 steps: how many times fewer operations does the
+split layer need?
 ## Look for
-- [same-numbers] both ways give the same numbers, to 1e-12 in float64
-- [any-shapes] so they do where both broadcast: (5, 1, features) with (1, 3, shared features)
-- [no-activation] the layer of the source, called as it was made, fails: its activation is None
-- [source-shape] at the size of the source both give (5, 3, 10)
+- [same-numbers] in float64 the tiled and the split layer give the same numbers to 1e-12
+- [any-shapes] if the inputs broadcast, (5, 1, features) with (1, 3, shared features), the tiled and
+  the split layer give the same numbers to 1e-12
+- [no-sum] the inputs of the source, (5, 3, 5) and (5, 1, 6), have no sum: + raises a RuntimeError
+- [padded] for inputs that are padded with zeros, the identity of the source gives the numbers of
+  the split layer to 1e-12
+- [two-biases] two layers of their own give the numbers of the one layer to 1e-12, if their biases
+  add up to its bias
+- [no-activation] the layer of the source, called as it was made, raises a TypeError: its activation
+  is None
+- [source-shape] at the size of the source both layers give (5, 3, 10)
 - [source-operations] at the size of the source operations fall from 3300 to 2100
 - [source-bytes] at the size of the source bytes kept for backward fall from 1260 to 1020
 - [quarter-operations] the split layer needs at most a quarter of the operations
 - [half-bytes] the split layer keeps at most half of the bytes for backward
-- [twice-as-fast] the split layer's forward is at least twice as fast
+- [twice-as-fast] the forward of the split layer is at least twice as fast
 ## Try next
-`--shared 8`: b is narrower than a, and hardly anything was computed twice. 89 % of the operations remain, and with four
-operators more to call expect the split layer to be no faster. refutes: quarter-operations, half-bytes
-`--batch 8 --device cuda`: nothing of what is counted changes, but expect a large GPU to be launch-bound, and the speed gone.
+`--shared 8`: b is narrower than a, and hardly anything was computed twice. 89 % of the operations
+remain. With four operators more to call, expect the split layer to be no faster.
+refutes: quarter-operations, half-bytes
+`--batch 8 --device cuda`: the counts stay the same. But expect that a large GPU waits for launches,
+and that the gain in speed is gone.
 ## Source
-EffectivePyTorch, chapter "Broadcasting the good and the ugly", https://github.com/vahidk/EffectivePyTorch: shorter, and less
-memory. At its size (5 x 3 x 5 with 5 x 1 x 6, 10 units) 36 % of the operations are saved. Ours: the speed and the sweep.
+EffectivePyTorch, chapter "Broadcasting the good and the ugly",
+https://github.com/vahidk/EffectivePyTorch: shorter, and less memory. At its size (5 x 3 x 5 with
+5 x 1 x 6, 10 units) 36 % of the operations are saved. The identity that it prints needs padding.
+Ours: the blocks of the weight, the speed and the sweep.
 """
 
 import torch
@@ -37,25 +61,81 @@ import torch.nn.functional as F
 from tuilab import Lab
 
 
-def tile(a, b, weight, bias):  # (batch, steps, own), (batch, 1, shared), (units, own + shared), (units,)
-    both = torch.cat([a, b.expand(-1, a.shape[1], -1)], dim=-1)  # (batch, steps, own + shared)
+def tile(a, b, weight, bias):
+    # (batch, steps, own), (batch, 1, shared), (units, own + shared), (units,)
+    tiled = b.expand(-1, a.shape[1], -1)  # (batch, steps, shared)
+    both = torch.cat([a, tiled], dim=-1)  # (batch, steps, own + shared)
     return F.linear(both, weight, bias).relu()
 
 
-def as_in_the_source(a, b, weight, bias, activation=None):
+def split_as_in_the_source(a, b, weight, bias, activation=None):
     of_a, of_b = weight.split([a.shape[-1], b.shape[-1]], dim=-1)  # views, not copies
-    return activation(F.linear(a, of_a, bias) + F.linear(b, of_b))  # (batch, steps, units) + (batch, 1, units)
+    steps = F.linear(a, of_a, bias)  # (batch, steps, units)
+    sequences = F.linear(b, of_b)  # (batch, 1, units)
+    return activation(steps + sequences)
 
 
 def split(a, b, weight, bias):
-    return as_in_the_source(a, b, weight, bias, torch.relu)
+    return split_as_in_the_source(a, b, weight, bias, torch.relu)
 
 
-def make(batch, steps, own, shared, units, device, dtype=torch.float32):
+def use_two_layers(a, b, weight, bias):
+    """Give each part a weight and a bias of its own, as the two layers of the source have."""
+    of_a, of_b = weight.split([a.shape[-1], b.shape[-1]], dim=-1)
+    bias_of_b = 0.25 * bias
+    return (F.linear(a, of_a, bias - bias_of_b) + F.linear(b, of_b, bias_of_b)).relu()
+
+
+def draw(batch, steps, own, shared, units, device, dtype=torch.float32):
     """Return a, b, weight and bias."""
-    shapes = (batch, steps, own), (batch, 1, shared), (units, own + shared), (units,)
-    a, b, weight, bias = (torch.randn(shape, dtype=dtype, device=device) for shape in shapes)
-    return a, b, torch.nn.Parameter(weight / (own + shared) ** 0.5), torch.nn.Parameter(bias)
+    a = torch.randn(batch, steps, own, dtype=dtype, device=device)
+    b = torch.randn(batch, 1, shared, dtype=dtype, device=device)
+    weight = torch.randn(units, own + shared, dtype=dtype, device=device)
+    bias = torch.randn(units, dtype=dtype, device=device)
+    scaled = weight / (own + shared) ** 0.5
+    return a, b, torch.nn.Parameter(scaled), torch.nn.Parameter(bias)
+
+
+def largest_gap(x, y):
+    return (x - y).abs().max()
+
+
+def compare_numbers(lab, batch, own, shared, units, device):
+    lab.stage("comparing numbers")
+    a, b, weight, bias = draw(max(5, batch), 4, own, shared, units, device, torch.float64)
+    tiled = tile(a, b, weight, bias)
+    lab.claim("same-numbers", largest_gap(tiled, split(a, b, weight, bias)), at_most=1e-12)
+    two_layers = use_two_layers(a, b, weight, bias)
+    lab.claim("two-biases", largest_gap(tiled, two_layers), at_most=1e-12)
+
+    few_steps = a[:5, :1]  # (5, 1, own)
+    few_sequences = b[:3].transpose(0, 1)  # (1, 3, shared)
+    tiled = tile(few_steps.expand(5, 3, -1), few_sequences.expand(5, 3, -1), weight, bias)
+    parted = split(few_steps, few_sequences, weight, bias)
+    lab.claim("any-shapes", largest_gap(tiled, parted), at_most=1e-12)
+
+
+def try_printed_identity(lab, device):
+    """Apply m(x + y) = mx + my to the inputs of the source, as they are and padded with zeros."""
+    a, b, weight, bias = draw(5, 3, 5, 6, 10, device, torch.float64)
+    error = lab.raises(torch.add, a, b)
+    lab.claim("no-sum", error.partition(":")[0], equals="RuntimeError")
+    x = F.pad(a, (0, 6))  # (5, 3, 11): a, then zeros
+    y = F.pad(b, (5, 0))  # (5, 1, 11): zeros, then b
+    of_sum = F.linear(x + y, weight, bias).relu()
+    lab.claim("padded", largest_gap(of_sum, split(a, b, weight, bias)), at_most=1e-12)
+
+
+def count_at_size_of_source(lab, device):
+    tensors = draw(5, 3, 5, 6, 10, device)
+    tiled = lab.count(tile, *tensors)
+    parted = lab.count(split, *tensors)
+    shapes = [list(tiled.value.shape), list(parted.value.shape)]
+    lab.claim("source-shape", shapes, equals=[[5, 3, 10], [5, 3, 10]])
+    lab.claim("source-operations", [tiled.flops, parted.flops], equals=[3300, 2100])
+    lab.claim("source-bytes", [tiled.saved_bytes, parted.saved_bytes], equals=[1260, 1020])
+    error = lab.raises(split_as_in_the_source, *tensors)
+    lab.claim("no-activation", error, equals="TypeError: 'NoneType' object is not callable")
 
 
 def run(
@@ -67,36 +147,39 @@ def run(
     units: int = 256,  # outputs of the layer, 1..4096
 ) -> None:
     device = lab.device()
-    batch = batch or (1024 if device.type == "cuda" else 8 if lab.is_quick else 32)
-    tensors = make(batch, steps, own, shared, units, device)
+    if batch == 0:
+        batch = 8 if lab.is_quick else 32
+        if device.type == "cuda":
+            batch = 1024
+    tensors = draw(batch, steps, own, shared, units, device)
 
     @lab.once
     def exact():
         lab.axes("gflop", x="features of b", y="operations, GFLOP")
-        widths = range(max(1, shared // 16), 2 * shared + 1, max(1, shared // 16))
+        narrow = max(1, shared // 16)
+        widths = range(narrow, 2 * shared + 1, narrow)
         for width in lab.sweep(widths, "counting operations for b from narrow to wide"):
-            on_paper = make(batch, steps, own, width, units, "meta")  # shapes without numbers: nothing is computed
-            for arm in (tile, split):
-                lab.log(width, arm=arm.__name__, gflop=lab.count(arm, *on_paper).flops / 1e9)
+            on_meta = draw(batch, steps, own, width, units, "meta")  # shapes without numbers
+            lab.log(width, arm="tile", gflop=lab.count(tile, *on_meta).flops / 1e9)
+            lab.log(width, arm="split", gflop=lab.count(split, *on_meta).flops / 1e9)
 
-        lab.stage("comparing results, operations and bytes")
-        precise = make(max(5, batch), 4, own, shared, units, device, torch.float64)
-        gap = (tile(*precise) - split(*precise)).abs().max()
-        lab.claim("same-numbers", gap, at_most=1e-12)
-        a, b, *layer = precise
-        a, b = a[:5, :1], b[:3].transpose(0, 1)  # (5, 1, own), (1, 3, shared)
-        gap = (tile(a.expand(5, 3, -1), b.expand(5, 3, -1), *layer) - split(a, b, *layer)).abs().max()
-        lab.claim("any-shapes", gap, at_most=1e-12)
-        toy = make(5, 3, 5, 6, 10, device)
-        tiled, parted = (lab.count(arm, *toy) for arm in (tile, split))
-        lab.claim("source-shape", [list(counted.value.shape) for counted in (tiled, parted)], equals=[[5, 3, 10]] * 2)
-        lab.claim("source-operations", [tiled.flops, parted.flops], equals=[3300, 2100])
-        lab.claim("source-bytes", [tiled.saved_bytes, parted.saved_bytes], equals=[1260, 1020])
-        lab.claim("no-activation", lab.raises(as_in_the_source, *toy), equals="TypeError: 'NoneType' object is not callable")
-        tiled, parted = (lab.count(arm, *tensors) for arm in (tile, split))
-        lab.claim("quarter-operations", parted.flops / tiled.flops, at_most=0.25, answers=tiled.flops / parted.flops)
-        lab.claim("half-bytes", parted.saved_bytes / tiled.saved_bytes, at_most=0.5)
+        compare_numbers(lab, batch, own, shared, units, device)
+        try_printed_identity(lab, device)
+        lab.stage("counting operations and bytes")
+        count_at_size_of_source(lab, device)
+        tiled = lab.count(tile, *tensors)
+        parted = lab.count(split, *tensors)
+        operations = parted.flops / tiled.flops
+        kept = parted.saved_bytes / tiled.saved_bytes
+        lab.claim("quarter-operations", operations, at_most=0.25, answers=1 / operations)
+        lab.claim("half-bytes", kept, at_most=0.5)
 
     lab.stage("timing both")
     lab.claim_ratio("twice-as-fast", "tile/split", at_least=2)
-    lab.race(tile=lambda: tile(*tensors), split=lambda: split(*tensors), same=1e-4, seconds=0.5, device=device)
+    lab.race(
+        tile=lambda: tile(*tensors),
+        split=lambda: split(*tensors),
+        same=1e-4,
+        seconds=0.5,
+        device=device,
+    )

@@ -36,5 +36,8 @@ MISTAKES = [
     Mistake("operator-table", "requires_grad=True", "requires_grad=False", "leaf"),
     Mistake("operator-table", "x = x + 1\n    lab", "x += 1\n    lab", "new"),
     Mistake("operator-table", "    base **= 2", "    base = base**2", "overwritten"),
-    Mistake("broadcast-merge", "counted.value.shape)", "counted.value.mT.shape)", "source-shape"),
+    Mistake("broadcast-merge", "parted.value.shape)", "parted.value.mT.shape)", "source-shape"),
+    Mistake("broadcast-merge", "of_a, bias - bias_of_b)", "of_a, bias)", "two-biases"),
+    Mistake("broadcast-merge", "torch.add, a, b", "torch.add, a, a", "no-sum"),
+    Mistake("broadcast-merge", "F.pad(b, (5, 0))", "F.pad(b, (0, 5))", "padded"),
 ]
