@@ -13,7 +13,7 @@ four times the bytes. The sum is also more accurate, because it keeps several pa
 
 The gain of `unbind` depends on the CPU and on the version of Python. It saves the call of `x[i]`,
 but the call of `+` stays. So the gain is large only where `x[i]` is expensive compared with `+`.
-CPUs of 2024 with Python 3.11 show 1.2 to 1.5 times. Where it is 1.2, the 30 % of the source is
+CPUs of 2024 with Python 3.11 show 1.2 to 1.5 times. If yours shows 1.2, the source's 30 % is
 WEAKER THAN CLAIMED, and this is the right verdict.
 
 In practice: replace a loop over rows by one reduction, such as `x.sum(0)`. If each row needs a

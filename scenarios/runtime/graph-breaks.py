@@ -1,32 +1,40 @@
-"""One print or .item() splits a compiled function in two; inside a loop it leaves the function uncompiled.
+"""Keep prints and .item() out of compiled functions: each one splits the graph.
 
-torch.compile does not read your source. It follows the bytecode of a call, with tensors that have a shape but no numbers, and
-writes down each operator until the function returns: a graph, for which a backend then writes kernels. Where Python needs a
-number, there is none: `.item()` wants it, print wants it, `if y.sum() > 0` wants it to know where to go on. So the graph ends
-there. It is compiled, Python does that one thing with real numbers, and a new graph begins behind it. No error is raised, the
-values stay right. But no kernel spans the break, and on a GPU Python waits there until all is computed.
+torch.compile does not read your source. It follows the bytecode of a call, with tensors that have a
+shape but no numbers. It writes down each operator until the function returns: a graph, for which a
+backend then writes kernels. Sometimes Python needs a number: for `.item()`, for a print, or for
+`if y.sum() > 0`. The graph ends there and is compiled. Python does this one thing with real
+numbers, and a new graph begins after it. No error is raised, and the values stay right. But no
+kernel spans the break, and on a GPU Python waits there until all queued work is done.
 
-In a loop it is worse: torch.compile cannot go on in the middle of one, and gives up the whole function. It may still compile
-functions of yours that this one calls, but no layers of torch: a net that prints in the loop over its layers has no graph left.
+A break inside a loop costs more. torch.compile cannot continue in the middle of a loop, so it gives
+up the whole function. It may still compile functions of yours that this function calls, but no
+layers of torch. A net that prints in the loop over its layers has no graph left.
 
-Most breaks need no number. Divide by the tensor, not by its `.item()`. Choose with torch.where. Print when the function has
-returned. `fullgraph=True` raises at the first break and names the line; `torch._dynamo.explain(f)(x)` lists them all. Graphs
-are counted here before a backend gets them, so no C++ compiler is needed.
+Most breaks can be avoided, because they need no number. Divide by the tensor, not by its `.item()`.
+Choose with `torch.where` instead of `if`. Print after the function has returned. Graphs are counted
+here before a backend gets them, so the lesson needs no C++ compiler.
+
+In practice: compile with `torch.compile(f, fullgraph=True)`. It raises an error at the first break,
+and names the line. `torch._dynamo.explain(f)(x)` lists all breaks of a call.
 ## Predict
-A function of eight operators prints in three places between them. Into how many graphs is it compiled?
+A function of eight operators prints in three places between them. Into how many graphs is it
+compiled?
 ## Look for
-- [prints] with 3 prints on its way a function of 8 operators is 4 graphs of 2
-- [broken] .item(), a print and an if on a sum make two graphs each
-- [mended] a tensor for .item(), torch.where for the if, and the print moved out: one graph each
-- [shape] an if on the shape leaves one graph
-- [helper] a print in a function that is called breaks the caller as well: at least two graphs
-- [loop] a net of 8 layers in a loop is one graph; with a print at one of them it is none
-- [same] compiled, all return bitwise what they return as they are
-- [fullgraph] fullgraph=True raises Unsupported for the print
+- [prints] a function of 8 operators with 3 prints between them becomes 4 graphs of 2 operators
+- [broken] .item(), a print and an if on a sum make 2 graphs each
+- [mended] a tensor instead of .item(), torch.where instead of if, and no print make 1 graph each
+- [shape] an if on the shape leaves 1 graph
+- [helper] a print in a function that is called breaks the caller as well: at least 2 graphs
+- [loop] a net of 8 layers in a loop is 1 graph, and with a print at one of the layers 0 graphs
+- [same] compiled, all ten functions return the same values as uncompiled, bit for bit
+- [fullgraph] with fullgraph=True the print raises Unsupported
+- [explain] for 3 prints torch._dynamo.explain lists 3 breaks
 ## Try next
-`--prints 1`: one break and two graphs, of 2 and 6 operators. refutes: prints
+`--prints 1`: one break and two graphs, of 2 and 6 operators. refutes: prints, explain
 ## Source
-The documentation of torch.compile, https://docs.pytorch.org/docs/stable/torch.compiler.html. Ours: the counts, and the loop.
+The documentation of torch.compile,
+https://docs.pytorch.org/docs/stable/torch.compiler.html. Ours: the counts, and the loop.
 """
 
 import contextlib
@@ -36,8 +44,17 @@ from functools import partial
 
 import torch
 from torch import nn
+from torch._dynamo import explain
 
 from tuilab import Lab
+
+SCALINGS = (
+    ".item()",
+    "a tensor instead",
+    "if on a sum",
+    "torch.where instead",
+    "if on a shape",
+)
 
 
 def chain(x, prints):  # eight operators
@@ -53,7 +70,11 @@ def chain(x, prints):  # eight operators
     return (x + 1).sin()
 
 
-def scaled(x, how):
+def call_chain(x):
+    return chain(x.exp(), 1).sqrt()
+
+
+def scale(x, how):
     y = x.exp()
     if how == ".item()":
         y = y / y.sum().item()
@@ -61,12 +82,14 @@ def scaled(x, how):
         y = y / y.sum()
     if how == "torch.where instead":
         y = torch.where(y.sum() > 9, y + 1, y)
-    if (how == "if on a sum" and y.sum() > 9) or (how == "if on a shape" and x.shape[0] > 4):
+    if how == "if on a sum" and y.sum() > 9:
+        y = y + 1
+    if how == "if on a shape" and x.shape[0] > 4:
         y = y + 1
     return y.sqrt()
 
 
-def net(x, layers, printing=None):
+def apply_layers(x, layers, printing=None):
     for number, layer in enumerate(layers):
         x = layer(x).relu()
         if number == printing:
@@ -74,47 +97,92 @@ def net(x, layers, printing=None):
     return x
 
 
-def graphs_of(f, x):
-    """The number of operators in each graph of a call, and whether it returns what it does without torch.compile."""
-    sizes = []
+class OperatorCounter:
+    """A backend that writes no kernels, and counts the operators of each graph that it gets."""
 
-    def backend(graph, examples):  # compiles nothing
-        sizes.append(sum(node.op.startswith("call") for node in graph.graph.nodes))
+    def __init__(self):
+        self.sizes = []
+
+    def __call__(self, graph, examples):
+        size = 0
+        for node in graph.graph.nodes:
+            if node.op.startswith("call"):
+                size += 1
+        self.sizes.append(size)
         return graph
 
+
+def count_operators(function, x):
+    """Return the operators of each graph, and whether the compiled call returns the same values."""
+    torch.compiler.reset()
+    counter = OperatorCounter()
+    compiled = torch.compile(function, backend=counter)
+    with contextlib.redirect_stdout(io.StringIO()):  # of the functions that print
+        is_same = torch.equal(compiled(x), function(x))
+    return counter.sizes, is_same
+
+
+def count_breaks(function, x):
     torch.compiler.reset()
     with contextlib.redirect_stdout(io.StringIO()):
-        return sizes, torch.equal(torch.compile(f, backend=backend)(x), f(x))
+        explanation = explain(function)(x)
+    return explanation.graph_break_count
+
+
+def build_cases(device):
+    layers = [nn.Linear(8, 8, device=device) for _ in range(8)]
+    cases = {}
+    for how in SCALINGS:
+        cases[how] = partial(scale, how=how)
+    cases["print"] = partial(chain, prints=1)
+    cases["no print"] = partial(chain, prints=0)
+    cases["print in a function called"] = call_chain
+    cases["8 layers in a loop"] = partial(apply_layers, layers=layers)
+    cases["print in that loop"] = partial(apply_layers, layers=layers, printing=3)
+    return cases
+
+
+def compile_chains(lab, x, prints):
+    """Compile the chain with more and more prints."""
+    lab.axes("graphs", x="prints between the operators", y="graphs")
+    for count in lab.sweep(range(prints + 1), "more and more prints"):
+        sizes, _ = count_operators(partial(chain, prints=count), x)
+        lab.log(count, graphs=len(sizes))
+    lab.claim("prints", sizes, equals=[2, 2, 2, 2], answers=len(sizes))
+    lab.claim("explain", count_breaks(partial(chain, prints=prints), x), equals=3)
+
+
+def compile_cases(lab, x, cases):
+    graphs = {}
+    are_same = []
+    rows = []
+    for name in lab.sweep(cases, "ten functions"):
+        sizes, is_same = count_operators(cases[name], x)
+        graphs[name] = len(sizes)
+        are_same.append(is_same)
+        operators = " + ".join(str(size) for size in sizes)
+        rows.append([name, len(sizes), operators or "nothing compiled"])
+    lab.table("graphs", rows, head=("with", "graphs", "operators in each"))
+
+    broken = [graphs[".item()"], graphs["print"], graphs["if on a sum"]]
+    lab.claim("broken", broken, equals=[2, 2, 2])
+    mended = [graphs["a tensor instead"], graphs["no print"], graphs["torch.where instead"]]
+    lab.claim("mended", mended, equals=[1, 1, 1])
+    lab.claim("shape", graphs["if on a shape"], equals=1)
+    lab.claim("helper", graphs["print in a function called"], at_least=2)
+    lab.claim("loop", [graphs["8 layers in a loop"], graphs["print in that loop"]], equals=[1, 0])
+    lab.claim("same", are_same, equals=[True] * 10)
 
 
 def run(
     lab: Lab,
     prints: int = 3,  # between the operators of the chain, 0..3
 ) -> None:
-    logging.getLogger("torch._dynamo").setLevel(logging.ERROR)  # it warns of .item() on stderr, which is the subject here
+    # Dynamo logs a warning for .item(), which is the subject here.
+    logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
     x = torch.rand(8, device=lab.device())
-    lab.axes("graphs", x="prints on the way", y="graphs")
-    for count in lab.sweep(range(prints + 1), "more and more prints"):
-        sizes, _ = graphs_of(partial(chain, prints=count), x)
-        lab.log(count, graphs=len(sizes))
-    lab.claim("prints", sizes, equals=[2] * 4, answers=len(sizes))
-    layers = [nn.Linear(8, 8, device=x.device) for _ in range(8)]
-    ways = (".item()", "a tensor instead", "if on a sum", "torch.where instead", "if on a shape")
-    cases = {way: partial(scaled, how=way) for way in ways} | {
-        "print": partial(chain, prints=1),
-        "no print": partial(chain, prints=0),
-        "print in a function called": lambda x: chain(x.exp(), 1).sqrt(),
-        "8 layers in a loop": partial(net, layers=layers),
-        "print in that loop": partial(net, layers=layers, printing=3),
-    }
-    found = {name: graphs_of(f, x) for name, f in zip(cases, lab.sweep(cases.values(), "ten functions"), strict=True)}
-    number = {name: len(sizes) for name, (sizes, _) in found.items()}
-    rows = [(name, len(sizes), " + ".join(map(str, sizes)) or "nothing compiled") for name, (sizes, _) in found.items()]
-    lab.table("graphs", rows, head=("with", "graphs", "operators in each"))
-    lab.claim("broken", [number[name] for name in (".item()", "print", "if on a sum")], equals=[2] * 3)
-    lab.claim("mended", [number[name] for name in ("a tensor instead", "no print", "torch.where instead")], equals=[1] * 3)
-    lab.claim("shape", number["if on a shape"], equals=1)
-    lab.claim("helper", number["print in a function called"], at_least=2)
-    lab.claim("loop", [number["8 layers in a loop"], number["print in that loop"]], equals=[1, 0])
-    lab.claim("same", [is_same for _, is_same in found.values()], equals=[True] * 10)
-    lab.claim("fullgraph", "Unsupported" in lab.raises(torch.compile(cases["print"], backend="eager", fullgraph=True), x))
+    compile_chains(lab, x, prints)
+    cases = build_cases(x.device)
+    compile_cases(lab, x, cases)
+    whole = torch.compile(cases["print"], backend="eager", fullgraph=True)
+    lab.claim("fullgraph", "Unsupported" in lab.raises(whole, x))

@@ -60,7 +60,7 @@ def test_what_needs_a_number_ends_a_graph(tmp_path: Path) -> None:
     check_values(
         tmp_path,
         "graph-breaks",
-        {"prints": [2] * 4, "broken": [2] * 3, "mended": [1] * 3, "loop": [1, 0]},
+        {"prints": [2] * 4, "broken": [2] * 3, "mended": [1] * 3, "loop": [1, 0], "explain": 3},
     )
 
 

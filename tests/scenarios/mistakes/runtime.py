@@ -73,7 +73,7 @@ MISTAKES = [
     Mistake("graph-breaks", "and x.shape[0] > 4", "and x.sum() > 4", "shape"),
     Mistake("graph-breaks", "chain(x.exp(), 1)", "chain(x.exp(), 0)", "helper"),
     Mistake("graph-breaks", "printing=3", "printing=9", "loop"),
-    Mistake("graph-breaks", "(x), f(x))", "(x), f(x + 1))", "same"),
+    Mistake("graph-breaks", "(x), function(x))", "(x), function(x + 1))", "same"),
     Mistake("graph-breaks", "fullgraph=True)", "fullgraph=False)", "fullgraph"),
     Mistake("compile-modes", "(32, 32, 7) * 3", "(32, 7, 1) * 3", "epochs"),
     Mistake("compile-modes", '"automatic": None', '"automatic": False', "automatic, one"),
