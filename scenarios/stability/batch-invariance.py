@@ -1,9 +1,9 @@
-"""Compare batches of different size with a tolerance, and pad them where bits must match.
+"""Pad batches to one size where bits must match; else compare with a tolerance.
 
 A seed, a temperature of 0 and deterministic algorithms do not fix the answer of a model. The same
 row gives other numbers in a batch of another size. A server fills its batches with the requests of
-other users. A test compares one sample with a batch. A trainer computes again what a generator
-computed in smaller batches. All three see differences that look like a bug.
+other users. A test compares one sample with a batch. A trainer repeats in large batches the
+forward that a generator ran in small ones. All three see differences that look like a bug.
 
 A matrix product adds up many numbers, and the rounding of a sum depends on the order. The library
 chooses the kernel by the shapes. A vector, a few rows and many rows can have a kernel each, and a
@@ -13,7 +13,7 @@ not make two shapes agree.
 
 The difference is in the last digits, and most nets keep it there. A net that feeds its outputs back
 can let it grow until `argmax` picks another token. The net of this lesson does so by design: its
-step is tanh(2 W h) with random weights. It shows the worst case, not what a trained net does.
+step is tanh(2 W h) with random weights. It shows the worst case and not the usual one.
 
 The table shows for several batch sizes how many numbers of a row differ from those in a batch of
 64. The size from which on they agree depends on library and processor, so no claim is made about it.
