@@ -132,6 +132,17 @@ EXACT: dict[str, dict[str, Any]] = {
         "token": BOUNDED,
         "padded-steps": 0,
     },
+    "rl-logprobs": {
+        "ratio": BOUNDED,
+        "bf16": BOUNDED,
+        "clip-bf16": BOUNDED,
+        "clip-f16": 0,
+        "length": BOUNDED,
+        "head": BOUNDED,
+        "float32": BOUNDED,
+        "recomputed": 0,
+        "massive": [0, 1],
+    },
     "tar-vs-files": {
         "opens": [400, 1],
         "same": True,

@@ -165,4 +165,13 @@ MISTAKES = [
         "padded = states[:1]",
         "padded-steps",
     ),
+    Mistake("rl-logprobs", "(ratios > 1.2)", "(ratios > 1.0)", "clip-f16"),
+    Mistake(
+        "rl-logprobs",
+        "programs.policy(words[:, :length])",
+        "run_autocast(programs.policy, words[:, :length], torch.bfloat16)",
+        "float32",
+    ),
+    Mistake("rl-logprobs", "new = programs.train(", "new = programs.generate(", "recomputed"),
+    Mistake("rl-logprobs", "= 70_000", "= 7_000", "massive"),
 ]
