@@ -16,12 +16,12 @@ can let it grow until `argmax` picks another token. The net of this lesson does 
 step is tanh(2 W h) with random weights. It shows the worst case and not the usual one.
 
 The table shows for several batch sizes how many numbers of a row differ from those in a batch of
-64. The size from which on they agree depends on library and processor, so no claim is made about it.
-The chart shows the difference step by step. A difference below 1e-8 is drawn at 1e-8.
+64. The size from which on they agree depends on library and processor, so no claim is made about
+it. The chart shows the difference step by step. A difference below 1e-8 is drawn at 1e-8.
 
-In practice: compare with `torch.testing.assert_close` and an `atol` that fits the size of your sums,
-not with `torch.equal`. If bits must match, pad every batch to one fixed size, or use kernels that
-are written to be batch-invariant.
+In practice: compare with `torch.testing.assert_close` and an `atol` that fits the size of your
+sums, not with `torch.equal`. If bits must match, pad every batch to one fixed size, or use kernels
+that are written to be batch-invariant.
 ## Predict
 A net feeds its 512 outputs back 150 times. They are between -1 and 1. A row runs alone and in a
 batch of 64. How large is the largest difference at the end?
@@ -47,7 +47,8 @@ refutes: differs, close, deterministic, chaos, token
 as many steps. refutes: close, chaos, token
 ## Source
 - PyTorch documentation, "Numerical accuracy", section "Batched computations or slice computations",
-  https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html: the same bits are not promised.
+  https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html: the same bits are not
+  promised.
 - "matmul output depends on batch_size", https://github.com/pytorch/pytorch/issues/45422.
 - https://github.com/thinking-machines-lab/batch_invariant_ops: kernels that are batch-invariant.
   Ours: the remedies and the net that feeds back.

@@ -5,14 +5,15 @@ gradient. With a rate of 0.001 and a decay of 0.1 the factor is 0.9999. Weights 
 half the memory of float32, and the loss still falls. So the decay seems to work as well.
 
 A bfloat16 weight has 8 significant bits, so the next smaller number is 0.4 to 0.8 % away. A product
-that is closer than half of this is rounded back to the weight. The decay is relative. It takes
-0.01 % from each weight, so it is lost for large and small weights alike. The update of a gradient is
+that is closer than half of this is rounded back to the weight. The decay is relative. It takes 0.01
+% from each weight, so it is lost for large and small weights alike. The update of a gradient is
 about as large as the rate, whatever the weight is. For a weight of 0.05 it is 2 %, and it arrives.
 The model trains without any decay, and no warning appears.
 
-With `fused=True` the optimizer adds decay and update in float32 and rounds their sum. The decay then
-changes how some updates are rounded, but a decay without an update is still lost. A moving average
-of weights (EMA) has the same fault: it takes 0.1 % of the way in each step, which is too little.
+With `fused=True` the optimizer adds decay and update in float32 and rounds their sum. The decay
+then changes how some updates are rounded, but a decay without an update is still lost. A moving
+average of weights (EMA) has the same fault: it takes 0.1 % of the way in each step, which is too
+little.
 
 The chart shows the norm of all parameters of a small net. The two curves of plain AdamW in bfloat16
 are the same, with decay and without.
@@ -35,8 +36,8 @@ bfloat16 weight move?
 - [float32] 1000 steps of AdamW with gradients of 0, a rate of 0.001 and a decay of 0.1 leave 0.9048
   of float32 weights
 - [fused] with fused=True 1000 steps with gradients of 0 also move 0 of 1000 bfloat16 weights
-- [rare] the decay of 100 steps at once, every 100 steps, leaves 0.907 of bfloat16 weights after 1000
-  steps
+- [rare] the decay of 100 steps at once, every 100 steps, leaves 0.907 of bfloat16 weights after
+  1000 steps
 - [too-often] the decay of 10 steps at once, every 10 steps, leaves all of bfloat16 weights
 - [limit] the largest lr * weight_decay that moves no bfloat16 weight is 0.195 %
 - [every] the largest lr * weight_decay that leaves any bfloat16 weight unchanged is 0.388 %

@@ -7,15 +7,15 @@ and the loss then corrects a change of policy that did not happen.
 
 The two programs round at different places. The generator of this lesson casts the weights to 16
 bits. Its trainer keeps them in float32 and runs under autocast, so that norms and the residual
-stream are in float32 as well. The dtype bfloat16 has 7 bits for digits and rounds more coarsely than
-float16, which has 10. The differences of the tokens add up over a sequence. They have random signs,
-so their sum grows about with the root of the length. If the ratio of a whole sequence is clipped at
-0.8 and 1.2, samples are then dropped at random. A policy that is sure of itself has large logits,
-and the same relative error of a logit is a larger difference.
+stream are in float32 as well. The dtype bfloat16 has 7 bits for digits and rounds more coarsely
+than float16, which has 10. The differences of the tokens add up over a sequence. They have random
+signs, so their sum grows about with the root of the length. If the ratio of a whole sequence is
+clipped at 0.8 and 1.2, samples are then dropped at random. A policy that is sure of itself has
+large logits, and the same relative error of a logit is a larger difference.
 
 float16 has a limit: from 65520 on a number is inf, and some large models have activations of this
-size. Its gradients also need a loss scale (gradscaler). A head in float32 helps little here, because
-the hidden states are already rounded.
+size. Its gradients also need a loss scale (gradscaler). A head in float32 helps little here,
+because the hidden states are already rounded.
 
 The net of this lesson is a small transformer with random weights, and its head is multiplied by
 `sharpness`. The chart shows the spread of the logarithm of the ratio of the first n tokens.
