@@ -207,8 +207,8 @@ def claim_range(lab, programs):
     massive.embedding.weight[:, 0] = 70_000
     shares = []
     for dtype in (torch.float16, torch.bfloat16):
-        logits = cast_policy(massive, dtype)(programs.words[:1])
-        finite = token_log_probs(logits, programs.chosen[:1]).isfinite()
+        logits = cast_policy(massive, dtype)(programs.words)
+        finite = token_log_probs(logits, programs.chosen).isfinite()
         shares.append(finite.double().mean().item())
     lab.claim("massive", shares, equals=[0, 1])
 
@@ -226,5 +226,6 @@ def run(
     chosen = torch.multinomial(probabilities, 1).view(SEQUENCES, TOKENS)
     programs = Programs(policy, words, chosen, trainer)
     claim_ratios(lab, programs)
-    claim_controls(lab, programs)
-    claim_range(lab, programs)
+    few = Programs(policy, words[:4], chosen[:4], trainer)
+    claim_controls(lab, few)
+    claim_range(lab, few)

@@ -40,8 +40,8 @@ there?
   more than 0.0025
 - [buffer] after model.bfloat16() and .float() of the frequencies the angles of the last position,
   4095, are wrong by up to 5.01 radians
-- [relative] with frequencies rounded to bfloat16 and float32 positions the score of tokens 2048
-  apart is 10.385 at all places, to 0.002, and with float32 frequencies 15.268
+- [relative] with frequencies rounded to bfloat16 the score of tokens 2048 apart is 10.385 at all
+  places, to 0.002, and with float32 frequencies 15.268
 - [autocast] under autocast the product positions @ frequencies is in bfloat16, and torch.outer in
   float32
 ## Try next
