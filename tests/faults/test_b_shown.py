@@ -58,7 +58,7 @@ def test_36_a_run_whose_folder_is_taken_away_is_told_in_a_sentence(
         term = screens("attach")
         term.wait_for("running", "loss")
     take_away(run_dir)
-    term.wait_for("this run was deleted" if take_away is remove else "cannot read the run")
+    term.wait_for("this run was deleted" if take_away is remove else "is lost")
     check_looks(term, LOOKS)
     term.type("\x1b[27u")
     term.wait_for("Scenarios")

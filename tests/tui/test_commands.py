@@ -89,7 +89,7 @@ async def test_commands_that_differ_at_their_ends_are_told_apart(root: Path) -> 
         )
     async with opened(app_on(root), size=(80, 24)) as pilot:
         await shown(pilot, "your commands")
-        lines = [line.split("││")[0].rstrip("│▂▇ ") for line in text(pilot).splitlines()]
+        lines = [line.split("││")[0].rstrip("│▁▂▃▄▅▆▇█ ") for line in text(pilot).splitlines()]
         in_lab = {line.split()[-1] for line in lines if "✓ python" in line}
         await press(pilot, "h")
         in_history = {
