@@ -16,6 +16,7 @@ from tuilab.judging.integrity import examine
 from tuilab.record.origin import taken_out
 from tuilab.runs.archive.unpack import unpack
 from tuilab.scrub import scrubber
+from tuilab.scrub.named_values import named_texts
 from tuilab.scrub.source import clean_source
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -78,6 +79,14 @@ HIDDEN_WELL = [  # lines in which a name and its secret do not stand side by sid
     'PASSWORD = os.environ.get("X") or "8Kq22Lm0xZ81"',
     'PASSWORD = "short" "8Kq22Lm0xZ81"',
     'password = "8Kq22Lm0xZ81".encode()',
+    'password = "".join(["8Kq22Lm0xZ81", "abc"])',
+    'password = "8Kq22Lm0xZ81%s" % "abc"',
+    'password = "x%s" % "8Kq22Lm0xZ81"',
+    'password = "x{}".format("8Kq22Lm0xZ81")',
+    'password = "8Kq22Lm0xZ81" * 2',
+    'password = bytes("8Kq22Lm0xZ81", "utf8")',
+    'login(password := "8Kq22Lm0xZ81")',
+    'password = (word := "8Kq22Lm0xZ81")',
     'password = SecretStr("8Kq22Lm0xZ81")',
     'passwords = [\n    "first one",\n    "8Kq22Lm0xZ81",\n]',
     'user, password = "ada", "8Kq22Lm0xZ81"',
@@ -194,6 +203,42 @@ def test_archive_of_an_older_version_agrees_by_its_count(imported: Path) -> None
     findings = examine(imported)
 
     assert (findings.wrong, findings.taken_out) == ([], 1)
+
+
+NAMED = "tulip-43-bulb"
+NAMES = f"""
+# once it was {NAMED}
+password = "{NAMED}"
+print(r"as {NAMED}")
+lab.text("{NAMED} again")
+raise RuntimeError("refused: " + password)
+"""
+
+
+def test_value_of_a_named_secret_is_removed_from_the_whole_run(
+    tuilab: Tuilab, root: Path, tmp_path: Path
+) -> None:
+    run = tuilab("run", str(write_scenario(tmp_path, NAMES)), "--headless", "--quick")
+    tuilab("export", "last", "-o", f"{tmp_path}/run.tgz")
+    tuilab("report", "last", "-o", f"{tmp_path}/run.html")
+    tuilab("doctor", "--bundle", f"{tmp_path}/doctor.tar.gz")
+    with tarfile.open(tmp_path / "run.tgz") as archive:
+        files = {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
+    with tarfile.open(tmp_path / "doctor.tar.gz") as archive:
+        bundle = b"".join(archive.extractfile(member).read() for member in archive)  # type: ignore[union-attr]
+
+    run_dir = newest(root) or root
+    assert run.returncode == 4
+    assert NAMED in (run_dir / "stdout.log").read_text()
+    assert [name for name, data in files.items() if NAMED.encode() in data] == []
+    assert b"as (removed)" in files[f"{run_dir.name}/stdout.log"]
+    assert NAMED not in (tmp_path / "run.html").read_text()
+    assert b"refused: (removed)" in bundle and NAMED.encode() not in bundle
+
+
+@pytest.mark.parametrize("word", ["password", "changeme", "12345678"])
+def test_named_secret_that_may_be_an_ordinary_word_stays_elsewhere(word: str) -> None:
+    assert named_texts(f'password = "{word}"') == set()
 
 
 def test_verify_names_a_home_folder_that_was_replaced(

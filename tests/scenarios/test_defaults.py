@@ -16,7 +16,7 @@ WITH_VALUES = {
 NAMES = [scenario.id for scenario in catalog.load() if scenario.id not in WITH_VALUES]
 
 
-@pytest.mark.library
+@pytest.mark.lessons
 @pytest.mark.timeout(420)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_scenario_with_its_defaults_succeeds_and_its_exact_claims_hold(

@@ -27,7 +27,7 @@ QUICK = {
 }
 
 
-@pytest.mark.library
+@pytest.mark.lessons
 @pytest.mark.parametrize(
     "mistake", MISTAKES, ids=[f"{mistake.lesson} {mistake.refutes}" for mistake in MISTAKES]
 )

@@ -26,7 +26,8 @@ from tuilab.record.states import BROKEN_STATES
 from tuilab.runs import store
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import Index
-from tuilab.scrub import scrub
+from tuilab.runs.redaction import secrets_of_source
+from tuilab.scrub import scrub, scrubber_of
 from tuilab.storage import places
 from tuilab.storage.files import open_regular, replace
 from tuilab.text.display import show, show_lines
@@ -97,7 +98,8 @@ def failures() -> list[dict[str, Any]]:
     for folder in folders:
         entry = index.entry(folder.name)
         if entry.state in BROKEN_STATES:
-            reports.append(_report_failure(folder, entry))
+            remove_secrets = scrubber_of(secrets_of_source(folder))
+            reports.append(remove_secrets(_report_failure(folder, entry)))
             if len(reports) == _FAILURES:
                 break
     return reports

@@ -22,7 +22,7 @@ from tuilab.runs import earlier_verdicts, notes, store
 from tuilab.runs.entry import RunEntry
 from tuilab.runs.index import Index
 from tuilab.runs.notes import Notes
-from tuilab.runs.redaction import Redactor
+from tuilab.runs.redaction import Redactor, secrets_of_source
 from tuilab.text.display import plural, show
 
 
@@ -102,7 +102,7 @@ def read_subject(
         private = None
         watch = Watch(run_dir)
     else:
-        private = Redactor()
+        private = Redactor(secrets_of_source(run_dir))
         watch = Watch(run_dir, private.item)
     with closing(watch):
         watch.catch_up()

@@ -6,19 +6,23 @@ fit each other is left out, and this is reported.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from tuilab.catalogue.imports import SOURCE_LIMIT
 from tuilab.catalogue.scenario import Scenario
 from tuilab.record.events import Logged, OutputCaptured
 from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.origin.taken_out import SOURCE
 from tuilab.record.secrets import name_of, without, without_places
-from tuilab.scrub import scrubber
+from tuilab.scrub import scrubber, scrubber_of
+from tuilab.scrub.named_values import named_texts
 from tuilab.scrub.source import clean_source
+from tuilab.storage.files import read_regular
 from tuilab.text.display import GONE, join, plural, show
 
 _SOURCE = "scenario.py"
@@ -39,12 +43,28 @@ _PLACES = {  # names, for users, of the kinds of records and the files that may 
 }
 
 
-class Redactor:
-    """Removes private data, and counts by place how much it removed."""
+def secrets_of_source(run_dir: Path) -> set[str]:
+    """Return the secrets that the source of a run has by name; empty if it cannot be read.
 
-    def __init__(self) -> None:
+    The source says by a name what they are. What the run printed may have them without a name.
+    """
+    try:
+        source = read_regular(run_dir / _SOURCE, SOURCE_LIMIT)
+    except OSError:
+        return set()
+    return named_texts(source.decode(errors="replace"))
+
+
+class Redactor:
+    """Removes private data and some known secrets, and counts by place how much it removed."""
+
+    def __init__(self, secrets: Collection[str] = ()) -> None:
         self.places: Counter[str] = Counter()
         self._scrub = scrubber(keeps_numbers=True)
+        if secrets:
+            remove_secrets = scrubber_of(secrets)
+            remove_others = self._scrub
+            self._scrub = lambda value: remove_others(remove_secrets(value))
         # By log: the places of secrets that only the run knew, from its records.
         self._printed: dict[str, list[tuple[int, int]]] = {}
         # Arm and names of logged values that contain nothing private.

@@ -5,20 +5,53 @@ import io
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from tuilab.scrub.secrecy import hides, hides_option
+from tuilab.scrub.secrecy import hides, hides_option, is_chosen
 
-# Calls whose argument is the value.
-_WRAPPERS = ("str", "bytes", "SecretStr", "SecretBytes", "Secret")
+# Calls whose arguments are the value, or parts of it.
+_WRAPPERS = ("str", "bytes", "SecretStr", "SecretBytes", "Secret", "join", "format")
 # Arguments that hold the value of what the call names: add_argument("--password", default=...)
 _VALUE_ARGUMENTS = ("default", "value", "const")
 _KEY_LINE = "-----"  # around a private key, which may be a text of several pieces
+# A value of so many characters, or with letters and digits, is no word that occurs by chance.
+_MIN_LENGTH_OF_PHRASE = 12
 
 Named = tuple[str, ast.expr]  # a name and its value
 
 
 def named_values(source: str) -> list[tuple[int, int]]:
     """Return the places of the values of secrets in a source that parses: begin and end of each."""
-    secrets: list[ast.expr] = []
+    starts = starts_of_lines(source)
+    lines = list(io.StringIO(source, newline=""))
+    places = []
+    for node in _secrets_in(source):
+        begin = _offset(starts, lines, node.lineno, node.col_offset)
+        end_line = node.end_lineno or node.lineno
+        end_column = node.end_col_offset or node.col_offset
+        places.append((begin, _offset(starts, lines, end_line, end_column)))
+    return places
+
+
+def named_texts(source: str) -> set[str]:
+    """Return the texts of the secrets in a source, as far as they cannot be ordinary words.
+
+    A source that does not parse has none.
+    """
+    try:
+        secrets = _secrets_in(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    texts: set[str] = set()
+    for node in secrets:
+        for constant in _constants_of(node):
+            text = _text_of_value(constant.value).strip()
+            if len(text) >= _MIN_LENGTH_OF_PHRASE or is_chosen(text):
+                texts.add(text)
+    return texts
+
+
+def _secrets_in(source: str) -> list[ast.Constant | ast.JoinedStr]:
+    """Return the constants of a source that parses which are secrets, as their names say."""
+    secrets: list[ast.Constant | ast.JoinedStr] = []
     for node in ast.walk(ast.parse(source)):
         for name, value in _named_in(node):
             for constant in _constants(value):
@@ -26,15 +59,14 @@ def named_values(source: str) -> list[tuple[int, int]]:
                     secrets.append(constant)
         if isinstance(node, ast.Constant) and _holds_private_key(node.value):
             secrets.append(node)
-    starts = starts_of_lines(source)
-    lines = list(io.StringIO(source, newline=""))
-    places = []
-    for node in secrets:
-        begin = _offset(starts, lines, node.lineno, node.col_offset)
-        end_line = node.end_lineno or node.lineno
-        end_column = node.end_col_offset or node.col_offset
-        places.append((begin, _offset(starts, lines, end_line, end_column)))
-    return places
+    return secrets
+
+
+def _constants_of(node: ast.Constant | ast.JoinedStr) -> list[ast.Constant]:
+    """Return a constant itself, or those between the expressions of an f-string."""
+    if isinstance(node, ast.Constant):
+        return [node]
+    return [part for part in node.values if isinstance(part, ast.Constant)]
 
 
 def starts_of_lines(source: str) -> list[int]:
@@ -133,8 +165,12 @@ def _constants(value: ast.expr) -> Iterator[ast.Constant | ast.JoinedStr]:
             operands = values
         case ast.List(elts=elements) | ast.Tuple(elts=elements) | ast.Set(elts=elements):
             operands = elements
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
+        case ast.BinOp(left=left, right=right):
             operands = (left, right)
+        case ast.UnaryOp(operand=operand):
+            operands = (operand,)
+        case ast.NamedExpr(value=inner):
+            operands = (inner,)
         case ast.Call(func=function, args=arguments):
             if isinstance(function, ast.Attribute):
                 yield from _constants(function.value)  # as in "...".encode()
@@ -147,30 +183,30 @@ def _constants(value: ast.expr) -> Iterator[ast.Constant | ast.JoinedStr]:
 def _is_secret(name: str, constant: ast.Constant | ast.JoinedStr) -> bool:
     """Return whether a constant is a secret, as its name says."""
     if isinstance(constant, ast.JoinedStr):
-        texts = [str(part.value) for part in constant.values if isinstance(part, ast.Constant)]
+        texts = [_text_of_value(part.value) for part in _constants_of(constant)]
         return hides(name, "".join(texts))
     value = constant.value
     if isinstance(value, bool) or not isinstance(value, str | bytes | int | float):
         return False
-    if isinstance(value, bytes):
-        text = _decode(value)
-    else:
-        text = str(value)
+    text = _text_of_value(value)
+    if not text.strip():
+        return False
     if name.startswith("-"):
         return hides_option(name.lstrip("-"), text)
     return hides(name, text)
 
 
 def _holds_private_key(value: object) -> bool:
-    if isinstance(value, bytes):
-        value = _decode(value)
-    if not isinstance(value, str):
+    if not isinstance(value, str | bytes):
         return False
-    return f"{_KEY_LINE}BEGIN" in value and "PRIVATE KEY" in value
+    text = _text_of_value(value)
+    return f"{_KEY_LINE}BEGIN" in text and "PRIVATE KEY" in text
 
 
-def _decode(value: bytes) -> str:
-    return value.decode(errors="replace")
+def _text_of_value(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return str(value)
 
 
 def _name_of(node: ast.expr) -> str:

@@ -101,10 +101,10 @@ def hides(name: str, value: str) -> bool:
         return False
     if is_certain(name) or is_variable(name) or is_opaque(value):
         return True
-    return is_token(name) and _is_chosen(value)
+    return is_token(name) and is_chosen(value)
 
 
-def _is_chosen(value: str) -> bool:
+def is_chosen(value: str) -> bool:
     """Return whether a value is a token that people chose: it has letters and digits.
 
     A word has no digits, and a number with its unit has few letters.

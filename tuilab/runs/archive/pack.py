@@ -32,7 +32,7 @@ from tuilab.record.secrets import clean_bytes
 from tuilab.record.states import RunState
 from tuilab.runs import notes
 from tuilab.runs.archive.names import MOST_BYTES, MOST_FILES, list_run_files
-from tuilab.runs.redaction import Redactor
+from tuilab.runs.redaction import Redactor, secrets_of_source
 from tuilab.storage.files import new_file, open_regular
 from tuilab.text.display import plural, show
 from tuilab.text.words import size
@@ -50,8 +50,8 @@ _PIECE = 4 << 20
 class PackedRun:
     """The result of packing a run."""
 
+    secrets: Redactor  # with the counts of what was removed
     files: int = 0  # in the archive
-    secrets: Redactor = field(default_factory=Redactor)  # with the counts of what was removed
     unread: list[str] = field(default_factory=list)  # files that could not be read
     too_large: list[str] = field(default_factory=list)  # a source that no run could have
     source_sha256: str = ""  # of the source as it is in the archive
@@ -65,7 +65,7 @@ def pack(run_dir: Path, path: Path, *, keeps_private: bool = False) -> PackedRun
     large or cannot be read; CannotRecord if the file cannot be written.
     """
     _check_limits(run_dir)
-    packed = PackedRun()
+    packed = PackedRun(secrets=Redactor(secrets_of_source(run_dir)))
     redactor = None if keeps_private else packed.secrets
     try:
         # The header has no name and no time; 6 is the usual level of compression.
