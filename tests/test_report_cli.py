@@ -16,6 +16,7 @@ from tests.record_journals import JOURNALS
 from tests.report_aids import damaged_run
 from tuilab.errors import CannotRecord
 from tuilab.record.events import StateChanged
+from tuilab.reports.formats import html, md
 from tuilab.reports.opening import opening_of
 from tuilab.reports.reported_run import read_subject
 from tuilab.reports.write_report import ENDINGS, check_target, format_of
@@ -152,6 +153,25 @@ def test_runs_of_one_scenario_are_told_side_by_side(
     assert (
         two.startswith("# What holds on this machine\n") and "## journals/tour, side by side" in two
     )
+
+
+def test_what_a_comparison_has_no_room_for_is_counted(tmp_path: Path) -> None:
+    claims = [f"claim {number}" for number in range(70)]
+    for name in ("one", "two"):
+        params = {f"size-{number}": f"{name} {number}" for number in range(65)}
+        make_run(
+            tmp_path,
+            started(scenario="wide", claims=claims, params=params),
+            StateChanged(state="succeeded"),
+            name=name,
+        )
+    subjects = [read_subject(run) for run in list_runs(tmp_path)]
+    document = md.render(subjects)
+    page = html.render(subjects)
+
+    # Markdown shows 60 claims, and a page 400. Both show 60 differences.
+    assert "Left out here: 5 differences, 10 claims. The .json report has all of them." in document
+    assert "Left out here: 5 differences. The .json report has all of them." in page
 
 
 def test_the_schema_of_the_json_is_printed(tuilab: Tuilab) -> None:

@@ -26,7 +26,7 @@ from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_pairs import ClaimPair, Side
 from tuilab.runs.comparing.comparison import Comparison, difference_words
 from tuilab.runs.comparing.differences import Difference, box_of
-from tuilab.text.display import plural, show
+from tuilab.text.display import join, plural, show
 
 _MOST_CHARTS = 8
 _MOST_ROWS = 60  # of differences
@@ -61,7 +61,7 @@ class SideBySide:
     runs: tuple[tuple[str, ...], ...]  # number, id, scenario, machine, start, how it ended
     has_boxes: bool  # the runs are from several machines
     differences: tuple[Difference, ...]
-    more_differences: int
+    left_out: str  # what there is no room for, in a sentence; empty if all is there
     same: int
     changes: tuple[str, ...]
     claims: tuple[SideBySideClaim, ...]
@@ -82,6 +82,7 @@ def side_by_side(group: Sequence[ReportedRun], budget: PageBudget) -> SideBySide
     scenarios = [subject.name for subject in group]
     runs = [_run(number, subject) for number, subject in enumerate(group, 1)]
     claims = [_claim(pair) for pair in pairs[: budget.claims]]
+    numbers = _numbers(group, compared)
     names = shared_names(group, compared)
     charts = [_chart(summaries, name, budget) for name in names[:_MOST_CHARTS]]
     return SideBySide(
@@ -90,15 +91,36 @@ def side_by_side(group: Sequence[ReportedRun], budget: PageBudget) -> SideBySide
         runs=tuple(runs),
         has_boxes=bool(compared.boxes),
         differences=tuple(differences[:_MOST_ROWS]),
-        more_differences=max(len(differences) - _MOST_ROWS, 0),
+        left_out=_describe_left_out(
+            differences=len(differences) - _MOST_ROWS,
+            claims=len(pairs) - budget.claims,
+            numbers=len(numbers) - budget.claims,
+            charts=len(names) - _MOST_CHARTS,
+        ),
         same=compared.same,
         changes=tuple(source_changes(group)),
         claims=tuple(claims),
-        numbers=tuple(_numbers(group, compared)[: budget.claims]),
+        numbers=tuple(numbers[: budget.claims]),
         same_numbers=sum(len(set(values)) == 1 for _, values in compared.sizes),
         overview=_describe_claims(compared.claims),
         charts=tuple(charts),
     )
+
+
+def _describe_left_out(*, differences: int, claims: int, numbers: int, charts: int) -> str:
+    """Return a sentence that counts what there is no room for; empty if nothing is left out."""
+    counts = []
+    if differences > 0:
+        counts.append(plural(differences, "difference"))
+    if claims > 0:
+        counts.append(plural(claims, "claim"))
+    if numbers > 0:
+        counts.append(plural(numbers, "number"))
+    if charts > 0:
+        counts.append(plural(charts, "chart"))
+    if not counts:
+        return ""
+    return f"Left out here: {join(counts)}. The .json report has all of them."
 
 
 def _describe_claims(pairs: Sequence[ClaimPair]) -> str:

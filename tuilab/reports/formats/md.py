@@ -254,6 +254,7 @@ def _render_side_by_side(group: Sequence[ReportedRun], level: str) -> _Section:
         "claims": table(("Claim", *runs, "How they differ"), claims),
         "numbers": table(("Number", *runs), compared.numbers),
         "charts": _draw_overlaid_charts(group, names),
+        "left out": compared.left_out,
     }
 
 
