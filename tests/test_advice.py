@@ -84,7 +84,7 @@ def test_what_the_box_was_too_disturbed_for_is_not_decided(tmp_path: Path) -> No
     assert (found.value, found.is_decided) == ("", False)
     assert (
         found.why
-        == "1 against the default, 8: 8 busy processes got 2.0 cores between them: the box is too busy or too small"
+        == "1 against the default, 8: 8 busy processes got only 2.0 cores between them: the machine is too busy or too small"
     )
 
 
