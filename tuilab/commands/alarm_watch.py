@@ -36,8 +36,8 @@ class TrainingProcess:
         self.not_finite = NotFinite()
         self.resident = Creep("resident memory")
         self.held = Creep("what torch holds on the GPU")
-        self.last: deque[Step] = deque(maxlen=_RANK_STEPS)
-        self.fresh = 0  # steps since the ranks were compared
+        self.last: deque[Step] = deque(maxlen=_RANK_STEPS)  # whose parts were timed
+        self.fresh = 0  # such steps since the ranks were compared
 
 
 class Activity(NamedTuple):
@@ -82,8 +82,9 @@ class Alarms:
                 text = process.not_finite.look(root(owner), number, value)
                 self._alert("not finite", [arm], text)
         process.count += len(steps)
-        process.fresh += len(steps)
-        process.last.extend(steps)
+        steps_with_parts = [step for step in steps if step.has_parts]
+        process.fresh += len(steps_with_parts)
+        process.last.extend(steps_with_parts)
 
     def leave(self, pid: int, arm: str, at_ns: int) -> None:
         """Note when the script of a process ended; after that, a missing step is no stall."""

@@ -8,7 +8,7 @@ TIMED lacks its time on the GPU, which a WORKED mark brings.
 from collections import deque
 from collections.abc import Iterator
 
-from tuilab.commands.marks import Mark
+from tuilab.commands.marks import UNKNOWN_NS, Mark
 from tuilab.commands.watcher._tuilab_watch.layout import (
     HAS_VALUE,
     LANDED,
@@ -58,11 +58,9 @@ class DeferredMarks:
         if mark is None:
             return
         if news.kind == WORKED:
-            mark = mark._replace(flags=mark.flags & ~TIMED)
-            took_ns = news.value * 1e6
-            if 0 <= took_ns < _LONGEST_NS:  # this also excludes NaN and infinity
-                since_ns = None if news.ended < 0 else news.ended
-                mark = mark._replace(gpu_ns=round(took_ns), gpu_since_ns=since_ns)
+            mark = _with_time(mark, news)
+        elif not news.flags & HAS_VALUE:
+            mark = mark._replace(flags=mark.flags & ~LATE)
         elif mark.kind == STEPPED:
             kind = SKIPPED if news.value else STEPPED
             mark = mark._replace(flags=mark.flags & ~LATE, kind=kind)
@@ -85,3 +83,13 @@ class DeferredMarks:
                 self._late.pop(mark.ended, None)
             self._held.popleft()
             yield mark
+
+
+def _with_time(mark: Mark, worked: Mark) -> Mark:
+    """Return a mark with its times on the GPU; a time that cannot be true stays unknown."""
+    gpu_ns = None
+    took_ns = worked.value * 1e6
+    if 0 <= took_ns < _LONGEST_NS:  # this also excludes NaN and infinity
+        gpu_ns = round(took_ns)
+    since_ns = max(worked.ended, UNKNOWN_NS)
+    return mark._replace(flags=mark.flags & ~TIMED, gpu_ns=gpu_ns, gpu_since_ns=since_ns)

@@ -22,6 +22,7 @@ _SMALL_FILE_LIMIT = 1_000  # bytes
 _LARGEST = 2**62  # the largest integer that a fact may have
 _MOST_GROUPS = 100  # of facts, such as those of a loader
 _NUMBER = re.compile(r"[0-9]{1,18}")  # of a process, or of a file
+UNKNOWN_NS = -1
 _NO_REASON = "it could not write the reason; the disk of the run may be full"
 
 
@@ -36,7 +37,8 @@ class Mark(NamedTuple):
     flags: int
     kind: int
     gpu_ns: int | None = None  # how long the marked work took on a GPU
-    gpu_since_ns: int | None = None  # on the GPU since the end of the previous mark
+    # On the GPU since the end of the previous timed mark; UNKNOWN_NS if that end was not timed.
+    gpu_since_ns: int | None = None
     reading: CoreTimeReading | None = None  # CPU times, read after a step of an optimizer
 
 

@@ -34,8 +34,8 @@ _LONG = 2  # times the median: such a step belongs to the warm-up of torch
 
 
 def parts_of(step: Step) -> dict[str, int]:
-    """Return the nanoseconds of each part of a step; an empty dict if its length is unknown."""
-    if step.took_ns is None or step.rest_ns is None:
+    """Return the nanoseconds of each part of a step; an empty dict if they were not timed."""
+    if not step.has_parts or step.took_ns is None or step.rest_ns is None:
         return {}
     return {
         DATA: step.waited_ns,
@@ -117,9 +117,10 @@ def first_usual(times: Sequence[float]) -> int:
 def shares_of(steps: Collection[Step], lacks: Collection[str] = ()) -> dict[str, float]:
     """Return the share of each measured part in percent of the time; empty without timed steps.
 
-    If the forward was not measured, the rest includes it and is named WITH_FORWARD.
+    Only steps whose parts were timed count. If the forward was not measured, the rest includes it
+    and is named WITH_FORWARD.
     """
-    timed = steady(steps)
+    timed = [step for step in steady(steps) if step.has_parts]
     total_ns = sum(step.took_ns or 0 for step in timed)
     if not total_ns:
         return {}

@@ -68,15 +68,19 @@ def _times(
     shares = shares_of(timed, lacks)
     if not shares:
         return
-    yield ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
+    parts = ", ".join(f"{name} {share:.0f} %" for name, share in shares.items())
+    with_parts = [step for step in timed if step.has_parts]
+    if len(with_parts) < len(timed):
+        parts += f"; measured in {plural(len(with_parts), 'step')}"
+    yield parts
     for part, reason in lacks.items():
         if part not in UNTOLD:
             yield f"{part}: n/a, {reason}"
-    waited_ns = sum(step.waited_ns for step in timed)
-    started_ns = sum(step.started_ns for step in timed)
+    waited_ns = sum(step.waited_ns for step in with_parts)
+    started_ns = sum(step.started_ns for step in with_parts)
     advice = next_step(
         shares,
-        len(timed),
+        len(with_parts),
         is_alone=not process.is_of_several,
         loading=loading,
         starting=100 * started_ns / waited_ns if waited_ns else 0.0,

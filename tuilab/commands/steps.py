@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from tuilab.commands.cpu.core_time import CoreTime, CoreTimeReading, CoreTimeReadings
 from tuilab.commands.deferred_marks import DeferredMarks
-from tuilab.commands.marks import Mark
+from tuilab.commands.marks import UNKNOWN_NS, Mark
 from tuilab.commands.watcher._tuilab_watch.layout import (
     BEGINS,
     ELSEWHERE,
@@ -67,7 +67,8 @@ class Step:
     optimized: int = 0  # steps of optimizers
     skipped: int = 0  # the optimizer steps that GradScaler skipped
     watched_ns: int = 0  # the time that watching took on the host
-    gpu_ns: int | None = None  # on the GPU since the previous step, if all of it was measured there
+    gpu_ns: int | None = None  # on the GPU since the previous step, if its end was timed there
+    has_parts: bool = True  # whether its parts were timed: on a GPU, those of a few steps are
     roots: dict[int, float] = field(default_factory=dict)  # sum, by the optimizer that steps next
     core_time: CoreTime | None = None  # of this step, and of earlier ones without a reading
 
@@ -397,7 +398,9 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
             step.optimized += 1
             if mark.kind == SKIPPED:
                 step.skipped += 1
-    if step.gpu_ns is not None:  # a wait of the host costs nothing while the GPU works
+    if step.gpu_ns is not None:
+        step.has_parts = _has_gpu_parts(marks)
+        # A wait of the host costs nothing while the GPU works.
         worked_ns = step.forward_ns + step.backward_ns + step.optimizer_ns
         idle_ns = step.gpu_ns - worked_ns
         step.waited_ns = min(step.waited_ns, max(idle_ns, 0))
@@ -408,14 +411,22 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
 
 
 def _gpu_ns(marks: list[Mark]) -> int | None:
-    """Return the length of a step on the GPU; None unless all of it was measured there."""
-    total_ns = 0
-    for mark in marks:
-        if mark.kind in (STEPPED, WENT_FORWARD, WENT_BACK) or mark.gpu_ns is not None:
-            if mark.gpu_since_ns is None:
-                return None
-            total_ns += mark.gpu_since_ns
-    return total_ns
+    """Return the length of a step on the GPU; None unless it was measured there.
+
+    Each time is that since the previous timed work. Their sum reaches from end to end of the steps.
+    """
+    if marks[-1].gpu_since_ns is None:
+        return None
+    times_ns = [mark.gpu_since_ns for mark in marks if mark.gpu_since_ns is not None]
+    if UNKNOWN_NS in times_ns:
+        return None
+    return sum(times_ns)
+
+
+def _has_gpu_parts(marks: list[Mark]) -> bool:
+    """Return whether the GPU has timed each part of a step."""
+    parts = [mark for mark in marks if mark.kind in (STEPPED, WENT_FORWARD, WENT_BACK)]
+    return all(mark.gpu_ns is not None for mark in parts)
 
 
 def _own_ns(marks: list[Mark], index: int, is_on_gpu: bool) -> int:

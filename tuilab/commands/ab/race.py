@@ -187,12 +187,12 @@ def _account_of_steps(lane: Lane) -> dict[str, float]:
     cpu = cpu_of(lane, steady_steps)
     if cpu:
         account["step_cpu_s"] = cpu.whole_ns / 1e9
-    parts_of_steps = [parts_of(step) for step in steps]
+    parts_of_steps = [parts_of(step) for step in steps if step.has_parts]
     for parts in parts_of_steps:
         parts[REST] += parts[FORWARD] + parts[LOGGING]
     lacks = lacking(lane.steps)
     for part, key in _PARTS.items():
-        if part not in lacks:
+        if parts_of_steps and part not in lacks:
             account[key] = fmean(parts[part] for parts in parts_of_steps) / 1e9
     account["backwards"] = fmean(step.backwards for step in steps)
     account["optimizer_steps"] = fmean(step.optimized for step in steps)

@@ -74,7 +74,7 @@ def _watched(watcher: Any, backward: Any) -> Any:
         began = called
         event = None
         if watcher.gpu is not None:
-            event = watcher.gpu.record_event()
+            event = watcher.gpu.begin_backward()
             began = _now()
         result = backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
         ended = _now()
@@ -145,7 +145,7 @@ def _mark_on_gpu(
         watcher.mark(layout.WENT_BACK, began, ended, 0.0, spent_ns)
         return
     flags = 0
-    if gpu.time_since(event, ended):
+    if gpu.end_part(event, ended):
         flags |= layout.TIMED
     flags |= gpu.mark_value_later(root, ended)
     watcher.mark(layout.WENT_BACK, began, ended, 0.0, spent_ns, 0, flags)

@@ -43,13 +43,13 @@ def _timed(watcher: Any, forward: Callable[..., Any]) -> Callable[..., Any]:
         began = called
         event = None
         if watcher.gpu is not None:
-            event = watcher.gpu.record_event()
+            event = watcher.gpu.begin_part()
             began = _now()
         result = forward(this, *args, **kwargs)
         ended = _now()
         try:
             flags = 0
-            if watcher.gpu is not None and watcher.gpu.time_since(event, ended):
+            if event is not None and watcher.gpu.end_part(event, ended):
                 flags = layout.TIMED
             spent_ns = min(watcher.spent_ns + began - called, layout.MOST)
             watcher.mark(layout.WENT_FORWARD, began, ended, 0.0, spent_ns, 0, flags)

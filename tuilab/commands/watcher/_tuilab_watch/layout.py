@@ -43,10 +43,10 @@ WAITED = 6  # a wait for data
 # the bits of a float.
 LOGGED = 7
 # A value that was on a GPU: a root, or whether a step was skipped. begin: the end of the mark that
-# the value belongs to.
+# the value belongs to. Without HAS_VALUE, the value is lost.
 LANDED = 8
-# A time on a GPU. begin: the end of the mark that it belongs to; value: milliseconds; end:
-# nanoseconds on the GPU since the previous timed work ended there, or -1.
+# A time on a GPU. begin: the end of the mark that it belongs to; value: milliseconds, or -1 if only
+# the end was timed; end: nanoseconds on the GPU since the previous timed work ended there, or -1.
 WORKED = 9
 # The memory that torch's allocator holds on a GPU. begin: allocated; end: reserved; value: most
 # allocated; number: device; id: UUID.

@@ -100,7 +100,7 @@ class Stepping:
             began = called
             event = None
             if watcher.gpu is not None:
-                event = watcher.gpu.record_event()
+                event = watcher.gpu.begin_part()
                 began = _now()
             if key not in numbers:
                 self._mark_first_begin(optimizer, began)
@@ -170,7 +170,8 @@ class Stepping:
     def _mark_step(self, optimizer: Any, began: int, ended: int, event: Any, spent_ns: int) -> None:
         """Mark a step with all that is known about it, and then the results of the GPU."""
         flags = 0
-        if self._running_backward() != _NOBODY:
+        is_within_backward = self._running_backward() != _NOBODY
+        if is_within_backward:
             flags |= layout.WITHIN
         number = self.number(optimizer)
         gpu = self._watcher.gpu
@@ -179,8 +180,9 @@ class Stepping:
         found_inf = getattr(optimizer, "found_inf", None)
         if found_inf is not None and found_inf.is_cpu and found_inf.item():
             kind = layout.SKIPPED
-        if gpu is not None and gpu.time_since(event, ended):
-            flags |= layout.TIMED
+        if gpu is not None:
+            if gpu.end_step(event, ended, is_within_backward=is_within_backward):
+                flags |= layout.TIMED
         if found_inf is not None and found_inf.is_cuda and gpu is not None:
             flags |= gpu.mark_value_later(found_inf, ended)
         self._watcher.mark(kind, began, ended, 0.0, spent_ns, number, flags)
@@ -249,7 +251,7 @@ class Stepping:
             steps_before = watcher.steps
             result = step(this, optimizer, *args, **kwargs)
             if watcher.steps == steps_before and not watcher.is_compiling():
-                watcher.mark(layout.SKIPPED, began, _now(), 0.0, 0, self.number(optimizer))
+                self._mark_skipped(optimizer, began)
             return result
 
         init = scaler.__init__
@@ -262,6 +264,17 @@ class Stepping:
 
         scaler._maybe_opt_step = watched_step
         scaler.__init__ = watched_init
+
+    def _mark_skipped(self, optimizer: Any, began: int) -> None:
+        """Mark a step that GradScaler skipped without calling it; it ends a step all the same."""
+        ended = _now()
+        flags = 0
+        gpu = self._watcher.gpu
+        if gpu is not None and gpu.end_step(None, ended, is_within_backward=False):
+            flags = layout.TIMED
+        self._watcher.mark(layout.SKIPPED, began, ended, 0.0, 0, self.number(optimizer), flags)
+        if gpu is not None:
+            gpu.mark_landed()
 
     def watch_scalers(self) -> None:
         """Wrap `scale` of GradScaler and its subclasses, to remember the unscaled values.
