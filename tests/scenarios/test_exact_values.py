@@ -202,6 +202,18 @@ EXACT: dict[str, dict[str, Any]] = {
         "stuck": BOUNDED,
         "norm": BOUNDED,
     },
+    "no-grad": {
+        "kept": [24, 0],
+        "peak": [24, 2],
+        "same": True,
+        "forms": [0, 0, 0],
+        "substitutes": [24, 24],
+        "losses": [96, 0],
+        "generator": [True, False],
+        "inference": [True, True, False, False],
+        "parameter": [True, False],
+        "integer": "RuntimeError",
+    },
     "leaky-loss": {
         "nodes": 506,
         "detached": [0, 0],
