@@ -214,6 +214,18 @@ EXACT: dict[str, dict[str, Any]] = {
         "parameter": [True, False],
         "integer": "RuntimeError",
     },
+    "zero-grad": {
+        "default": True,
+        "writes": [80, 0],
+        "adds": [80, 0],
+        "same": True,
+        "released": [0, 40 * (128 * 128 + 128) * 4],
+        "peak": 40 * (128 * 128 + 128) * 4,
+        "zeros-move": ["SGD, momentum", "SGD, decay", "Adam", "AdamW"],
+        "none-stands": [],
+        "buckets": [40 * (128 * 128 + 128) * 4, 0],
+        "norm": ["", "AttributeError"],
+    },
     "leaky-loss": {
         "nodes": 506,
         "detached": [0, 0],

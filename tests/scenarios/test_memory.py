@@ -181,10 +181,10 @@ def test_none_releases_the_gradients_and_zeros_move_a_layer_out_of_use(result: R
 
     assert refuted(run) == set()
     assert why(run, "a step that begins with zeros") == "measured [20, 0]"
-    assert why(run, "zeros release no byte") == "measured [0, 660480] B"
-    assert why(run, "the peak of a later step") == "measured 660480 B"
-    assert why(run, "with None it stands") == "measured []"
-    assert why(run, "in DDP each gradient") == "measured [660480, 0] B"
+    assert why(run, "setting zeros releases") == "measured [0, 660480] B"
+    assert why(run, "the peak of the second step") == "measured 660480 B"
+    assert why(run, "with None an unused layer") == "measured []"
+    assert why(run, "in DDP the gradients") == "measured [660480, 0] B"
 
 
 # ---- grad-accum

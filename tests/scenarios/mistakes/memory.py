@@ -33,7 +33,7 @@ MISTAKES = [
     Mistake("no-grad", "parameter = nn.Parameter", "parameter = torch.Tensor", "parameter"),
     Mistake("no-grad", "[1], requires_grad", "[1.0], requires_grad", "integer"),
     Mistake("zero-grad", "owner.zero_grad()", "owner.zero_grad(set_to_none=False)", "default"),
-    Mistake("zero-grad", "torch.manual_seed(1)", "torch.manual_seed(len(weights))", "same"),
+    Mistake("zero-grad", "torch.manual_seed(1)", "torch.manual_seed(len(arm))", "same"),
     Mistake(
         "zero-grad", "gradient_as_bucket_view=is_view", "gradient_as_bucket_view=False", "buckets"
     ),
