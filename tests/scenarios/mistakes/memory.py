@@ -5,20 +5,21 @@ from tests.scenarios.mistakes.mistake import Mistake
 MISTAKES = [
     Mistake(
         "saved-tensors",
-        "total.backward(), total",
-        "total.backward(retain_graph=True), total",
+        "total.backward()\n    total",
+        "total.backward(retain_graph=True)\n    total",
         "once",
     ),
-    Mistake(
-        "saved-tensors", "torch.relu_(layer(rows))", "torch.relu(layer(rows))", "relu-in-place"
-    ),
+    Mistake("saved-tensors", "torch.relu_(layer(x))", "torch.relu(layer(x))", "relu-in-place"),
     Mistake("saved-tensors", '"mean": torch.mean', '"mean": torch.cos', "nothing, input"),
-    Mistake("saved-tensors", '"x-2": lambda x: x - 2', '"x-2": torch.rsqrt', "nothing, output"),
+    Mistake("saved-tensors", '"x-2": subtract_two', '"x-2": torch.rsqrt', "nothing, output"),
+    Mistake("saved-tensors", "end_of, chain, last, x, back", "chain, last, x, back", "live, after"),
+    Mistake("saved-tensors", "subtract_two(x) ** 2", "(x + -2) ** 2", "recompute-calls"),
+    Mistake("saved-tensors", "subtract_two(x) ** 2", "(x - 3) ** 2", "recompute-gradient"),
     Mistake(
         "saved-tensors",
-        'chain(x, last)["p"], back',
-        "list(chain(x, last).values()), back",
-        "live, after",
+        "gradient_of(form, last, x)\n        peaks",
+        "end_of(form, last, x)\n        peaks",
+        "recompute-peak",
     ),
     Mistake("no-grad", "@torch.no_grad\ndef without", "def without", "forms"),
     Mistake(
