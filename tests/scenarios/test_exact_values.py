@@ -244,6 +244,21 @@ EXACT: dict[str, dict[str, Any]] = {
         "buckets": [40 * (128 * 128 + 128) * 4, 0],
         "norm": ["", "AttributeError"],
     },
+    "grad-accum": {
+        "equal": BOUNDED,
+        "forgotten": [True] * 5,
+        "batch-norm": BOUNDED,
+        "uneven": BOUNDED,
+        "weighed": BOUNDED,
+        "peak": BOUNDED,
+        "late": BOUNDED,
+        "third": True,
+        "leaves": [True, False, 0, 1],
+        "steps": [2, True],
+        "operators": [56, 112, 224, 448, 896],
+        # two products forward and two backward, but none for the gradient of the data
+        "work": [2 * 1024 * (3 * (2 * 64 * 64 + 64 * 8) - 64 * 64)] * 5,
+    },
     "leaky-loss": {
         "nodes": 506,
         "detached": [0, 0],
