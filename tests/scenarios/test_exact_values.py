@@ -259,6 +259,20 @@ EXACT: dict[str, dict[str, Any]] = {
         # two products forward and two backward, but none for the gradient of the data
         "work": [2 * 1024 * (3 * (2 * 64 * 64 + 64 * 8) - 64 * 64)] * 5,
     },
+    "sdpa-backends": {
+        "written": [3 * 64 + rows for rows in (64, 128, 256, 512, 1024)],
+        "fused": [4 * 64 + 1] * 5,
+        "math": True,
+        "half": [2 * 4 * 64 + 4] * 5,
+        "math-half": [4 * (3 * 64 + rows) for rows in (64, 128, 256, 512, 1024)],
+        "same": BOUNDED,
+        "peak": BOUNDED,
+        "fallback": ["dropout", "mask with gradient", "no batch", "wide values", "other stride"],
+        "silent": 0,
+        "asked": [True, True],
+        "causal": [0, 4 * 256 * 256],
+        "module": ["math", "fused"],
+    },
     "leaky-loss": {
         "nodes": 506,
         "detached": [0, 0],

@@ -11,10 +11,6 @@ Result = Callable[..., dict[str, Any]]
 
 UNJUDGED = {
     "gpu",
-    "gpu-copy-time",
-    "gpu-large-time",
-    "gpu-peak",
-    "gpu-time",
     "large-time",
     "slower",
     "small-time",
@@ -26,7 +22,7 @@ def refuted(run: dict[str, Any]) -> set[str]:
     return {
         text
         for text, verdict in run["verdicts"].items()
-        if verdict != "SUPPORTED" and text not in UNJUDGED
+        if verdict != "SUPPORTED" and text not in UNJUDGED and not text.startswith("gpu-")
     }
 
 
