@@ -54,8 +54,8 @@ share of the peak of the whole batch does this need, from 0 to 1?
   1024 rows, with 256 features
 - [gpu-large-time] on a GPU 2 micro-batches of 8192 rows take at most 1.3 times as long as a batch
   of 16384 rows, with 2048 features
-- [gpu-copy-time] copying 16 micro-batches of 16 KiB to a GPU takes at least twice as long as
-  copying the batch of 256 KiB
+- [gpu-copy-time] copying 16 micro-batches of 16 KiB to a GPU takes at least 1.5 times as long
+  as copying the batch of 256 KiB
 ## Try next
 `--norm batch`: every net has BatchNorm, and weighing by rows does not help. refutes: equal, weighed
 `--norm layer`: LayerNorm uses one row alone, so all claims hold as without a norm.
@@ -275,7 +275,7 @@ def race_copies(lab, device):
     def copy_parts():
         return [part.to(device) for part in parts]
 
-    lab.claim_ratio("gpu-copy-time", "parts/whole", at_least=2, lacks=needs_gpu)
+    lab.claim_ratio("gpu-copy-time", "parts/whole", at_least=1.5, lacks=needs_gpu)
     lab.race(whole=lambda: x.to(device), parts=copy_parts, seconds=0.2, lacks=needs_gpu)
 
 

@@ -17,11 +17,12 @@ the graph of each loss, while a sum of `loss.item()` is a number.
 
 The decorator `@torch.no_grad` works with or without brackets. On a generator it records again
 during each `yield`. A `with` block inside of the generator stays active during the `yield`, so the
-loop that reads the generator gets no gradients. Tensors of `torch.inference_mode()` have no version
-counter. Backward can never use them, and outside of the mode no code can write to them.
+loop that reads the generator gets no gradients. `torch.inference_mode()` records nothing either,
+and its tensors have no version counter. So autograd refuses to save them for backward later, and
+outside of the mode they cannot be changed in place.
 
 In practice: put `with torch.no_grad():` around the evaluation, next to `net.eval()`. Use
-`torch.inference_mode()` if no later computation with gradients uses the outputs.
+`torch.inference_mode()` if no later computation with gradients needs the outputs.
 ## Predict
 A net has 12 Linears and 12 GELUs, and all activations have the same size. How many activations
 are alive at the peak of a forward under no_grad?

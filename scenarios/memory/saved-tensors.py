@@ -3,10 +3,11 @@
 For backward, an operator keeps the tensors that its derivative is written in. The square z = y ** 2
 has the derivative 2 * y, so it keeps its input y. The sigmoid p = sigmoid(z) has the derivative
 p * (1 - p), so it keeps its output p, and z is freed. A subtraction has the derivative 1 and keeps
-nothing. So the chain
-    y = x - 2; z = y ** 2; p = sigmoid(z)
-keeps y and p until backward. The page that this chain comes from names y and z instead. That is
-right for a SiLU, because the derivative of a SiLU is written in its input.
+nothing.
+
+The experiment has the chain `y = x - 2; z = y ** 2; p = sigmoid(z)`. The page that it comes from
+says that y and z are kept. That is right if the chain ends with a SiLU, because the derivative of a
+SiLU is written in its input.
 
 A tensor that is kept must not change. Autograd counts the writes into each tensor, and backward
 raises an error if a kept tensor was written to. All other tensors may be overwritten: a write into

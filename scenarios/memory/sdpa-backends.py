@@ -18,7 +18,7 @@ half the bytes. The list of calls that fall back is shorter than on a CPU, becau
 and wider values have a fused kernel. "math" converts 16 bits to float32, and saves no memory.
 
 `is_causal=True` keeps nothing more, while the same mask as a tensor is kept. On a GPU, Flash takes
-no mask, so a mask goes to another kernel. `nn.MultiheadAttention` uses the written-out form unless
+no mask, so a mask needs another kernel. `nn.MultiheadAttention` uses the written-out form unless
 you pass `need_weights=False`.
 
 In practice: train under autocast or in bfloat16, and pass `is_causal=True` in place of a mask. Run
@@ -36,12 +36,13 @@ attention. How many times as many?
 - [half] for T rows of width D in float16, fused attention keeps 8 D + 4 bytes for each row of a
   head
 - [math-half] the kernel "math" keeps as many bytes in float16 as in float32
-- [same] output and gradients of both forms agree with float64 to 1e-5 of the largest number
+- [same] output and gradients of attention, written out and fused, agree with float64 to 1e-5 of
+  the largest number
 - [peak] for 512 rows the peak of a step with fused attention is at most a quarter of the peak with
   attention that is written out
 - [fallback] on a CPU five calls leave the fused kernel: dropout, a mask with a gradient, no batch,
   wide values, another stride
-- [silent] the five calls that leave the fused kernel give 0 warnings
+- [silent] on a CPU the five calls that fall back from fused attention to "math" give 0 warnings
 - [asked] if Flash is asked for by name, dropout raises a RuntimeError, and the last warning names
   dropout
 - [causal] for 256 rows is_causal keeps 0 bytes more, and the same mask as a tensor keeps 262,144
@@ -50,14 +51,14 @@ attention. How many times as many?
 - [gpu-flash] on an NVIDIA GPU Flash accepts float16 and refuses float32
 - [gpu-cudnn] on an NVIDIA GPU cuDNN accepts float16 and refuses float32
 - [gpu-efficient] on an NVIDIA GPU the memory-efficient kernel accepts float16 and float32
-- [gpu-flash-kept] on an NVIDIA GPU Flash keeps 8 D + 4 bytes for each row in float16, to 512 bytes
-  in all
-- [gpu-cudnn-kept] on an NVIDIA GPU cuDNN keeps 8 D + 4 bytes for each row in float16, to 512 bytes
-  in all
-- [gpu-efficient-kept] on an NVIDIA GPU the memory-efficient kernel keeps 8 D + 4 bytes for each row
-  in float16, to 512 bytes in all
-- [gpu-math-kept] on an NVIDIA GPU "math" keeps 12 D + 4 T bytes for each row in float16, to 512
-  bytes in all
+- [gpu-flash-kept] on an NVIDIA GPU in float16, Flash keeps 8 D + 4 bytes for each row of width D,
+  plus at most 512
+- [gpu-cudnn-kept] on an NVIDIA GPU in float16, cuDNN keeps 8 D + 4 bytes for each row of width D,
+  plus at most 512
+- [gpu-efficient-kept] on an NVIDIA GPU in float16, the memory-efficient kernel keeps 8 D + 4 bytes
+  for each row of width D, plus at most 512
+- [gpu-math-kept] on an NVIDIA GPU in float16, "math" keeps 12 D + 4 T bytes for each of T rows,
+  plus at most 512
 - [gpu-choice] on an NVIDIA GPU torch chooses Flash or cuDNN in float16, and the memory-efficient
   kernel in float32
 - [gpu-silent] on an NVIDIA GPU, if Flash and "math" are allowed, float32 falls back to "math" with
