@@ -39,6 +39,7 @@ share of the peak of the whole batch does this need, from 0 to 1?
   the whole batch
 - [late] with one backward after 16 forwards, the peak is at least three quarters of the peak of
   the whole batch
+- [late-equal] with one backward after 16 forwards, the gradient is that of the whole batch to 1e-6
 - [third] a loop without zero_grad() has three times the gradient after three equal batches, bit
   for bit
 - [leaves] a weight has no grad_fn, and reading its .grad gives no warning; an output has a grad_fn,
@@ -57,7 +58,8 @@ share of the peak of the whole batch does this need, from 0 to 1?
 - [gpu-copy-time] copying 16 micro-batches of 16 KiB to a GPU takes at least 1.5 times as long
   as copying the batch of 256 KiB
 ## Try next
-`--norm batch`: every net has BatchNorm, and weighing by rows does not help. refutes: equal, weighed
+`--norm batch`: every net has BatchNorm, and weighing by rows does not help. refutes: equal,
+weighed, late-equal
 `--norm layer`: LayerNorm uses one row alone, so all claims hold as without a norm.
 `--every 5`: each of 2 steps has 5 batches, and no batch is left over. refutes: steps
 ## Source
@@ -127,8 +129,9 @@ def zero_and_accumulate(net, batches, shares):
     accumulate(net, batches, shares)
 
 
-def gradient(net, batches, shares):  # (all parameters,)
-    zero_and_accumulate(net, batches, shares)
+def gradient(net, batches, shares, add_up=accumulate):  # (all parameters,)
+    net.zero_grad()
+    add_up(net, batches, shares)
     return torch.cat([weight.grad.flatten() for weight in net.parameters()])
 
 
@@ -163,16 +166,19 @@ def claim_gradients(lab, net, batch, device):
         batches, shares = divide(batch, number)
         divided = gradient(net, batches, shares)
         summed = gradient(net, batches, number * [1])
+        late = gradient(net, batches, shares, backward_at_end)
         normalised = gradient(with_batch_norm, batches, shares)
         are_multiples.append(torch.equal(summed, number * divided))
         distances = {
             "divided": distance(divided, expected),
             "not divided": distance(summed, expected),
+            "one backward": distance(late, expected),
             "BatchNorm": distance(normalised, expected_with_batch_norm),
         }
         for arm, value in distances.items():
             lab.log(number, arm=arm, distance=max(value, 1e-8))  # 0 has no logarithm
     lab.claim("equal", distances["divided"], at_most=1e-6)
+    lab.claim("late-equal", distances["one backward"], at_most=1e-6)
     lab.claim("forgotten", are_multiples, equals=[True] * 5)
     lab.claim("batch-norm", distances["BatchNorm"], at_least=0.1)
 

@@ -252,6 +252,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "weighed": BOUNDED,
         "peak": BOUNDED,
         "late": BOUNDED,
+        "late-equal": BOUNDED,
         "third": True,
         "leaves": [True, False, 0, 1],
         "steps": [2, True],

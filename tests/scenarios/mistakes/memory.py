@@ -49,6 +49,7 @@ MISTAKES = [
         "peak, operators",
     ),
     Mistake("grad-accum", "lab.count(backward_at_end, net", "lab.count(accumulate, net", "late"),
+    Mistake("grad-accum", "total += weighed_loss", "total += 2 * weighed_loss", "late-equal"),
     Mistake("grad-accum", "[1, 1, 1]", "[1, 1, 2]", "third"),
     Mistake("grad-accum", "output = net(batch[0])", "output = net(batch[0]).detach()", "leaves"),
     Mistake(
