@@ -61,7 +61,6 @@ checkpointing": the chain, and the advice to compute x - 2 again. Ours: the writ
 operators, the bytes, and where the checkpoint must end.
 """
 
-from functools import partial
 from typing import Literal
 
 import torch
