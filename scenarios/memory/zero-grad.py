@@ -1,48 +1,103 @@
-"""Set gradients to None: zeros cost memory and operators, and move layers that took no part.
+"""Set gradients to None, not to zero: zeros cost memory, and move unused layers.
 
-`backward()` adds to `.grad`. A zero that stands there takes one operator for each parameter to write it, and one to add to it.
-Where `.grad` is None, backward hands over the gradient that it has just computed. And between steps None is no memory: when
-activations are at their most, there are no gradients yet, so the peak is not the sum of both.
-The tip is the default by now: `zero_grad()` of optimizers and modules sets None. What it does not tell: the two mean different
-things. A zero says "the gradient is zero", so momentum, weight decay and Adam go on with that parameter. None says "took no
-part", and the optimizer passes it over. So a layer that some batches do not use moves under the one, and not under the other.
+`backward()` adds to `.grad`. Old advice replaces `zero_grad()` by `.grad = None`, because zeros
+cost memory operations. For each parameter, one operator writes the zeros, and another one adds the
+gradient to them. If `.grad` is None, backward stores the gradient that it has just computed.
+
+None also frees the memory between two steps. The activations reach their maximum at the end of the
+forward. With None there are no gradients at that moment, so the peak is not the sum of both.
+
+`zero_grad()` of optimizers and modules sets None by default since PyTorch 2.0, so the advice is
+built in. But the two values have different meanings. A zero means that the gradient is zero. The
+optimizer then still applies momentum, weight decay and the averages of Adam. None means that the
+parameter took no part, and the optimizer skips it. So a layer that some batches do not use moves
+with zeros, and stays where it is with None.
+
+The gain in time depends on the batch. It is large if a batch is small next to the weights, and
+disappears next to the products of a large batch. So the race has batches of 1 row.
+
+In practice: call `optimizer.zero_grad()` without arguments, and remove `set_to_none=False` from old
+code. Code that reads gradients must handle None, for example with `if weight.grad is not None`. In
+DDP, `gradient_as_bucket_view=True` avoids a second copy of all gradients.
 ## Predict
-A layer is used in the first of six steps alone, and then its gradients are zeros. How many of these five optimizers still
-move it: SGD, SGD with momentum, SGD with weight decay, Adam, AdamW?
+A layer is used only in the first of six steps, and its gradients are zeros after that. How many
+optimizers still move it, among SGD, SGD with momentum, SGD with weight decay, Adam and AdamW?
 ## Look for
-- [default] zero_grad() of an optimizer and of a module leaves None
-- [writes] a step that begins with zeros calls zero_ once for each parameter; one that begins with None never
-- [adds] backward onto zeros calls add_ once for each parameter; backward onto None never
-- [same] three steps give bitwise the same weights both ways
-- [released] zeros release no byte; None releases as many as the parameters have
-- [peak] the peak of a later step is lower by the bytes of the parameters
-- [zeros-move] with zeros a layer out of use moves under SGD with momentum, SGD with decay, Adam and AdamW, not under plain SGD
-- [none-stands] with None it stands under all five
-- [buckets] in DDP each gradient has memory of its own beside its bucket; with gradient_as_bucket_view=True it lies in that
-- [norm] under None a log of its gradient's norm raises an AttributeError, under zeros it raises nothing
+- [default] zero_grad() of an optimizer and of a module leave None in each parameter
+- [writes] a step that begins with zeros calls zero_ once for each parameter, and a step that begins
+  with None calls zero_ 0 times
+- [adds] backward onto zeros calls add_ once for each parameter, and backward onto None calls add_ 0
+  times
+- [same] three steps with zeros and three steps with None give the same weights bit for bit
+- [released] setting zeros releases 0 bytes, and setting None releases the bytes of all parameters
+- [peak] the peak of the second step is lower with None, by the bytes of all parameters
+- [zeros-move] with zeros an unused layer moves under SGD with momentum, SGD with weight decay, Adam
+  and AdamW, and does not move under plain SGD
+- [none-stands] with None an unused layer moves under none of the five optimizers
+- [buckets] in DDP the gradients have memory of their own, as many bytes as the parameters; with
+  gradient_as_bucket_view=True they have 0 bytes of their own
+- [norm] the norm of the gradient of an unused layer raises an AttributeError with None, and no
+  error with zeros
+- [time] on a CPU a step without its optimizer takes at least 1.1 times as long with zeros as with
+  None, for weights of 1 MiB
+- [gpu-time] on a GPU a step without its optimizer takes at least 1.2 times as long with zeros as
+  with None, for weights of 64 MiB
 ## Try next
-`--clear zeros`: both arms write zeros. refutes: writes, adds, released, peak, none-stands, norm
+`--clear zeros`: both arms write zeros, and take the same time. refutes: writes, adds, released,
+peak, none-stands, norm
 ## Source
 "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 5,
-https://www.toymoban.com/news/detail-808122.html: `param.grad = None`, in a loop over parameters. Ours: the bytes, and the
-layer out of use.
+https://www.toymoban.com/news/detail-808122.html: `param.grad = None` in a loop over the parameters
+saves memory operations. Ours: the bytes, the bounds of the times, and the unused layer.
 """
 
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from tuilab import Lab
 
-SGD = partial(torch.optim.SGD, lr=0.1, foreach=False)
-OPTIMIZERS = {"SGD": SGD, "SGD, momentum": partial(SGD, momentum=0.9), "SGD, decay": partial(SGD, weight_decay=0.1)}
-OPTIMIZERS |= {"Adam": partial(torch.optim.Adam, lr=0.1), "AdamW": partial(torch.optim.AdamW, lr=0.1)}
-CLEAR = {"zeros": lambda optimizer: optimizer.zero_grad(set_to_none=False), "none": lambda optimizer: optimizer.zero_grad()}
+OPTIMIZERS = {
+    "SGD": partial(torch.optim.SGD, lr=0.1),
+    "SGD, momentum": partial(torch.optim.SGD, lr=0.1, momentum=0.9),
+    "SGD, decay": partial(torch.optim.SGD, lr=0.1, weight_decay=0.1),
+    "Adam": partial(torch.optim.Adam, lr=0.1),
+    "AdamW": partial(torch.optim.AdamW, lr=0.1),
+}
 
 
-def backward(net, x):
+def write_zeros(optimizer):
+    optimizer.zero_grad(set_to_none=False)
+
+
+def set_none(optimizer):
+    optimizer.zero_grad()
+
+
+CLEAR = {"zeros": write_zeros, "none": set_none}
+
+
+class Costs(NamedTuple):
+    """What one way to clear the gradients costs."""
+
+    writes: int  # calls of zero_ in a step
+    adds: int  # calls of add_ in a backward
+    released_bytes: int
+    peak_bytes: int
+    weights: torch.Tensor  # after three steps, (all parameters,)
+
+
+def build_net(layers, width, device):
+    linears = []
+    for _ in range(layers):
+        linears.append(nn.Linear(width, width))
+    return nn.Sequential(*linears).to(device)
+
+
+def backward(net, x):  # (rows, width)
     net(x).square().mean().backward()
 
 
@@ -52,70 +107,162 @@ def step(net, optimizer, x, clear):
     optimizer.step()
 
 
-def out_of_use(make, clear):
-    """How far a layer moves after the first of six steps, the only one that uses it; and its gradient by then."""
+def measure_costs(lab, arm, clear, layers, x):
+    lab.stage(f"three steps, {arm}")
+    torch.manual_seed(1)
+    net = build_net(layers, x.shape[1], x.device)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    with lab.memory("steps", arm=arm, model=net, timeline=True) as memory:
+        step(net, optimizer, x, clear)
+        before = memory.live_bytes
+        clear(optimizer)
+        released_bytes = before - memory.live_bytes
+        memory.reset_peak()
+        step(net, optimizer, x, clear)
+        peak_bytes = memory.peak_bytes
+    writes = lab.count(step, net, optimizer, x, clear).calls["aten.zero_"]
+    weights = nn.utils.parameters_to_vector(net.parameters()).detach()
+    clear(optimizer)
+    adds = lab.count(backward, net, x).calls["aten.add_"]
+    return Costs(writes, adds, released_bytes, peak_bytes, weights)
+
+
+def claim_costs(lab, arms, layers, x):
+    lab.axes("live_bytes", x="allocations and releases", y="bytes alive")
+    zeros, second = [measure_costs(lab, arm, clear, layers, x) for arm, clear in arms.items()]
+    net = build_net(layers, x.shape[1], x.device)
+    count = len(list(net.parameters()))
+    nbytes = count_bytes(net.parameters())
+    lab.claim("writes", [zeros.writes, second.writes], equals=[count, 0])
+    lab.claim("adds", [zeros.adds, second.adds], equals=[count, 0])
+    released_bytes = [zeros.released_bytes, second.released_bytes]
+    lab.claim("released", released_bytes, equals=[0, nbytes], unit="B")
+    lab.claim("peak", zeros.peak_bytes - second.peak_bytes, equals=nbytes, unit="B")
+    lab.claim("same", torch.equal(zeros.weights, second.weights))
+
+    left = []
+    for owner in (torch.optim.SGD(net.parameters()), net):
+        backward(net, x)
+        owner.zero_grad()
+        left += [weight.grad for weight in net.parameters()]
+    lab.claim("default", left == 2 * count * [None])
+
+
+def count_bytes(tensors):
+    return sum(tensor.nbytes for tensor in tensors)
+
+
+def count_own_bytes(gradients):
+    """Return the bytes of the gradients that share their memory with no bucket."""
+    own = []
+    for gradient in gradients:
+        if gradient.untyped_storage().nbytes() == gradient.nbytes:
+            own.append(gradient)
+    return count_bytes(own)
+
+
+def claim_buckets(lab, layers, x):
+    net = build_net(layers, x.shape[1], x.device)
+    own_bytes = []
+    with lab.group():
+        for is_view in (False, True):
+            backward(DistributedDataParallel(net, gradient_as_bucket_view=is_view), x)
+            gradients = [weight.grad for weight in net.parameters()]
+            own_bytes.append(count_own_bytes(gradients))
+    lab.claim("buckets", own_bytes, equals=[count_bytes(net.parameters()), 0], unit="B")
+
+
+def train_without_layer(make_optimizer, clear):
+    """Use a layer in the first of six steps only.
+
+    Return how far it moves in the other five, and its gradient at the end.
+    """
     torch.manual_seed(0)
-    used, other = nn.Linear(4, 1), nn.Linear(4, 1)
-    optimizer = make([*used.parameters(), *other.parameters()])
+    used = nn.Linear(4, 1)
+    unused = nn.Linear(4, 1)
+    optimizer = make_optimizer([*used.parameters(), *unused.parameters()])
     x = torch.ones(3, 4)
-    step(lambda x: used(x) + other(x), optimizer, x, clear)
-    before = other.weight.detach().clone()
+    step(lambda x: used(x) + unused(x), optimizer, x, clear)
+    before = unused.weight.detach().clone()
     for _ in range(5):
         step(used, optimizer, x, clear)
-    return (other.weight - before).abs().max().item(), other.weight.grad
+    distance = (unused.weight - before).abs().max().item()
+    return distance, unused.weight.grad
+
+
+def norm_of(gradient):
+    return gradient.norm()
+
+
+def claim_unused_layer(lab, arms):
+    lab.stage("an unused layer")
+    rows = []
+    moved_by_zeros = []
+    moved_by_second = []
+    for name, make_optimizer in OPTIMIZERS.items():
+        distances = []
+        errors = []
+        for clear in arms.values():
+            distance, gradient = train_without_layer(make_optimizer, clear)
+            distances.append(distance)
+            errors.append(lab.raises(norm_of, gradient).partition(":")[0])
+        rows.append((name, *distances))
+        if distances[0] > 0:
+            moved_by_zeros.append(name)
+        if distances[1] > 0:
+            moved_by_second.append(name)
+    lab.table("how far an unused layer moves in five steps", rows, head=("", *arms))
+    movers = ["SGD, momentum", "SGD, decay", "Adam", "AdamW"]
+    lab.claim("zeros-move", moved_by_zeros, equals=movers, answers=len(moved_by_zeros))
+    lab.claim("none-stands", moved_by_second, equals=[])
+    lab.claim("norm", errors, equals=["", "AttributeError"])
+
+
+def start_backward(clear, layers, width, device):
+    """Return a function that clears the gradients of a new net and computes new ones."""
+    torch.manual_seed(0)
+    net = build_net(layers, width, device)
+    optimizer = torch.optim.SGD(net.parameters())
+    x = torch.randn(1, width, device=device)
+
+    def clear_and_backward():
+        clear(optimizer)
+        backward(net, x)
+
+    return clear_and_backward
+
+
+def race_backwards(lab, clear, device):
+    lab.stage("timing")
+    is_cpu = device.type == "cpu"
+    needs_cpu = "" if is_cpu else "--device cpu"
+    needs_gpu = "a CUDA device" if is_cpu else ""
+    layers, width = 8, 512  # a weight has 1 MiB
+    if not is_cpu:
+        layers, width = 4, 4096  # 64 MiB
+    lab.claim_ratio("time", "zeros/second", at_least=1.1, lacks=needs_cpu)
+    lab.claim_ratio("gpu-time", "zeros/second", at_least=1.2, lacks=needs_gpu)
+    lab.race(
+        zeros=lambda: start_backward(write_zeros, layers, width, device),
+        second=lambda: start_backward(CLEAR[clear], layers, width, device),
+        factories=True,
+        seconds=0.3,
+    )
 
 
 def run(
     lab: Lab,
     layers: int = 40,  # Linears, 2..1000 (quick 10)
-    clear: Literal["none", "zeros"] = "none",  # what the second arm does
+    clear: Literal["none", "zeros"] = "none",  # of the second arm
 ) -> None:
     device = lab.device()
-    x = torch.randn(128, 128, device=device)
-    arms = {"zeros": CLEAR["zeros"], f"second: {clear}": CLEAR[clear]}
+    arms = {"zeros": write_zeros, f"second: {clear}": CLEAR[clear]}
 
-    lab.axes("live_bytes", x="births and deaths of tensors", y="bytes that live")
-    weights, released, peaks, steps, onto, left, own = ([] for _ in range(7))
-    for arm, clearing in arms.items():
-        lab.stage(f"three steps, {arm}")
-        torch.manual_seed(1)
-        net = nn.Sequential(*[nn.Linear(128, 128) for _ in range(layers)]).to(device)
-        optimizer = SGD(net.parameters())
-        with lab.memory("steps", arm=arm, model=net, timeline=True) as memory:
-            step(net, optimizer, x, clearing)
-            full = memory.live_bytes
-            clearing(optimizer)
-            released.append(full - memory.live_bytes)
-            memory.reset_peak()
-            step(net, optimizer, x, clearing)
-            peaks.append(memory.peak_bytes)
-        steps.append(lab.count(step, net, optimizer, x, clearing).calls)
-        weights.append(torch.cat([weight.detach().flatten() for weight in net.parameters()]))
-        clearing(optimizer)
-        onto.append(lab.count(backward, net, x).calls)
-    number, nbytes = len([*net.parameters()]), sum(weight.nbytes for weight in net.parameters())
-    lab.claim("writes", [calls["aten.zero_"] for calls in steps], equals=[number, 0])
-    lab.claim("adds", [calls["aten.add_"] for calls in onto], equals=[number, 0])
-    lab.claim("released", released, equals=[0, nbytes], unit="B")
-    lab.claim("peak", peaks[0] - peaks[1], equals=nbytes, unit="B")
-    lab.claim("same", torch.equal(*weights))
-    for owner in (optimizer, net):
-        backward(net, x)
-        owner.zero_grad()
-        left += [weight.grad for weight in net.parameters()]
-    lab.claim("default", left == [None] * 2 * number)
-    with lab.group():
-        for is_view in (False, True):
-            backward(nn.parallel.DistributedDataParallel(net, gradient_as_bucket_view=is_view), x)
-            gradients = [weight.grad for weight in net.parameters()]
-            own.append(sum(one.nbytes for one in gradients if one.untyped_storage().nbytes() == one.nbytes))
-    lab.claim("buckets", own, equals=[nbytes, 0], unit="B")
-    lab.stage("a layer out of use")
-    found = {name: [out_of_use(make, arm) for arm in arms.values()] for name, make in OPTIMIZERS.items()}
-    moved = {name: [far for far, _ in arm] for name, arm in found.items()}
-    lab.table("how far a layer out of use moves in five steps", [(name, *far) for name, far in moved.items()], head=("", *arms))
-    zeros, second = ([name for name, far in moved.items() if far[arm] > 0] for arm in (0, 1))
-    lab.claim("zeros-move", zeros, equals=["SGD, momentum", "SGD, decay", "Adam", "AdamW"], answers=len(zeros))
-    lab.claim("none-stands", second, equals=[])
-    norms = [lab.raises(lambda gradient=gradient: gradient.norm()).partition(":")[0] for _, gradient in found["SGD"]]
-    lab.claim("norm", norms, equals=["", "AttributeError"])
+    @lab.once
+    def exact():
+        x = torch.randn(128, 128, device=device)
+        claim_costs(lab, arms, layers, x)
+        claim_buckets(lab, layers, x)
+        claim_unused_layer(lab, arms)
+
+    race_backwards(lab, clear, device)

@@ -11,8 +11,10 @@ Result = Callable[..., dict[str, Any]]
 
 UNJUDGED = {
     "gpu",
-    "gpu-peak",
+    "large-time",
     "slower",
+    "small-time",
+    "time",
 }
 
 
@@ -20,7 +22,7 @@ def refuted(run: dict[str, Any]) -> set[str]:
     return {
         text
         for text, verdict in run["verdicts"].items()
-        if verdict != "SUPPORTED" and text not in UNJUDGED
+        if verdict != "SUPPORTED" and text not in UNJUDGED and not text.startswith("gpu-")
     }
 
 
@@ -145,10 +147,14 @@ def test_a_chain_keeps_the_input_of_the_square_and_the_output_of_the_sigmoid(
     run = result("saved-tensors")
 
     assert refuted(run) == set()
-    assert why(run, "the chain keeps") == "measured y p"
+    assert why(run, "the chain y") == "measured y p"
     assert why(run, "for 1,048,576 numbers") == "measured 8388608 B"
-    assert of_arms(run, "chain", "saved_bytes") == [("recorded", 8_388_608), ("no gradient", 0)]
-    assert of_arms(run, "chain", "peak_bytes")[1] == ("no gradient", 12_582_912)
+    assert of_arms(run, "chain", "saved_bytes") == [
+        ("recorded", 8_388_608),
+        ("checkpoint", 8_388_608),
+        ("no gradient", 0),
+    ]
+    assert of_arms(run, "chain", "peak_bytes")[2] == ("no gradient", 12_582_912)
 
 
 # ---- no-grad
@@ -159,8 +165,8 @@ def test_without_gradients_two_activations_live_of_24(result: Result) -> None:
     run = result("no-grad")
 
     assert refuted(run) == set()
-    assert why(run, "recorded, the net keeps") == "measured [24, 0]"
-    assert why(run, "recorded, its peak") == "measured [24, 2]"
+    assert why(run, "a recorded forward keeps") == "measured [24, 0]"
+    assert why(run, "a recorded forward has a peak") == "measured [24, 2]"
     assert why(run, "the sum of four losses") == "measured [96, 0]"
     assert of_arms(run, "forward", "peak_bytes") == [
         ("recorded", 24 * 262_144),
@@ -177,10 +183,10 @@ def test_none_releases_the_gradients_and_zeros_move_a_layer_out_of_use(result: R
 
     assert refuted(run) == set()
     assert why(run, "a step that begins with zeros") == "measured [20, 0]"
-    assert why(run, "zeros release no byte") == "measured [0, 660480] B"
-    assert why(run, "the peak of a later step") == "measured 660480 B"
-    assert why(run, "with None it stands") == "measured []"
-    assert why(run, "in DDP each gradient") == "measured [660480, 0] B"
+    assert why(run, "setting zeros releases") == "measured [0, 660480] B"
+    assert why(run, "the peak of the second step") == "measured 660480 B"
+    assert why(run, "with None an unused layer") == "measured []"
+    assert why(run, "in DDP the gradients") == "measured [660480, 0] B"
 
 
 # ---- grad-accum
@@ -197,7 +203,7 @@ def test_accumulated_gradients_are_those_of_the_whole_batch_but_behind_a_batch_n
     }
     assert refuted(run) == set()
     assert peaks == {"divided": 123_904, "one backward": 1_101_312}
-    assert why(run, "as in the source 10 batches") == "measured [2, True]"
+    assert why(run, "with the loop of the source") == "measured [2, True]"
 
 
 # ---- sdpa-backends
