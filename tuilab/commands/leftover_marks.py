@@ -69,14 +69,16 @@ def read_recorded(stream: Path) -> dict[str, Recorded]:
             if not items:
                 return recorded
             for item in items:
-                if isinstance(item, events.Logged):
+                if isinstance(item, events.Logged | events.BlockLogged):
                     earlier = recorded.get(item.a, Recorded())
                     recorded[item.a] = _add(earlier, item)
 
 
-def _add(recorded: Recorded, record: events.Logged) -> Recorded:
+def _add(recorded: Recorded, record: events.Logged | events.BlockLogged) -> Recorded:
     steps = recorded.steps
-    if any(_is_of_step(name) for name in record.v):
+    if isinstance(record, events.BlockLogged):
+        steps = max(steps, record.s + record.steps)
+    elif any(_is_of_step(name) for name in record.v):
         steps = max(steps, record.s + 1)
     return Recorded(steps, max(recorded.until_ns, record.at))
 

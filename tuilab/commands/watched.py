@@ -23,6 +23,7 @@ from tuilab.commands.marks import Mark, MarkedProcess, MarksFolder
 from tuilab.commands.next_step import Loading, loading_of
 from tuilab.commands.output.scan_numbers import NumberScanner
 from tuilab.commands.process_tree import ProcessTree
+from tuilab.commands.step_blocks import STEPS_ALONE, OpenBlock
 from tuilab.commands.step_parts import curves_of, lacking, shares_of
 from tuilab.commands.step_sentences import optimizer_name, story_of
 from tuilab.commands.steps import BACKWARDS, Step, Steps
@@ -63,9 +64,10 @@ class Lane:
         self.arm = arm
         self.steps = Steps()
         self.last: deque[Step] = deque(maxlen=_KEPT)
-        self.times_s = array("d")  # of all steps but the first
-        # For an arm in a race: the CPU times of the steps that have a time in `times_s`.
+        # For an arm in a race: the times of all steps but the first, and their CPU times.
+        self.times_s = array("d")
         self.core_times = CoreTimes()
+        self.open_block = OpenBlock(arm)
         self.helpers = Helpers(process.pid)
         self.roots: list[float] = []  # the first values that went backward
         self.count, self.until_ns = recorded
@@ -174,6 +176,9 @@ class Watched:
         self.turn(is_last=True)
         for lane in self.lanes.values():
             self._record_steps(lane, lane.steps.finish())
+            block = lane.open_block.close()
+            if block:
+                self._journal.append(block)
 
     def _first_lane(self) -> Lane | None:
         return next(iter(self.lanes.values()), None)
@@ -298,16 +303,26 @@ class Watched:
             values = {self._root_name(lane, owner): value for owner, value in step.roots.items()}
             values |= curves_of(step, lacks)
             if values:
-                self._log(events.Logged(s=lane.count, v=values, a=lane.arm, at=step.ended))
+                self._log_step(lane, values, step.ended)
             lane.count += 1
             missing = COMPARED_VALUES - len(lane.roots)
             if missing:
                 lane.roots += list(step.roots.values())[:missing]
-            if step.took_ns:
+            if step.took_ns and self._arm:
                 lane.times_s.append(step.took_ns / 1e9)
             if step.core_time and self._arm:
                 lane.core_times.add(len(lane.times_s), step.core_time)
         lane.last.extend(steps)
+
+    def _log_step(self, lane: Lane, values: dict[str, float], ended_ns: int) -> None:
+        """Record the values of a step: alone, or in a long run together with other steps."""
+        if lane.count < STEPS_ALONE:
+            self._log(events.Logged(s=lane.count, v=values, a=lane.arm, at=ended_ns))
+            return
+        self.last |= values
+        block = lane.open_block.add(lane.count, values, ended_ns)
+        if block:
+            self._journal.append(block)
 
     def _root_name(self, lane: Lane, owner: int) -> str:
         """Return the name of the curve of a root: the value that goes backward.

@@ -235,6 +235,35 @@ class Logged(Event, gc=False):
         return self.s if self.x is None else self.x
 
 
+class ValuesOfBlock(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What a name had in a block of steps. Without a finite value, all but `bad` is 0."""
+
+    first: Finite
+    last: Finite
+    least: Finite
+    greatest: Finite
+    total: Finite
+    count: Count  # of finite values
+    bad: Count = 0  # values that were NaN or infinite
+
+
+class BlockLogged(Event, gc=False):
+    """A block of steps of a long command: what the watcher found in them, instead of each step.
+
+    Values that a script logs or prints are never recorded in blocks.
+    """
+
+    s: Whole  # the first step
+    steps: Count
+    v: dict[str, ValuesOfBlock]
+    a: str = ""  # arm
+    at: Count = 0  # when the last step ended
+
+    @property
+    def logged_at(self) -> int:
+        return self.at or self.t
+
+
 class AxesNamed(Event):
     """The titles of the axes of a metric's chart, and which axes are logarithmic at first."""
 
@@ -698,6 +727,7 @@ Record = (
     | BoxLacked | ScenarioFinished | Sampled | GpuFound | Unavailable | VerdictReached
     | NothingTimed | XidReported | GpuHeld | GpuShared | Alerted | AxesNamed | BarsShown
     | TableShown | SpanShown | QuestionAnswered | SettingRaced | RankPlaced | CoresAwaited
+    | BlockLogged
 )  # fmt: skip
 
 

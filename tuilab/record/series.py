@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from tuilab.record.events import AxesNamed, Logged
+from tuilab.record.events import AxesNamed, BlockLogged, Logged, ValuesOfBlock
 from tuilab.text.words import unit_of
 
 # Buckets of a series. At the limit, neighbours are merged, and each bucket takes twice the points.
@@ -101,6 +101,24 @@ class Series:
             self.last_step = points[-1].place
             self.last_t = points[-1].logged_at
 
+    def add_block(self, step: int, t: int, values: ValuesOfBlock) -> None:
+        """Append the values of a block of steps, whose first step and last moment are known."""
+        if values.bad:
+            self.bad_count += values.bad - 1
+            self.count += values.bad - 1
+            self.add(step, t, math.nan)
+        if not values.count:
+            return
+        self.count += values.count
+        self.last, self.last_step, self.last_t = values.last, step, t
+        if self._room:
+            self._widen(values.least, values.greatest)
+            self._room = max(self._room - values.count, 0)
+        else:
+            self._open_bucket(step, t, values.least)
+            self._widen(values.least, values.greatest)
+            self._room = max(self._stride - values.count, 0)
+
     @property
     def first_t(self) -> int:
         """The time of the first point, finite or not."""
@@ -191,6 +209,14 @@ def _add_each(series: SeriesByKey, writer: str, logged: Sequence[Logged]) -> Non
             key = (name, record.a, writer)
             line = series.get(key) or series.setdefault(key, Series(*key))
             line.add(step, t, value)
+
+
+def add_block(series: SeriesByKey, writer: str, block: BlockLogged) -> None:
+    """Add a block of steps that one writer logged."""
+    for name, values in block.v.items():
+        key = (name, block.a, writer)
+        line = series.get(key) or series.setdefault(key, Series(*key))
+        line.add_block(block.s, block.logged_at, values)
 
 
 def by_arm(logged: Sequence[Logged]) -> Mapping[str, Sequence[Logged]]:

@@ -30,7 +30,7 @@ _PIECE_LIMIT = 65_536  # numbers that are gathered before they are passed on
 class SamplePiece(NamedTuple):
     """Some numbers of one line, in their order; of a long line several pieces follow each other."""
 
-    kind: str  # logged, sampled, timed
+    kind: str  # logged, block (of steps of a long command), sampled, timed
     name: str
     arm: str
     writer: str
@@ -111,6 +111,8 @@ def _pieces_of_stream(
             races[stream] = item
         elif isinstance(item, events.BlockTimed):
             yield from _timed(stream, item, races.get(stream))
+        elif isinstance(item, events.BlockLogged):
+            yield from _logged_in_block(stream, item)
         elif isinstance(item, events.Sampled):
             yield from _sampled(stream, item, counters["sampler"])
             counters["sampler"] += 1
@@ -135,6 +137,18 @@ def _logged(stream: str, logged: Sequence[events.Logged]) -> Iterator[SamplePiec
                 values=values,
                 notes=[],
             )
+
+
+def _logged_in_block(stream: str, block: events.BlockLogged) -> Iterator[SamplePiece]:
+    """Yield the mean of each name in a block of steps, with what it stands for as its note."""
+    for name, values in block.v.items():
+        mean = None
+        note = f"{values.bad} of {values.count + values.bad} values are NaN or infinite"
+        if values.count:
+            mean = values.total / values.count
+            spread = f"mean of {values.count} steps, from {values.least:g} to {values.greatest:g}"
+            note = f"{spread}; {note}" if values.bad else spread
+        yield _piece("block", name, block.a, stream, block.s, block.logged_at, mean, note)
 
 
 def _timed(

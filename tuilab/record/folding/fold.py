@@ -62,7 +62,7 @@ from tuilab.record.folding.fold_run import (
 )
 from tuilab.record.folding.limits import keep
 from tuilab.record.journal.lines import Corrupt, Gap, Item
-from tuilab.record.series import add_logged
+from tuilab.record.series import add_block, add_logged
 from tuilab.record.summary import RunSummary
 
 
@@ -136,6 +136,7 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.QuestionAnswered: question_answered,
     events.TextShown: lambda summary, stream, event: keep(summary.texts, event),
     events.ImageShown: image_shown,
+    events.BlockLogged: lambda summary, stream, event: add_block(summary.series, stream, event),
     events.AxesNamed: axes_named,
     events.BarsShown: figure_shown,
     events.TableShown: figure_shown,

@@ -58,7 +58,7 @@ class ReportArtifact(DocumentPart, frozen=True):
 
 
 class ReportSamples(DocumentPart, omit_defaults=True, frozen=True):
-    kind: Literal["logged", "sampled", "timed"]
+    kind: Literal["logged", "block", "sampled", "timed"]
     name: str
     arm: str
     writer: str

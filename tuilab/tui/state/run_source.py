@@ -272,7 +272,7 @@ class Replay(RunSource):
                 self._go_to(0)
                 return
             for writer, item in items:
-                if not isinstance(item, events.Logged | events.Sampled):
+                if not isinstance(item, events.Logged | events.BlockLogged | events.Sampled):
                     self._items.append((writer, item))
 
     def _go_to(self, position: int) -> None:
