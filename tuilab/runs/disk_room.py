@@ -2,16 +2,23 @@
 
 import os
 import time
+from collections import deque
 from pathlib import Path
 from threading import Thread
 
 from tuilab.record.live_run import Watch
 from tuilab.runs.command_line import hint
 from tuilab.text.display import show
+from tuilab.text.words import size
 
 # A worker mostly writes this much at once. With less room, some of its records are lost.
 _RECORD_BYTES = 4096
 _PERIOD_S = 1.0
+_GROWTH_PERIOD_S = 5.0  # between two readings of the size of a record
+_GROWTH_WINDOW_S = 300.0
+_GROWTH_MIN_S = 60.0  # a run writes more at its beginning
+_FAST = 100 * 1024**2  # bytes an hour
+_HOURS = 24  # a disk that is full earlier is worth a warning
 
 
 class DiskRoom:
@@ -51,15 +58,71 @@ class DiskRoom:
         self._is_checking = False
 
 
-def is_full(folder: Path) -> bool:
-    """Return whether the owner of a folder has no room in it; False if the disk does not say."""
+class RunGrowth:
+    """Knows how much a running run writes in an hour, from its last minutes."""
+
+    def __init__(self) -> None:
+        # The time and the size of the record at the readings of the last minutes.
+        self._readings: deque[tuple[float, int]] = deque()
+
+    def read(self, now_s: float, size_bytes: int) -> None:
+        """Take the present size of the record."""
+        if self._readings and now_s - self._readings[-1][0] < _GROWTH_PERIOD_S:
+            return
+        self._readings.append((now_s, size_bytes))
+        while now_s - self._readings[0][0] > _GROWTH_WINDOW_S:
+            self._readings.popleft()
+
+    def bytes_per_hour(self) -> float:
+        """Return how much is written in an hour; 0 in the first minute."""
+        if not self._readings:
+            return 0.0
+        first_s, first_bytes = self._readings[0]
+        last_s, last_bytes = self._readings[-1]
+        if last_s - first_s < _GROWTH_MIN_S:
+            return 0.0
+        return max(last_bytes - first_bytes, 0) / (last_s - first_s) * 3600
+
+    def warning(self, folder: Path) -> str:
+        """Return a warning if the record grows fast, or if the disk is full within a day."""
+        rate = self.bytes_per_hour()
+        if not rate:
+            return ""
+        free = free_bytes(folder)
+        is_short = free is not None and free < _HOURS * rate
+        if rate < _FAST and not is_short:
+            return ""
+        sentence = f"this run writes {size(rate)} an hour"
+        if free is not None:
+            sentence += f"; its disk has room for {_describe_hours(free / rate)}"
+        return f"{sentence}. Log fewer values, or not in each step."
+
+
+def _describe_hours(hours: float) -> str:
+    if hours < 1:
+        return "less than an hour"
+    if hours < 2 * _HOURS:
+        return f"{hours:.0f} hours"
+    return f"{hours / 24:.0f} days"
+
+
+def free_bytes(folder: Path) -> int | None:
+    """Return the room for the owner of a folder; None if the disk does not say."""
     try:
         disk = os.statvfs(folder)
         owner = os.stat(folder).st_uid
     except OSError:
-        return False
+        return None
+    if not disk.f_blocks:
+        return None
     blocks = disk.f_bavail if owner else disk.f_bfree  # root, whose id is 0, has reserved blocks
-    return disk.f_blocks > 0 and blocks * disk.f_frsize < _RECORD_BYTES
+    return blocks * disk.f_frsize
+
+
+def is_full(folder: Path) -> bool:
+    """Return whether the owner of a folder has no room in it; False if the disk does not say."""
+    free = free_bytes(folder)
+    return free is not None and free < _RECORD_BYTES
 
 
 def describe_room(root: Path) -> str:

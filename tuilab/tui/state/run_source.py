@@ -17,7 +17,7 @@ from tuilab.record.live_run import Watch
 from tuilab.record.series import Series
 from tuilab.record.states import RUNNING_STATES, RunState
 from tuilab.record.summary import RunSummary
-from tuilab.runs.disk_room import DiskRoom
+from tuilab.runs.disk_room import DiskRoom, RunGrowth
 
 Key = TypeVar("Key")
 GONE = "deleted"  # no state of a run: there is no record of it any more
@@ -135,6 +135,7 @@ class LiveRun(RunSource):
     def __init__(self, run_dir: Path) -> None:
         super().__init__(run_dir, Watch(run_dir, may_be_folded=True))
         self._disk = DiskRoom(run_dir)
+        self._growth = RunGrowth()
 
     @property
     def is_over(self) -> bool:
@@ -168,7 +169,8 @@ class LiveRun(RunSource):
     def warning(self) -> str:
         if self.is_over:
             return ""
-        return self._disk.warning(self._watch)
+        self._growth.read(time.monotonic(), self.bytes_read[1])
+        return self._disk.warning(self._watch) or self._growth.warning(self.run_dir)
 
     def read(self) -> bool:
         """Read new records for a moment. The state is known only when all records were read."""
