@@ -210,6 +210,15 @@ EXACT: dict[str, dict[str, Any]] = {
         # for each row 1024 inputs, 512, 256, 128 outputs of a ReLU
         "saved-bytes": [4 * 1024 * (1024 + 512 + 256 + 128)] * 2,
     },
+    "ckpt-segments": {
+        "gradients": True,
+        "activations": [1, 2, 4, 8, 16, 32],
+        "one-segment": BOUNDED,
+        "quarter-less": BOUNDED,
+        "valley": BOUNDED,
+        "products-again": 2 * 32 - 4,
+        "batch-norm": 2,
+    },
     "leaky-loss": {
         "nodes": 506,
         "detached": [0, 0],

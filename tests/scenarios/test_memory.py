@@ -86,8 +86,8 @@ def test_segments_lower_the_peak_and_repeat_the_products(result: Result) -> None
 
     saved = dict(of_arms(run, "step", "saved_bytes"))
     assert refuted(run) == set()
-    assert why(run, "forward's matrix products") == "measured 60"
-    assert why(run, "the best number of segments") == "measured 1.662"
+    assert why(run, "checkpoints compute all") == "measured 60"
+    assert why(run, "the best number of checkpoints") == "measured 1.662"
     assert why(run, "a BatchNorm") == "measured 2"
     assert saved["0 segments"] == 96 * 2048 * 64 * 4
     assert saved["4 segments"] == 4 * 2048 * 64 * 4

@@ -49,7 +49,17 @@ MISTAKES = [
     Mistake("grad-accum", "output = net(x)", "output = net(x).detach()", "leaves"),
     Mistake("ckpt-mlp", "8 * 16 * 1024", "0", "alone, second-cell"),
     Mistake("ckpt-mlp", "BATCH = 1024", "BATCH = 512", "alone, second-cell, excess, saved-bytes"),
-    Mistake("ckpt-mlp", "elif self.wrap ==", "elif self.wrap !=", "second-cell, excess, saved-bytes"),
+    Mistake(
+        "ckpt-mlp", "elif self.wrap ==", "elif self.wrap !=", "second-cell, excess, saved-bytes"
+    ),
+    Mistake(
+        "ckpt-segments",
+        "total.backward()",
+        "net(x).sum().backward()",
+        "activations, one-segment, valley",
+    ),
+    Mistake("ckpt-segments", "if segments == 0:", "if segments < 2:", "activations"),
+    Mistake("ckpt-segments", "norm, nn.ReLU()", "norm.eval(), nn.ReLU()", "batch-norm"),
     Mistake("ckpt-targets", '"with-linear": (1, 3)', '"with-linear": (2, 3)', "with-linear"),
     Mistake("ckpt-targets", '"block": (0, 3)', '"block": (1, 3)', "block, free"),
     Mistake("ckpt-targets", "layers[last:](y)", "layers[last:](y) * (1 + first)", "gradients"),
