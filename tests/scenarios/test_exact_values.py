@@ -219,6 +219,18 @@ EXACT: dict[str, dict[str, Any]] = {
         "products-again": 2 * 32 - 4,
         "batch-norm": 2,
     },
+    "ckpt-targets": {
+        "none": 3,
+        "alone": 3,
+        "with-linear": 2,
+        "block": 1,
+        "free": [0, 0, 8],
+        "gradients": True,
+        "saves-output": [[2, 3], [2, 3], [2, 3]],
+        "upsampling": [4, 1 + 4, 1],
+        "downsampling": [1 + 1 / 4, 1],
+        "few-inputs": BOUNDED,
+    },
     "leaky-loss": {
         "nodes": 506,
         "detached": [0, 0],

@@ -62,7 +62,11 @@ MISTAKES = [
     Mistake("ckpt-segments", "norm, nn.ReLU()", "norm.eval(), nn.ReLU()", "batch-norm"),
     Mistake("ckpt-targets", '"with-linear": (1, 3)', '"with-linear": (2, 3)', "with-linear"),
     Mistake("ckpt-targets", '"block": (0, 3)', '"block": (1, 3)', "block, free"),
-    Mistake("ckpt-targets", "layers[last:](y)", "layers[last:](y) * (1 + first)", "gradients"),
+    Mistake("ckpt-targets", "layers[end:](y)", "layers[end:](y) * (1 + first)", "gradients"),
+    Mistake("ckpt-targets", '"sigmoid", "tanh"):', '"sigmoid", "gelu"):', "saves-output"),
+    Mistake("ckpt-targets", "for end in (0, 1, 2)", "for end in (0, 2, 1)", "upsampling"),
+    Mistake("ckpt-targets", "nn.AvgPool2d(2)", "nn.AvgPool2d(2), nn.GELU()", "downsampling"),
+    Mistake("ckpt-targets", "layers, x, 0, 3, back", "layers, x, 1, 3, back", "few-inputs"),
     Mistake(
         "selective-ckpt",
         '"products": [ADDMM]',
