@@ -79,7 +79,7 @@ MISTAKES = [
         "block, x.clone(), use_reentrant",
         "full, products, first, wrong-name",
     ),
-    Mistake("selective-ckpt", "> args[2].shape[0]", ">= 0", "first"),
+    Mistake("selective-ckpt", "> weight.shape[0]", ">= 0", "first, batch-first"),
     Mistake("selective-ckpt", '"wrong name": [MM]', '"wrong name": [ADDMM]', "wrong-name"),
     Mistake(
         "selective-ckpt",
@@ -87,7 +87,18 @@ MISTAKES = [
         "        return net(2 * x)\n",
         "plain, gradients",
     ),
-    Mistake("selective-ckpt", "counted.saved_bytes)", "counted.live_bytes)", "hooks"),
+    Mistake(
+        "selective-ckpt",
+        "seen[choice] = counted.saved_bytes",
+        "seen[choice] = counted.live_bytes",
+        "hooks",
+    ),
+    Mistake(
+        "selective-ckpt",
+        "batch = find_largest_batch(lab, net, choice,",
+        'batch = find_largest_batch(lab, net, "plain",',
+        "batch, batch-first, use",
+    ),
     Mistake("sdpa-backends", ".softmax(-1) @ v", ".softmax(-1).exp() @ v", "written, math, same"),
     Mistake("sdpa-backends", "dropout_p=0.1)\n", "dropout_p=0.0)\n", "asked"),
     Mistake("sdpa-backends", "(attention, q[0], k[0], v[0])", "(attention, q, k, v)", "fallback"),
