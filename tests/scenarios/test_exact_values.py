@@ -245,6 +245,17 @@ EXACT: dict[str, dict[str, Any]] = {
         "batch-first": BOUNDED,
         "use": BOUNDED,
     },
+    "prealloc": {
+        "rising": BOUNDED,
+        "segments": BOUNDED,
+        "longest": BOUNDED,
+        "none": [0, 0, 0],
+        "random": BOUNDED,
+        "order": BOUNDED,
+        "expandable": BOUNDED,
+        "expandable-saves": BOUNDED,
+        "peak": BOUNDED,
+    },
     "leaky-loss": {
         "nodes": 506,
         "detached": [0, 0],

@@ -1,16 +1,18 @@
 """The scenarios about memory give the exact values that their lessons promise; timings are not judged here."""
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.lessons import reason_of
+from tests.lessons import reason_of, source_of
 
 Result = Callable[..., dict[str, Any]]
 
 UNJUDGED = {
     "gpu",
+    "gpu-expandable",
     "gpu-peak",
     "slower",
 }
@@ -234,28 +236,64 @@ def test_a_policy_that_keeps_the_first_product_halves_what_a_block_holds(result:
 
 # ---- prealloc
 
+MIB = 1024 * 1024
+
+
+def model_of_allocator(*, is_expandable: bool) -> Any:
+    """Return a new model of the allocator of the scenario."""
+    module = ModuleType("prealloc")
+    exec(source_of("prealloc"), vars(module))
+    return module.AllocatorModel(is_expandable)
+
 
 @pytest.mark.library
-def test_the_longest_batch_first_leaves_nothing_to_ask_for(result: Result) -> None:
+def test_longest_batch_first_leaves_nothing_to_ask_for(result: Result) -> None:
     run = result("prealloc")
 
+    reserved = {series["arm"]: series["last"] for series in run["series"]}
     assert refuted(run) == set()
-    assert {series["arm"] for series in run["series"]} == {
-        "falling", "rising", "rising, longest first", "random", "random, longest first"
-    }  # fmt: skip
-
-
-# ---- expandable-segments
+    assert reserved["rising"] > 2 * reserved["rising, longest first"]
+    assert reserved["rising"] > 2 * reserved["rising, expandable"]
 
 
 @pytest.mark.library
-def test_segments_that_expand_reserve_what_is_needed_in_every_order(result: Result) -> None:
-    run = result("expandable-segments")
+@pytest.mark.parametrize(
+    ("size", "reserved"),
+    [
+        (1, 2 * MIB),
+        (MIB, 2 * MIB),
+        (MIB + 1, 20 * MIB),
+        (10 * MIB - 512, 20 * MIB),
+        (10 * MIB, 10 * MIB),
+        (11 * MIB, 12 * MIB),
+    ],
+)
+def test_segment_of_the_model_has_the_size_of_torch(size: int, reserved: int) -> None:
+    model = model_of_allocator(is_expandable=False)
 
-    reserved = {
-        series["arm"]: series["last"]
-        for series in run["series"]
-        if series["name"] == "reserved_bytes"
-    }
-    assert refuted(run) == set()
-    assert reserved["segments"] > 2 * max(reserved["expandable"], reserved["expandable, shrinking"])
+    model.replay([(1, size)])
+
+    assert model.reserved == reserved
+
+
+@pytest.mark.library
+def test_blocks_of_the_model_merge_inside_of_their_segment() -> None:
+    model = model_of_allocator(is_expandable=False)
+
+    model.replay([(1, 6 * MIB), (2, 6 * MIB), (3, 6 * MIB), (1, 0), (3, 0), (2, 0)])
+    model.replay([(4, 20 * MIB)])
+
+    assert (model.segments, model.reserved) == (1, 20 * MIB)
+
+
+@pytest.mark.library
+@pytest.mark.parametrize(("is_expandable", "reserved"), [(False, 48 * MIB), (True, 40 * MIB)])
+def test_blocks_of_two_segments_merge_only_if_segments_expand(
+    is_expandable: bool, reserved: int
+) -> None:
+    model = model_of_allocator(is_expandable=is_expandable)
+
+    model.replay([(1, 12 * MIB), (2, 12 * MIB), (1, 0), (2, 0), (3, 24 * MIB)])
+
+    assert model.reserved == reserved
+    assert model.peak == 24 * MIB
