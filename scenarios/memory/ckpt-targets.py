@@ -19,11 +19,15 @@ around them alone costs memory. Upsampling is the best target: its output is fou
 and the layer after it saves the output. The output of downsampling is small, so there is little to
 drop. A Linear from few features to many has a large output, and its product is cheap.
 
+Another source computes x - 2 again instead of keeping it for sigmoid((x - 2)²). A checkpoint around
+x - 2 alone gains nothing, because the square saves that difference. The checkpoint has to contain
+the square. It then keeps x in place of x - 2, which is a gain only if x is in memory anyway.
+
 In practice: end a checkpoint behind the layer that reads the large activation, not before it. Good
 insides are activations, norms, dropout and upsampling, without a large product except the last.
 ## Predict
-Without checkpoints a block of Linear, GELU, Linear keeps three activations for backward. How many
-does it keep with a checkpoint around its GELU alone?
+For backward, an upsampling by 2 and a convolution keep 4 times their input. How many times is it
+with a checkpoint around the upsampling alone?
 ## Look for
 - [none] without checkpoints a block of Linear, GELU, Linear keeps 3 activations for backward
 - [alone] with a checkpoint around the GELU alone a block keeps 3 activations
@@ -39,6 +43,8 @@ does it keep with a checkpoint around its GELU alone?
   upsampling in a checkpoint, and 1 time with both
 - [downsampling] an average pooling by 2 with a convolution keeps 1.25 times its input, and 1 time
   with a checkpoint around both
+- [difference] sigmoid((x - 2)²) holds 2 new tensors, 2 with x - 2 in a checkpoint, and 1 with the
+  square inside as well
 - [few-inputs] a checkpoint around Linear from 4 to 64 features, GELU and Linear keeps 4 of 132
   numbers a row, and repeats 1/17 of the products
 ## Try next
@@ -50,8 +56,8 @@ refutes: none, alone
 - "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 8,
   https://www.toymoban.com/news/detail-808122.html: the list of targets.
 - "Training tricks" (in Chinese, after https://github.com/owenliang/torch-thins), section
-  "Activation checkpointing": it says that a sigmoid saves its input, but a sigmoid saves its
-  output.
+  "Activation checkpointing": x - 2. It says that a sigmoid saves its input, but a sigmoid saves
+  its output.
 - Ours: the bytes that each choice keeps, and the products that it repeats.
 """
 
@@ -129,7 +135,7 @@ def claim_choices(lab, net, x):
         products[choice] = lab.count(step, net, x, first, end).flops / flops_of_product
     lab.bars("activations that a block keeps for backward", kept)
     lab.claim("none", kept["none"], equals=3)
-    lab.claim("alone", kept["alone"], equals=3, answers=True)
+    lab.claim("alone", kept["alone"], equals=3)
     lab.claim("with-linear", kept["with-linear"], equals=2)
     lab.claim("block", kept["block"], equals=1)
     repeated = []
@@ -169,13 +175,37 @@ def claim_resampling(lab, device):
     kept = []
     for end in (0, 1, 2):  # no checkpoint, around the upsampling, around both
         kept.append(count_kept(lab, layers, x, 0, end))
-    lab.claim("upsampling", kept, equals=[4, 5, 1])
+    lab.claim("upsampling", kept, equals=[4, 5, 1], answers=kept[1])
 
     layers = nn.Sequential(nn.AvgPool2d(2), convolution).to(device)
     kept = []
     for end in (0, 2):
         kept.append(count_kept(lab, layers, x, 0, end))
     lab.claim("downsampling", kept, equals=[1.25, 1])
+
+
+def difference(x):
+    return x - 2
+
+
+def squared_difference(x):
+    return difference(x).square()
+
+
+def chain(x, choice):  # (1024,)
+    if choice == "difference":
+        return checkpoint(difference, x, use_reentrant=False).square().sigmoid()
+    if choice == "square":
+        return checkpoint(squared_difference, x, use_reentrant=False).sigmoid()
+    return squared_difference(x).sigmoid()
+
+
+def claim_difference(lab, device):
+    x = torch.randn(1024, device=device, requires_grad=True)
+    held = []
+    for choice in ("none", "difference", "square"):
+        held.append(lab.count(chain, x, choice).live_bytes / x.nbytes)
+    lab.claim("difference", held, equals=[2, 2, 1])
 
 
 def claim_few_inputs(lab, device):
@@ -205,4 +235,5 @@ def run(
     claim_choices(lab, net, x)
     claim_outputs(lab, device)
     claim_resampling(lab, device)
+    claim_difference(lab, device)
     claim_few_inputs(lab, device)

@@ -31,27 +31,30 @@ run the longest batch before the first step. Compare `torch.cuda.max_memory_rese
 `torch.cuda.max_memory_allocated()` to see whether it helps.
 ## Predict
 A Transformer of 2 layers gets batches of length 32, 64 and so on to 512. How many segments does the
-model of the allocator ask for after the first batch?
+allocator ask for after the first batch?
 ## Look for
-- [rising] growing lengths make the model reserve at least twice the peak of the memory in use
-- [segments] growing lengths make the model ask for at least 20 segments after the first batch
-- [longest] with the longest batch first, the model reserves at most 1.3 times the peak for growing
-  lengths
-- [none] after a longest batch the model asks for at most 1 segment, for growing, shrinking and
-  random lengths
-- [random] lengths in random order reserve at least 1.1 times as much memory as with the longest
+- [rising] if batches grow longer, the modelled allocator reserves at least twice the peak of the
+  memory in use
+- [segments] if batches grow longer, the modelled allocator asks for at least 20 segments after the
+  first batch
+- [longest] with the longest batch first, the modelled allocator reserves at most 1.3 times the peak
+  for batches that grow longer
+- [none] after a batch of the greatest length the modelled allocator asks for at most 1 segment, for
+  growing, shrinking and random lengths
+- [random] batches in random order reserve at least 1.1 times as much memory as with the longest
   batch first
-- [order] growing lengths reserve at least 1.8 times as much memory as shrinking lengths
-- [expandable] with expandable segments the model reserves at most 1.2 times the peak, for growing
-  and for shrinking lengths
-- [expandable-saves] growing lengths reserve at least twice as much memory as with expandable
-  segments
-- [peak] the peak of the memory in use is the same to 1 % in all orders and with both kinds of
-  segments
-- [gpu] on a GPU growing lengths ask for more segments, and reserve more memory, than with the
-  longest batch first
-- [gpu-expandable] on a GPU growing lengths reserve at least 1.5 times as much memory as with
+- [order] batches that grow longer reserve at least 1.8 times as much memory as batches that get
+  shorter
+- [expandable] with expandable segments the modelled allocator reserves at most 1.2 times the peak,
+  for growing and for shrinking lengths
+- [expandable-saves] batches that grow longer reserve at least twice as much memory as with
   expandable segments
+- [peak] the peak of the memory in use is the same to 1 % in all orders of the batches and with both
+  kinds of segments
+- [gpu] on a GPU, batches that grow longer ask for more segments, and reserve more memory, than with
+  the longest batch first
+- [gpu-expandable] on a GPU, batches that grow longer reserve at least 1.5 times as much memory as
+  with expandable segments
 ## Try next
 `--first 128`: the first batch is not the longest. refutes: longest, none, random
 `--fixed`: the arms with expandable segments get ordinary segments.

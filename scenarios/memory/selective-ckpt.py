@@ -28,27 +28,27 @@ input. How many does it keep if a policy saves both of its products?
 ## Look for
 - [plain] after forward, a transformer MLP block without a checkpoint holds 10 activations of its
   width, to 1 %
-- [full] in a full checkpoint the block holds 1 activation
-- [products] with a policy that saves both products the block holds 6 activations
-- [first] with a policy that saves only the first product the block holds 5 activations
+- [full] in a full checkpoint, the MLP block holds 1 activation
+- [products] with a policy that saves both of its products, the MLP block holds 6 activations
+- [first] with a policy that saves only its first product, the MLP block holds 5 activations
 - [repeated] backward computes one product of each block again in a full checkpoint, and none with
   the policies or without a checkpoint
 - [cheap] all checkpoints compute each norm and each GELU again, with and without a policy
-- [wrong-name] with a policy that saves aten.mm the block holds 1 activation, and one product of
-  each block is computed again
+- [wrong-name] with a policy that saves aten.mm, which the MLP block does not call, it holds 1
+  activation and repeats one product
 - [hooks] hooks for saved tensors see 1 activation of each block, whatever the policy saves
 - [gradients] the gradients are bitwise equal with all policies and without checkpoints
-- [batch] in 8 MiB, a step has room for at least 3.5 times the rows with full checkpoints
-- [batch-first] in 8 MiB, a step has room for at least 1.6 times the rows with checkpoints that save
-  the first product
-- [use] with the largest batch in 8 MiB, full checkpoints compute at least 2.5 times the rows for
-  each called operator
+- [batch] with 1 MiB for each block, full checkpoints allow a batch of at least 3.5 times the rows
+- [batch-first] with 1 MiB for each block, checkpoints that save the first product allow a batch of
+  at least 1.6 times the rows
+- [use] with the largest batch in 1 MiB for each block, full checkpoints compute at least 2.5 times
+  the rows for each called operator
 ## Try next
 `--whole`: the repetition runs to the end of the block. The last product is computed again, unless
 it was saved. refutes: repeated, wrong-name
 `--blocks 1`: all layers of a single block are in memory during its backward, with a checkpoint as
-well as without. The budget is 1 MiB for each block. refutes: batch,
-batch-first, use
+well as without.
+refutes: batch, batch-first, use
 ## Source
 - `create_selective_checkpoint_contexts` in the documentation of `torch.utils.checkpoint`,
   https://docs.pytorch.org/docs/stable/checkpoint.html: policies.

@@ -229,6 +229,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "saves-output": [[2, 3], [2, 3], [2, 3]],
         "upsampling": [4, 1 + 4, 1],
         "downsampling": [1 + 1 / 4, 1],
+        "difference": [2, 2, 1],
         "few-inputs": BOUNDED,
     },
     "selective-ckpt": {

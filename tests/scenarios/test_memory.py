@@ -230,7 +230,7 @@ def test_a_policy_that_keeps_the_first_product_halves_what_a_block_holds(result:
     peaks = {arm: round(peak / 1024, 1) for arm, peak in of_arms(run, "step", "peak_bytes")}
     assert refuted(run) == set()
     assert why(run, "all checkpoints") == "measured [[0, 0], [8, 8], [8, 8], [8, 8]]"
-    assert why(run, "with a policy that saves only") == "measured 5"
+    assert why(run, "with a policy that saves only its first") == "measured 5"
     assert (peaks["full"], peaks["wrong name"]) == (1876.5, 1876.5)
 
 

@@ -66,6 +66,7 @@ MISTAKES = [
     Mistake("ckpt-targets", '"sigmoid", "tanh"):', '"sigmoid", "gelu"):', "saves-output"),
     Mistake("ckpt-targets", "for end in (0, 1, 2)", "for end in (0, 2, 1)", "upsampling"),
     Mistake("ckpt-targets", "nn.AvgPool2d(2)", "nn.AvgPool2d(2), nn.GELU()", "downsampling"),
+    Mistake("ckpt-targets", 'if choice == "square"', 'if choice == "squared"', "difference"),
     Mistake("ckpt-targets", "layers, x, 0, 3, back", "layers, x, 1, 3, back", "few-inputs"),
     Mistake(
         "selective-ckpt",
