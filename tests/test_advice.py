@@ -361,7 +361,7 @@ def test_as_json_it_says_what_to_set_what_was_left_and_what_is_not_known(
         True,
     )
     assert [other["value"] for other in left["others"]] == ["1"]
-    assert ["tuilab", "run", "expandable-segments", "--headless"] in [
+    assert ["tuilab", "run", "prealloc", "--headless"] in [
         one["command"] for one in found["not_known"]
     ]
 

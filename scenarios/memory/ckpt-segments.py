@@ -1,33 +1,53 @@
-"""Checkpoints trade a third more arithmetic for memory, but only if the net is cut into segments.
+"""Cut a net into several checkpoints: a single one around everything saves nothing.
 
-Backward needs what forward computed: of each block here three activations, 96 in all. A checkpoint around a segment of blocks
-keeps the segment's input alone (ckpt-targets tells which layers suit), and computes the inside again, to the same bits. After
-forward n segments hold n activations; in backward the inside of one is added, 96/n. One segment around everything therefore
-saves nothing: its inside is the whole net, just later. The sum is smallest near n = 10: the chart has a valley, unless weights
-outweigh activations. The price hardly depends on n: forward is a third of a step's arithmetic, and nearly all of it is done
-twice. So are side effects: a BatchNorm counts its batch again, and dropout is drawn as before only under `preserve_rng_state`.
+Backward needs activations that forward computed. A block of this lesson keeps three, and 32 blocks
+keep 96. A checkpoint around a segment of blocks keeps only the input of the segment. In backward
+it computes the inside of the segment again, to the same bits.
+
+The gain depends on the number of segments. After forward, n segments hold n activations. In
+backward the inside of one segment is added, which is 96/n activations. So one segment around the
+whole net saves nothing: its inside is the whole net, only later. The sum n + 96/n is smallest near
+n = 10, and the chart has a valley there. If the weights need more memory than the activations, the
+valley is flat.
+
+The price hardly depends on n. Forward is a third of the arithmetic of a step, and is done twice
+except for a few products. Side effects also happen twice: a batch norm counts its batch again.
+Dropout draws the same mask again, but only because `preserve_rng_state` is on by default.
+
+In practice: checkpoint each block of a deep net, or groups of a few blocks, with
+`use_reentrant=False`. Accept the longer step only if memory limits the batch or the model. The
+lesson ckpt-targets shows which layers to choose. The lesson selective-ckpt shows how much larger
+the batch can be.
 ## Predict
-One checkpoint is put around the whole net. What share of a step's peak is left, from 0 to 1?
+The net is cut into 4 checkpoints. What share of the peak of a step is left, from 0 to 1?
 ## Look for
-- [gradients] gradients with checkpoints are bitwise equal to those without
-- [activations] with checkpoints a net keeps one activation per segment for backward
-- [one-segment] one segment around the whole net lowers the peak of a step by less than 2 %
-- [quarter-less] the chosen number of segments lowers the peak by a quarter or more
-- [valley] the best number of segments peaks at least 1.15 times lower than 2 segments, and than one for each block
-- [products-again] forward's matrix products are done again, except the last of each segment
-- [batch-norm] a BatchNorm inside a checkpoint counts its batch twice
-- [slower] where matrix products are most of a step, it takes at least 1.2 times as long
+- [gradients] the gradients with checkpoints are bitwise equal to those without
+- [activations] a net in n checkpoints keeps n activations for backward
+- [one-segment] one checkpoint around the whole net lowers the peak of a step by less than 2 %
+- [quarter-less] the chosen number of checkpoints, by default 4, lowers the peak of a step by 25 %
+  or more
+- [valley] the best number of checkpoints has a peak at least 1.15 times lower than 2 checkpoints,
+  and than a checkpoint around each block
+- [products-again] checkpoints compute all matrix products of forward again, except the last
+  product of each segment
+- [batch-norm] a batch norm inside a checkpoint counts its batch twice
+- [slower] if matrix products are most of a step, checkpoints make it at least 1.2 times longer
 ## Try next
-`--dropout 0.1 --forget-rng`: other masks; the last one is saved behind the last product; refutes: gradients, products-again
-`--segments 1`: the peak stays, the time is spent all the same; refutes: quarter-less
-`--rows 64`: weights outweigh activations, the peak stays; refutes: quarter-less, valley
+`--dropout 0.1 --forget-rng`: backward draws other masks. The last mask of a segment is saved after
+the last product, so that product is also repeated. refutes: gradients, products-again
+`--segments 1`: the peak stays, and the time is spent all the same. refutes: quarter-less
+`--rows 64`: the weights need more memory than the activations, and the peak stays.
+refutes: quarter-less, valley
 ## Source
 "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 8,
-https://www.toymoban.com/news/detail-808122.html. Ours: the experiment and the price.
+https://www.toymoban.com/news/detail-808122.html: keep the inputs of a few layers, and compute the
+rest again. Ours: the experiment and the price.
 """
 
+from functools import partial
+
 import torch
-import torch._dynamo  # the first checkpoint would load it: a second or two, which no step is to pay
+import torch._dynamo  # the first checkpoint imports it: a second that no step should pay for
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -37,17 +57,35 @@ from tuilab import Lab
 class Block(nn.Module):
     def __init__(self, width, dropout):
         super().__init__()
-        self.inside = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width), nn.Dropout(dropout))
+        self.inside = nn.Sequential(
+            nn.Linear(width, width),
+            nn.GELU(),
+            nn.Linear(width, width),
+            nn.Dropout(dropout),
+        )
 
-    def forward(self, x):
+    def forward(self, x):  # (rows, width)
         return x + self.inside(x)
 
 
-def forward(net, x, segments, keeps_rng=True):  # x (rows, width)
+def build_net(blocks, width, rows, dropout, device):
+    """Return a net and its input, the same in each call."""
+    torch.manual_seed(0)
+    with device:
+        net = nn.Sequential(*[Block(width, dropout) for _ in range(blocks)])
+        x = torch.randn(rows, width)
+    return net, x
+
+
+def forward(net, x, segments, keeps_rng=True):  # (rows, width); 0 segments have no checkpoint
+    if segments == 0:
+        return net(x)
     for k in range(segments):
-        part = net[k * len(net) // segments : (k + 1) * len(net) // segments]
+        start = k * len(net) // segments
+        end = (k + 1) * len(net) // segments
+        part = net[start:end]
         x = checkpoint(part, x, use_reentrant=False, preserve_rng_state=keeps_rng)
-    return x if segments else net(x)
+    return x
 
 
 def step(net, x, segments):
@@ -57,58 +95,115 @@ def step(net, x, segments):
     return net[0].inside[0].bias.grad
 
 
+def measure(lab, build, segments, keeps_rng, timeline=False):
+    """Return the memory of a step, the bytes alive after its forward, and its gradients."""
+    with lab.memory("step", arm=f"{segments} segments", timeline=timeline) as memory:
+        net, x = build()
+        total = forward(net, x, segments, keeps_rng).sum()
+        after_forward = memory.live_bytes
+        total.backward()
+    gradients = [weight.grad for weight in net.parameters()]
+    return memory, after_forward, gradients
+
+
+def are_equal(gradients, others):
+    for gradient, other in zip(gradients, others, strict=True):
+        if not torch.equal(gradient, other):
+            return False
+    return True
+
+
+def choose_counts(blocks, segments):
+    """Return the numbers of segments for the sweep: 0, 1, powers of two, and the chosen number."""
+    counts = {0, 1, segments, blocks}
+    for count in (2, 4, 8, 16):
+        if count < blocks:
+            counts.add(count)
+    return sorted(counts)
+
+
+def claim_memory(lab, build, counts, segments, keeps_rng):
+    lab.axes("mb", x="segments, 0 is no checkpoint", y="memory, MB")
+    peaks = {}
+    kept = []
+    equal = []
+    plain = None
+    for count in lab.sweep(counts, "memory against the number of segments"):
+        memory, after_forward, gradients = measure(lab, build, count, keeps_rng)
+        lab.log(count, arm="peak of the step", mb=memory.peak_bytes / 1e6)
+        lab.log(count, arm="after forward", mb=after_forward / 1e6)
+        peaks[count] = memory.peak_bytes
+        if count == 0:
+            plain = gradients
+        else:
+            equal.append(are_equal(gradients, plain))
+            kept.append(memory.saved_bytes)
+    blocks = counts[-1]
+    lowest = min(peaks.values())
+    _, x = build()
+    activations = [saved / x.nbytes for saved in kept]
+    lab.claim("gradients", all(equal))
+    lab.claim("activations", activations, equals=counts[1:])
+    lab.claim("one-segment", peaks[1] / peaks[0], at_least=0.98)
+    lab.claim("quarter-less", peaks[segments] / peaks[0], at_most=0.75, answers=True)
+    lab.claim("valley", min(peaks[2], peaks[blocks]) / lowest, at_least=1.15)
+
+
+def claim_products(lab, build, segments, keeps_rng):
+    net, x = build()
+    flops_of_product = 2 * x.shape[0] * x.shape[1] ** 2
+    products = {}
+    for count in (0, segments):
+        lab.stage(f"a step with {count} segments")
+        measure(lab, build, count, keeps_rng, timeline=True)
+        products[count] = lab.count(step, net, x, count).flops / flops_of_product
+    repeated = products[segments] - products[0]
+    lab.claim("products-again", repeated, equals=2 * len(net) - segments)
+
+
+def claim_batch_norm(lab):
+    norm = nn.BatchNorm1d(2)
+    part = nn.Sequential(norm, nn.ReLU())
+    x = torch.ones(3, 2, requires_grad=True)
+    checkpoint(part, x, use_reentrant=False).sum().backward()
+    lab.claim("batch-norm", norm.num_batches_tracked, equals=2)
+
+
 def run(
     lab: Lab,
     blocks: int = 32,  # residual blocks of two Linears, 2..128 (quick 16)
     width: int = 0,  # features; 0 is 64 on a CPU and 1024 on a GPU, 0..4096
-    rows: int = 0,  # rows of the batch; 0 is 2048 on a CPU (1024 with --quick) and 8192 on a GPU, 0..65536
+    rows: int = 0,  # of the batch; 0 is 2048 on a CPU (1024 with --quick), 8192 on a GPU, 0..65536
     segments: int = 4,  # the chosen number of checkpoints, 1..128
     dropout: float = 0.0,  # share that the dropout in each block drops, 0..0.9
     forget_rng: bool = False,  # turn preserve_rng_state off
 ) -> None:
-    device, segments = lab.device(), min(segments, blocks)
-    usual = (1024, 8192) if device.type == "cuda" else (64, 1024 if lab.is_quick else 2048)
-    width, rows = width or usual[0], rows or usual[1]
-
-    def build():
-        torch.manual_seed(0)
-        with device:
-            return nn.Sequential(*[Block(width, dropout) for _ in range(blocks)]), torch.randn(rows, width)
-
-    def measure(n, timeline=False):
-        with lab.memory("step", arm=f"{n} segments", timeline=timeline) as memory:
-            net, x = build()
-            total = forward(net, x, n, not forget_rng).sum()
-            after_forward = memory.live_bytes
-            total.backward()
-        return memory, after_forward, [weight.grad for weight in net.parameters()]
+    device = lab.device()
+    if device.type == "cuda":
+        usual_width, usual_rows = 1024, 8192
+    elif lab.is_quick:
+        usual_width, usual_rows = 64, 1024
+    else:
+        usual_width, usual_rows = 64, 2048
+    segments = min(segments, blocks)
+    width = width or usual_width
+    rows = rows or usual_rows
+    build = partial(build_net, blocks, width, rows, dropout, device)
 
     @lab.once
     def exact():
-        lab.axes("mb", x="segments, 0 is no checkpoint", y="memory, MB")
-        counts = sorted({0, 1, segments, blocks} | {n for n in (2, 4, 8, 16) if n < blocks})
-        peak, kept, grads = {}, {}, {}
-        for n in lab.sweep(counts, "memory against the number of segments; 0 is no checkpoint"):
-            memory, after_forward, grads[n] = measure(n)
-            peak[n], kept[n] = memory.peak_bytes, memory.saved_bytes / (4 * rows * width)
-            lab.log(n, arm="peak of the step", mb=peak[n] / 1e6)
-            lab.log(n, arm="after forward", mb=after_forward / 1e6)
-        lab.claim("gradients", all(torch.equal(*pair) for n in counts for pair in zip(grads[n], grads[0], strict=True)))
-        lab.claim("activations", [*kept.values()][1:], equals=counts[1:])
-        lab.claim("one-segment", peak[1] / peak[0], at_least=0.98, answers=True)
-        lab.claim("quarter-less", peak[segments] / peak[0], at_most=0.75)
-        lab.claim("valley", min(peak[2], peak[blocks]) / min(peak.values()), at_least=1.15)
-        (net, x), products = build(), {}
-        for n in (0, segments):
-            lab.stage(f"the course of a step with {n} segments")
-            measure(n, timeline=True)
-            products[n] = lab.count(step, net, x, n).flops / (2 * rows * width**2)
-        lab.claim("products-again", products[segments] - products[0], equals=2 * blocks - segments)
-        norm = nn.BatchNorm1d(2)
-        checkpoint(nn.Sequential(norm, nn.ReLU()), torch.ones(3, 2, requires_grad=True), use_reentrant=False).sum().backward()
-        lab.claim("batch-norm", norm.num_batches_tracked, equals=2)
+        counts = choose_counts(blocks, segments)
+        claim_memory(lab, build, counts, segments, not forget_rng)
+        claim_products(lab, build, segments, not forget_rng)
+        claim_batch_norm(lab)
 
     lab.stage("the price")
     net, x = build()
     lab.claim_ratio("slower", "ckpt/plain", at_least=1.2)
-    lab.race(plain=lambda: step(net, x, 0), ckpt=lambda: step(net, x, segments), same=1e-6, seconds=0.5, device=device)
+    lab.race(
+        plain=lambda: step(net, x, 0),
+        ckpt=lambda: step(net, x, segments),
+        same=1e-6,
+        seconds=0.5,
+        device=device,
+    )

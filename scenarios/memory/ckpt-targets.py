@@ -1,37 +1,64 @@
-"""Put a checkpoint around what is cheap to compute and ends in a product of matrices.
+"""Checkpoint layers with a large, cheap output and the layer that reads it.
 
-A checkpoint keeps its input, drops what is saved inside, and computes it again in backward. What it drops is no gain if a
-neighbour saves it anyway, and what it computes again is the price. Here a block is Linear, GELU, Linear, and keeps three
-activations for backward: each Linear saves its input, the GELU saves its input.
+A checkpoint keeps its input, drops the tensors that are saved inside, and computes them again in
+backward. Two questions decide whether it pays. Does a layer next to it save the same tensor
+anyway? Then nothing is gained. Does the inside contain matrix products? They are the price.
 
-- around the GELU alone: its input is kept as the input of the checkpoint, its output as the input of the Linear. Nothing is
-  dropped.
-- around the GELU and the Linear after it: the output of the GELU is dropped, and a GELU is cheap. The product is not repeated:
-  a Linear saves no output, and the repetition stops as soon as it has what backward wants.
-- around all three: two of three are dropped, and the first of forward's two products is computed again.
+The block of this lesson is Linear, GELU, Linear, and keeps three activations: each Linear saves its
+input, and the GELU saves its input.
 
-So choose activations, normalisations, dropouts, and resizing of pictures, together with the product that reads them.
-Compilers and selective checkpointing follow the same rule: keep products, repeat what is done number by number.
+- A checkpoint around the GELU alone drops nothing. The Linear after it saves the output of the
+  GELU, and the checkpoint keeps the input.
+- A checkpoint around the GELU and the Linear after it drops the output of the GELU. No product is
+  repeated: a Linear does not save its output, so the repetition stops before it.
+- A checkpoint around all three layers drops two of three activations. It repeats the first product.
+
+The source names ReLU, sigmoid, tanh, upsampling, downsampling, and products with few inputs as
+targets. The first three save their output, which the Linear after them also saves, so a checkpoint
+around them alone costs memory. Upsampling is the best target: its output is four times its input,
+and the layer after it saves the output. The output of downsampling is small, so there is little to
+drop. A Linear from few features to many has a large output, and its product is cheap.
+
+Another source computes x - 2 again instead of keeping it for sigmoid((x - 2)²). A checkpoint around
+x - 2 alone gains nothing, because the square saves that difference. The checkpoint has to contain
+the square. It then keeps x in place of x - 2, which is a gain only if x is in memory anyway.
+
+In practice: end a checkpoint behind the layer that reads the large activation, not before it. Good
+insides are activations, norms, dropout and upsampling, without a large product except the last.
 ## Predict
-Without checkpoints a block keeps three activations. How many does it keep with a checkpoint around its GELU alone?
+For backward, an upsampling by 2 and a convolution keep 4 times their input. How many times is it
+with a checkpoint around the upsampling alone?
 ## Look for
-- [none] without checkpoints a block keeps 3 activations
-- [alone] with one around the activation a block keeps 3
-- [with-linear] with one around the activation and the Linear after it a block keeps 2
-- [block] with one around all three layers a block keeps 1
-- [free] the first two repeat no product of matrices, the third one for each block
-- [gradients] the gradients of all four are bitwise equal
+- [none] without checkpoints a block of Linear, GELU, Linear keeps 3 activations for backward
+- [alone] with a checkpoint around the GELU alone a block keeps 3 activations
+- [with-linear] with a checkpoint around the GELU and the Linear after it a block keeps 2
+  activations
+- [block] with a checkpoint around all three layers a block keeps 1 activation
+- [free] checkpoints around the GELU, with and without the Linear after it, repeat no product; those
+  around all three layers repeat 1 for each block
+- [gradients] the gradients are bitwise equal with all checkpoints and without
+- [saves-output] with ReLU, sigmoid or tanh in place of the GELU a block keeps 2 activations, and 3
+  with a checkpoint around that layer alone
+- [upsampling] an upsampling by 2 with a convolution keeps 4 times its input, 5 times with the
+  upsampling in a checkpoint, and 1 time with both
+- [downsampling] an average pooling by 2 with a convolution keeps 1.25 times its input, and 1 time
+  with a checkpoint around both
+- [difference] sigmoid((x - 2)²) holds 2 new tensors, 2 with x - 2 in a checkpoint, and 1 with the
+  square inside as well
+- [few-inputs] a checkpoint around Linear from 4 to 64 features, GELU and Linear keeps 4 of 132
+  numbers a row, and repeats 1/17 of the products
 ## Try next
-`--activation relu`: a ReLU saves its output, which the Linear saves as well: 2 a block without checkpoints. One around the ReLU
-alone, a target that the source names, adds its input: it costs memory. So does one around a `sigmoid`. refutes: none
-`--activation identity`: nothing to save and nothing to repeat between the Linears. refutes: none, alone
+`--activation relu`: a ReLU saves its output, which the Linear after it also saves. So a block keeps
+2 activations without checkpoints. refutes: none
+`--activation identity`: there is nothing to save and nothing to repeat between the Linears.
+refutes: none, alone
 ## Source
 - "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 8,
-  https://www.toymoban.com/news/detail-808122.html: ReLU, Sigmoid, Tanh, up- and downsampling and products of a matrix and a
-  vector are good targets.
-- "Training tricks" (in Chinese, after https://github.com/owenliang/torch-thins), section "Activation checkpointing": it says
-  that a sigmoid saves its input, but a sigmoid saves its output.
-- Ours: the count of what each choice keeps and repeats.
+  https://www.toymoban.com/news/detail-808122.html: the list of targets.
+- "Training tricks" (in Chinese, after https://github.com/owenliang/torch-thins), section
+  "Activation checkpointing": x - 2. It says that a sigmoid saves its input, but a sigmoid saves
+  its output.
+- Ours: the bytes that each choice keeps, and the products that it repeats.
 """
 
 from typing import Literal
@@ -42,20 +69,156 @@ from torch.utils.checkpoint import checkpoint
 
 from tuilab import Lab
 
-ACTIVATIONS = {"gelu": nn.GELU, "relu": nn.ReLU, "sigmoid": nn.Sigmoid, "identity": nn.Identity}
-CHOICES = {"none": (0, 0), "alone": (1, 2), "with-linear": (1, 3), "block": (0, 3)}  # first and last layer, the last exclusive
+ACTIVATIONS = {
+    "gelu": nn.GELU,
+    "relu": nn.ReLU,
+    "sigmoid": nn.Sigmoid,
+    "tanh": nn.Tanh,
+    "identity": nn.Identity,
+}
+CHOICES = {  # the layers inside of the checkpoint: the first, and the first behind it
+    "none": (0, 0),
+    "alone": (1, 2),
+    "with-linear": (1, 3),
+    "block": (0, 3),
+}
 
 
-def forward(net, x, first, last):  # x (rows, width)
-    for layers in net:
-        y = layers[:first](x)
-        y = checkpoint(layers[first:last], y, use_reentrant=False) if first < last else y
-        x = x + layers[last:](y)
+def forward_layers(layers, x, first, end):
+    y = layers[:first](x)
+    if first < end:
+        y = checkpoint(layers[first:end], y, use_reentrant=False)
+    return layers[end:](y)
+
+
+def forward(net, x, first, end):  # (rows, width)
+    for block in net:
+        x = x + forward_layers(block, x, first, end)
     return x
 
 
-def step(net, x, first, last):
-    forward(net, x, first, last).sum().backward()
+def step(net, x, first, end):
+    forward(net, x, first, end).sum().backward()
+
+
+def build_net(blocks, width, activation):
+    net = nn.Sequential()
+    for _ in range(blocks):
+        block = nn.Sequential(
+            nn.Linear(width, width), ACTIVATIONS[activation](), nn.Linear(width, width)
+        )
+        net.append(block)
+    return net
+
+
+def gradients_of(net):
+    gradients = []
+    for weight in net.parameters():
+        gradients.append(weight.grad)
+    return gradients
+
+
+def claim_choices(lab, net, x):
+    unit = x.nbytes * len(net)  # an activation of each block
+    flops_of_product = 2 * x.shape[0] * x.shape[1] ** 2
+    kept = {}
+    products = {}
+    gradients = {}
+    for choice, (first, end) in CHOICES.items():
+        lab.stage(f"checkpoints: {choice}")
+        net.zero_grad()
+        with lab.memory("step", arm=choice, timeline=True) as memory:
+            step(net, x, first, end)
+        kept[choice] = memory.saved_bytes / unit
+        gradients[choice] = gradients_of(net)
+        net.zero_grad()
+        products[choice] = lab.count(step, net, x, first, end).flops / flops_of_product
+    lab.bars("activations that a block keeps for backward", kept)
+    lab.claim("none", kept["none"], equals=3)
+    lab.claim("alone", kept["alone"], equals=3)
+    lab.claim("with-linear", kept["with-linear"], equals=2)
+    lab.claim("block", kept["block"], equals=1)
+    repeated = []
+    for choice in ("alone", "with-linear", "block"):
+        repeated.append(products[choice] - products["none"])
+    lab.claim("free", repeated, equals=[0, 0, len(net)])
+    same = []
+    for choice in CHOICES:
+        for gradient, plain in zip(gradients[choice], gradients["none"], strict=True):
+            same.append(torch.equal(gradient, plain))
+    lab.claim("gradients", all(same))
+
+
+def count_kept(lab, layers, x, first, end):
+    """Return the bytes that layers keep for backward, in units of their input."""
+    return lab.count(forward_layers, layers, x, first, end).saved_bytes / x.nbytes
+
+
+def claim_outputs(lab, device):
+    """Count a block with layers that save their output."""
+    x = torch.randn(8, 16, device=device)
+    kept = []
+    for activation in ("relu", "sigmoid", "tanh"):
+        (block,) = build_net(1, 16, activation).to(device)
+        without = count_kept(lab, block, x, 0, 0)
+        alone = count_kept(lab, block, x, 1, 2)
+        kept.append([without, alone])
+    lab.claim("saves-output", kept, equals=[[2, 3]] * 3)
+
+
+def claim_resampling(lab, device):
+    lab.stage("upsampling and downsampling")
+    x = torch.randn(2, 8, 16, 16, device=device, requires_grad=True)  # (pictures, channels, h, w)
+    convolution = nn.Conv2d(8, 8, 3, padding=1)
+    upsampling = nn.Upsample(scale_factor=2, mode="bilinear")
+    layers = nn.Sequential(upsampling, convolution).to(device)
+    kept = []
+    for end in (0, 1, 2):  # no checkpoint, around the upsampling, around both
+        kept.append(count_kept(lab, layers, x, 0, end))
+    lab.claim("upsampling", kept, equals=[4, 5, 1], answers=kept[1])
+
+    layers = nn.Sequential(nn.AvgPool2d(2), convolution).to(device)
+    kept = []
+    for end in (0, 2):
+        kept.append(count_kept(lab, layers, x, 0, end))
+    lab.claim("downsampling", kept, equals=[1.25, 1])
+
+
+def difference(x):
+    return x - 2
+
+
+def squared_difference(x):
+    return difference(x).square()
+
+
+def chain(x, choice):  # (1024,)
+    if choice == "difference":
+        return checkpoint(difference, x, use_reentrant=False).square().sigmoid()
+    if choice == "square":
+        return checkpoint(squared_difference, x, use_reentrant=False).sigmoid()
+    return squared_difference(x).sigmoid()
+
+
+def claim_difference(lab, device):
+    x = torch.randn(1024, device=device, requires_grad=True)
+    held = []
+    for choice in ("none", "difference", "square"):
+        held.append(lab.count(chain, x, choice).live_bytes / x.nbytes)
+    lab.claim("difference", held, equals=[2, 2, 1])
+
+
+def claim_few_inputs(lab, device):
+    lab.stage("a product with few inputs")
+    layers = nn.Sequential(nn.Linear(4, 64), nn.GELU(), nn.Linear(64, 64)).to(device)
+    x = torch.randn(8, 4, device=device, requires_grad=True)
+    plain = lab.count(forward_layers, layers, x, 0, 0, backward=True)
+    ckpt = lab.count(forward_layers, layers, x, 0, 3, backward=True)
+    numbers = []
+    for counted in (plain, ckpt):
+        numbers.append(counted.saved_bytes / 4 / len(x))
+    repeated = (ckpt.backward.flops - plain.backward.flops) / plain.flops
+    lab.claim("few-inputs", [*numbers, repeated], equals=[132, 4, 1 / 17], tolerance=1e-12)
 
 
 def run(
@@ -63,29 +226,14 @@ def run(
     blocks: int = 8,  # residual blocks of two Linears, 1..128
     width: int = 64,  # features, 1..4096
     rows: int = 1024,  # rows of the batch, 1..65536 (quick 256)
-    activation: Literal["gelu", "relu", "sigmoid", "identity"] = "gelu",  # between the Linears
+    activation: Literal["gelu", "relu", "sigmoid", "tanh", "identity"] = "gelu",  # in the block
 ) -> None:
     device = lab.device()
-    with device:
-        make = ACTIVATIONS[activation]
-        net = nn.Sequential(*[nn.Sequential(nn.Linear(width, width), make(), nn.Linear(width, width)) for _ in range(blocks)])
-        x = torch.randn(rows, width)
-
-    kept, products, gradients = {}, {}, {}
-    for choice, (first, last) in CHOICES.items():
-        lab.stage(f"checkpoints: {choice}")
-        with lab.memory("step", arm=choice, timeline=True) as memory:
-            step(net, x, first, last)
-        kept[choice] = memory.saved_bytes / (4 * rows * width * blocks)
-        gradients[choice] = [weight.grad for weight in net.parameters()]
-        net.zero_grad()
-        products[choice] = lab.count(step, net, x, first, last).flops / (2 * rows * width**2)
-        net.zero_grad()
-    lab.claim("none", kept["none"], equals=3)
-    lab.claim("alone", kept["alone"], equals=3, answers=True)
-    lab.claim("with-linear", kept["with-linear"], equals=2)
-    lab.claim("block", kept["block"], equals=1)
-    again = [products[choice] - products["none"] for choice in ("alone", "with-linear", "block")]
-    lab.claim("free", again, equals=[0, 0, blocks])
-    same = [torch.equal(*pair) for choice in CHOICES for pair in zip(gradients[choice], gradients["none"], strict=True)]
-    lab.claim("gradients", all(same))
+    lab.axes("live_bytes", x="tensors created and freed", y="memory in use")
+    net = build_net(blocks, width, activation).to(device)
+    x = torch.randn(rows, width).to(device)
+    claim_choices(lab, net, x)
+    claim_outputs(lab, device)
+    claim_resampling(lab, device)
+    claim_difference(lab, device)
+    claim_few_inputs(lab, device)

@@ -1,36 +1,61 @@
-"""Keep the products of matrices in a checkpoint: half the memory, and no product computed twice.
+"""Save only the first product of a block in its checkpoint: half the memory.
 
-A checkpoint drops what its block keeps for backward and computes the block again. Repeating a product of matrices is dear, and
-repeating norms and activations is cheap. A selective checkpoint asks a policy for every operator: what is to be saved goes to
-a cache, which hands it out in the repetition. All else is computed again.
-Here a block is LayerNorm, Linear to four times the width, GELU, Linear back. Plain, it keeps ten activations of the width: its
-input, the output of the norm, four for the input and four for the output of the GELU. The outputs of the two products are five
-of that width, and with the input of the block six live. But the last one is a waste. Backward does not need it, and
-the repetition stops as soon as it has what backward needs. A policy that keeps the first product alone has five.
-The cache is not made of saved tensors, and hooks of autograd do not see it: measure what lives. And a policy that names an
-operator which is never called keeps nothing, and nobody tells: a Linear with a bias calls `addmm`, not `mm`.
+A checkpoint drops the tensors that its block saves for backward, and computes the block again. It
+is expensive to repeat a matrix product, and cheap to repeat a norm or an activation. A selective
+checkpoint asks a policy about each operator. The results that the policy saves go to a cache, and
+the repetition takes them from there. All other operators run again.
+
+The block of this lesson is LayerNorm, Linear to four times the width, GELU, and Linear back. It
+keeps ten activations of its width without a checkpoint. They are its input, the output of the norm,
+and four each for the input and the output of the GELU. The two products together have results of
+five widths. Backward does not need the result of the second product, so saving it wastes memory.
+The repetition stops before that product anyway.
+
+Two properties surprise users. Saved results are not saved tensors of autograd, so hooks for saved
+tensors do not see them: measure the live bytes. A policy that names an operator which the block
+never calls saves nothing, without an error. A Linear with a bias calls `addmm`, not `mm`.
+
+Freed memory allows a larger batch. A GPU then does more work for each launched operator, so it
+waits less. If the small batch already keeps the GPU busy, the gain is small, and the repeated
+arithmetic remains.
+
+In practice: pass `context_fn=partial(create_selective_checkpoint_contexts, policy)` to
+`checkpoint`. Save the products whose results backward needs, but not the last product of a block.
+Print the operators of one step to learn their names. Use full checkpoints if only memory counts.
 ## Predict
-A block keeps ten activations of its width plain, and one in a full checkpoint. How many with both of its products kept?
+Without a checkpoint a block keeps ten activations of its width, in a full checkpoint only its
+input. How many does it keep if a policy saves both of its products?
 ## Look for
-- [plain] plain, a block holds 10 activations behind forward, to 1 per cent
-- [full] in a full checkpoint it holds 1
-- [products] with both products kept it holds 6
-- [first] with the first product kept it holds 5
-- [repeated] a full checkpoint computes one product of each block again; plain, with both kept and with the first it is none
-- [cheap] all three checkpoints compute each norm and each GELU again, and plain none
-- [wrong-name] a policy that keeps aten.mm holds 1, and computes one product of each block again
-- [hooks] hooks for saved tensors see 1 activation of a block in every checkpoint, whatever its policy
-- [gradients] the gradients of all are bitwise those of the plain net
+- [plain] after forward, a transformer MLP block without a checkpoint holds 10 activations of its
+  width, to 1 %
+- [full] in a full checkpoint, the MLP block holds 1 activation
+- [products] with a policy that saves both of its products, the MLP block holds 6 activations
+- [first] with a policy that saves only its first product, the MLP block holds 5 activations
+- [repeated] backward computes one product of each block again in a full checkpoint, and none with
+  the policies or without a checkpoint
+- [cheap] all checkpoints compute each norm and each GELU again, with and without a policy
+- [wrong-name] with a policy that saves aten.mm, which the MLP block does not call, it holds 1
+  activation and repeats one product
+- [hooks] hooks for saved tensors see 1 activation of each block, whatever the policy saves
+- [gradients] the gradients are bitwise equal with all policies and without checkpoints
+- [batch] with 1 MiB for each block, full checkpoints allow a batch of at least 3.5 times the rows
+- [batch-first] with 1 MiB for each block, checkpoints that save the first product allow a batch of
+  at least 1.6 times the rows
+- [use] with the largest batch in 1 MiB for each block, full checkpoints compute at least 2.5 times
+  the rows for each called operator
 ## Try next
-`--whole`: the repetition goes on to the end of the block. The last product is computed again, where it was not kept.
-refutes: repeated, wrong-name
-`--blocks 1`: one block, and all is as with eight.
+`--whole`: the repetition runs to the end of the block. The last product is computed again, unless
+it was saved. refutes: repeated, wrong-name
+`--blocks 1`: all layers of a single block are in memory during its backward, with a checkpoint as
+well as without.
+refutes: batch, batch-first, use
 ## Source
-- Today's practice: `create_selective_checkpoint_contexts` of `torch.utils.checkpoint`,
-  https://docs.pytorch.org/docs/stable/checkpoint.html.
+- `create_selective_checkpoint_contexts` in the documentation of `torch.utils.checkpoint`,
+  https://docs.pytorch.org/docs/stable/checkpoint.html: policies.
 - "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 8,
-  https://www.toymoban.com/news/detail-808122.html: it has checkpoints without a policy.
-- Ours: what lives, what is repeated, and the waste.
+  https://www.toymoban.com/news/detail-808122.html: the freed memory allows a larger batch, which
+  makes better use of the device.
+- Ours: the bytes, the repeated operators, and the product that is saved in vain.
 """
 
 from functools import partial
@@ -47,34 +72,137 @@ from torch.utils.checkpoint import (
 
 from tuilab import Lab
 
-ADDMM, MM = torch.ops.aten.addmm.default, torch.ops.aten.mm.default
+WIDTH = 64
+MIB = 1024 * 1024
+ADDMM = torch.ops.aten.addmm.default
+MM = torch.ops.aten.mm.default
 
 
 class Block(nn.Module):
-    def __init__(self, width):
+    def __init__(self):
         super().__init__()
-        self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.norm = nn.LayerNorm(WIDTH)
+        self.up = nn.Linear(WIDTH, 4 * WIDTH)
+        self.down = nn.Linear(4 * WIDTH, WIDTH)
 
     def forward(self, x):  # (rows, width)
-        return x + self.down(F.gelu(self.up(self.norm(x))))
+        wide = self.up(self.norm(x))  # (rows, 4 * width)
+        return x + self.down(F.gelu(wide))
 
 
-def widening(context, operator, *args, **kwargs):
-    """Keep a product whose result is wider than its input."""
-    is_kept = operator is ADDMM and args[2].shape[1] > args[2].shape[0]
-    return CheckpointPolicy.MUST_SAVE if is_kept else CheckpointPolicy.PREFER_RECOMPUTE
+def save_first_product(context, operator, *args, **kwargs):
+    """Save a product with more outputs than inputs: the first of a block."""
+    if operator is ADDMM:
+        _, _, weight = args  # (inputs, outputs)
+        if weight.shape[1] > weight.shape[0]:
+            return CheckpointPolicy.MUST_SAVE
+    return CheckpointPolicy.PREFER_RECOMPUTE
 
 
-POLICIES = {"products": [ADDMM], "first": widening, "wrong name": [MM]}
+POLICIES = {  # a list names the operators to save
+    "products": [ADDMM],
+    "first": save_first_product,
+    "wrong name": [MM],
+}
+CHOICES = ("plain", "full", *POLICIES)
 
 
-def forward(net, x, choice):
+def forward(net, x, choice):  # (rows, width)
     if choice == "plain":
         return net(x)
-    options = {"context_fn": partial(create_selective_checkpoint_contexts, POLICIES[choice])} if choice in POLICIES else {}
+    options = {}
+    if choice in POLICIES:
+        policy = POLICIES[choice]
+        options["context_fn"] = partial(create_selective_checkpoint_contexts, policy)
     for block in net:
         x = checkpoint(block, x, use_reentrant=False, **options)
     return x
+
+
+def step(net, x, choice):
+    forward(net, x, choice).sum().backward()
+
+
+def count_backward(lab, net, output):
+    """Return the costs of a backward; its value are the gradients of the weights."""
+    return lab.count(torch.autograd.grad, output.sum(), list(net.parameters()))
+
+
+def claim_held(lab, net, x):
+    held = {}
+    seen = {}
+    for choice in CHOICES:
+        lab.stage(f"forward: {choice}")
+        counted = lab.count(forward, net, x, choice)
+        held[choice] = counted.live_bytes / x.nbytes / len(net)
+        seen[choice] = counted.saved_bytes / x.nbytes / len(net)
+    lab.bars("activations that a block holds after forward", held)
+    lab.claim("plain", held["plain"], equals=10, tolerance=0.1)
+    lab.claim("full", held["full"], equals=1, tolerance=0.01)
+    lab.claim("products", held["products"], equals=6, tolerance=0.01, answers=True)
+    lab.claim("first", held["first"], equals=5, tolerance=0.01)
+    del seen["plain"]
+    lab.claim("hooks", list(seen.values()), equals=[1, 1, 1, 1])
+    return held
+
+
+def claim_repeated(lab, net, x, held):
+    products = {}
+    cheap = {}
+    rows = []
+    gradients = {}
+    for choice in CHOICES:
+        lab.stage(f"backward: {choice}")
+        backward = count_backward(lab, net, forward(net, x, choice))
+        norms = backward.calls["aten.native_layer_norm"]
+        gelus = backward.calls["aten.gelu"]
+        products[choice] = backward.calls["aten.addmm"]
+        cheap[choice] = [norms, gelus]
+        rows.append((choice, products[choice], norms, gelus))
+        gradients[choice] = backward.value
+    lab.table("computed again in backward", rows, head=("", "addmm", "norm", "GELU"))
+
+    blocks = len(net)
+    repeated = [products["full"], products["plain"], products["products"], products["first"]]
+    lab.claim("repeated", repeated, equals=[blocks, 0, 0, 0])
+    calls = [cheap["plain"], cheap["full"], cheap["products"], cheap["first"]]
+    each = [blocks, blocks]
+    lab.claim("cheap", calls, equals=[[0, 0], each, each, each])
+    wrong = [held["wrong name"], products["wrong name"]]
+    lab.claim("wrong-name", wrong, equals=[1, blocks], tolerance=0.01)
+    same = []
+    for choice in CHOICES:
+        for gradient, plain in zip(gradients[choice], gradients["plain"], strict=True):
+            same.append(torch.equal(gradient, plain))
+    lab.claim("gradients", all(same))
+
+
+def find_largest_batch(lab, net, choice, budget):
+    """Return the most rows for which a step stays in a budget of bytes, weights not counted."""
+
+    def fits(rows):
+        net.zero_grad()
+        x = torch.randn(rows, WIDTH).to(net[0].norm.weight)
+        return lab.count(step, net, x, choice).peak_bytes <= budget
+
+    return lab.limit(fits, 1, 4096)  # 4096 rows: the input of each block alone is 1 MiB
+
+
+def claim_batch(lab, net, budget):
+    batches = {}
+    rows_per_operator = {}
+    for choice in lab.sweep(["plain", "first", "full"], "the largest batch"):
+        batch = find_largest_batch(lab, net, choice, budget)
+        net.zero_grad()
+        x = torch.randn(batch, WIDTH).to(net[0].norm.weight)
+        operators = lab.count(step, net, x, choice).operators
+        batches[choice] = batch
+        rows_per_operator[choice] = batch / operators
+    lab.bars(f"rows of a step in {budget // MIB} MiB", batches)
+    lab.claim("batch", batches["full"] / batches["plain"], at_least=3.5)
+    lab.claim("batch-first", batches["first"] / batches["plain"], at_least=1.6)
+    use = rows_per_operator["full"] / rows_per_operator["plain"]
+    lab.claim("use", use, at_least=2.5)
 
 
 def run(
@@ -83,34 +211,16 @@ def run(
     rows: int = 1024,  # of the batch, 64..65536 (quick 256)
     whole: bool = False,  # repeat each block to its end
 ) -> None:
-    with lab.device():
-        net, x = nn.Sequential(*[Block(64) for _ in range(blocks)]), torch.randn(rows, 64)
-
-    lab.axes("live_bytes", x="births and deaths of tensors", y="bytes that live")
-    held, seen, again, gradients = {}, {}, {}, {}
-    for choice in ("plain", "full", "products", "first", "wrong name"):
-        lab.stage(f"checkpoints: {choice}")
-        with lab.memory("step", arm=choice, timeline=True), set_checkpoint_early_stop(not whole):
-            forward(net, x, choice).sum().backward()
-        net.zero_grad()
-        with set_checkpoint_early_stop(not whole):
-            counted = lab.count(forward, net, x, choice)
-        held[choice], seen[choice] = (nbytes / x.nbytes / blocks for nbytes in (counted.live_bytes, counted.saved_bytes))
-        backward = lab.count(torch.autograd.grad, counted.value.sum(), [*net.parameters()])
-        again[choice] = [backward.calls[f"aten.{name}"] for name in ("addmm", "native_layer_norm", "gelu")]
-        gradients[choice] = backward.value
-    lab.bars("activations that a block holds behind forward", held)
-    lab.table(
-        "computed again in backward", [(choice, *calls) for choice, calls in again.items()], head=("", "addmm", "norm", "GELU")
-    )
-    lab.claim("plain", held["plain"], equals=10, tolerance=0.1)
-    lab.claim("full", held["full"], equals=1, tolerance=0.01)
-    lab.claim("products", held["products"], equals=6, tolerance=0.01, answers=True)
-    lab.claim("first", held["first"], equals=5, tolerance=0.01)
-    lab.claim("repeated", [again[choice][0] for choice in ("full", "plain", "products", "first")], equals=[blocks, 0, 0, 0])
-    cheap = [again[choice][1:] for choice in ("plain", "full", "products", "first")]
-    lab.claim("cheap", cheap, equals=[[0, 0], *[[blocks, blocks]] * 3])
-    lab.claim("wrong-name", [held["wrong name"], again["wrong name"][0]], equals=[1, blocks], tolerance=0.01)
-    lab.claim("hooks", [seen[choice] for choice in ("full", "products", "first", "wrong name")], equals=[1] * 4)
-    same = [torch.equal(*pair) for choice in held for pair in zip(gradients[choice], gradients["plain"], strict=True)]
-    lab.claim("gradients", all(same))
+    device = lab.device()
+    net = nn.Sequential(*[Block() for _ in range(blocks)]).to(device)
+    x = torch.randn(rows, WIDTH).to(device)
+    lab.axes("live_bytes", x="tensors created and freed", y="memory in use")
+    with set_checkpoint_early_stop(not whole):
+        for choice in CHOICES:
+            lab.stage(f"a step: {choice}")
+            with lab.memory("step", arm=choice, timeline=True):
+                step(net, x, choice)
+            net.zero_grad()
+        held = claim_held(lab, net, x)
+        claim_repeated(lab, net, x, held)
+        claim_batch(lab, net, blocks * MIB)
