@@ -220,6 +220,17 @@ EXACT: dict[str, dict[str, Any]] = {
         "trains": "",
         "same-values": True,
     },
+    "logging-cost": {
+        "reads": 20 * 10,
+        "stacked": 1,
+        "same": BOUNDED,
+        "weights": BOUNDED,
+        "mean-off": BOUNDED,
+        "row-sums": BOUNDED,
+        "noise": BOUNDED,
+        "bad-batch": [1, 0],
+        "buffered": [0, 1],
+    },
 }
 
 
