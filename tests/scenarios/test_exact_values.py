@@ -233,6 +233,16 @@ EXACT: dict[str, dict[str, Any]] = {
         "raises": ["RuntimeError", "RuntimeError", "", ""],
         "warns": [1, 1],
     },
+    "oom-anatomy": {
+        "parts": [535_818_240, 2 * 535_818_240 + 4 * 74],
+        "forward": 3_954_594_096,
+        "peak": BOUNDED,
+        "where": True,
+        "operators": BOUNDED,
+        "small": BOUNDED,
+        "forecast": BOUNDED,
+        "traceback": [True, True],
+    },
     "gc-pause": {
         "tuples": [300_000, 0],
         "plain": 0,
