@@ -17,10 +17,10 @@ A failed step keeps its tensors alive as long as the exception is handled, becau
 refers to the frames of forward. So a second attempt inside the `except` block has less memory than
 the first.
 
-The lesson trains a language model on the device "meta", whose tensors have sizes but no memory. It
-counts each storage that an operator allocates until it is freed, and raises an error at a limit.
-Its counts are exact for tensors. The allocator of a GPU adds rounding, holes and workspaces. The
-chart shows the bytes during one step.
+The lesson trains a language model without attention on the device "meta", whose tensors have sizes
+but no memory. It counts the storages that operators allocate, until they are freed, and raises an
+error at a limit. Its counts are exact for tensors. The allocator of a GPU adds rounding, holes and
+workspaces. The chart shows the bytes during one step.
 
 In practice: print `torch.cuda.max_memory_allocated()` for two batch sizes, and compute the largest
 batch from them. To see who holds the memory, call `torch.cuda.memory._record_memory_history()`
@@ -45,11 +45,11 @@ GiB. How many GiB does a step with 4 sequences of 1024 tokens and 50,304 words t
   block as much is alive as before forward
 - [gpu-forward] on a GPU forward raises memory_allocated by the bytes that are counted on meta, to
   5 %
-- [gpu-error] on a GPU with a limit inside of forward, torch raises an OutOfMemoryError for at most
-  half of the bytes that are allocated
+- [gpu-error] on a GPU with a limit that forward crosses, torch raises an OutOfMemoryError that names
+  at most half of the bytes from before forward
 - [gpu-snapshot] on a GPU the allocated sizes of all segments in a snapshot sum to memory_allocated
-- [gpu-line] on a GPU with a recorded history, the snapshot names this file for the largest block
-  that forward allocated
+- [gpu-line] on a GPU with a recorded history, the snapshot names the file of the lesson for the
+  largest block that forward allocated
 ## Try next
 `--batch 1`: the parameters and their state are the larger part, and the peak is in the step of the
 optimizer. refutes: peak, where, forecast

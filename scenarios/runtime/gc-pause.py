@@ -18,10 +18,11 @@ its tensors stay alive, on a GPU as well. A common cycle is an exception that is
 its traceback refers to the frame, and the frame to the variable. The collector counts objects and
 not bytes, so a few cycles with large tensors start no collection even if it is enabled.
 
-`gc.collect(1)` searches only the objects that no collection by hand has seen yet. It is short, and
-enough for the cycles of the last steps. The chart shows how long a full collection takes with more
-and more lists. Tuples of numbers cost nothing: a collection sees that they refer to no container,
-and the next one leaves them out.
+`gc.collect(1)` searches only the objects that were made since the last collection of this kind. It
+is short, and enough for the cycles of the last steps. The chart shows how long a full collection
+takes with more and more objects. Tuples of numbers cost nothing: a collection sees that they refer
+to no container, and the next one leaves them out. Generations and thresholds are those of Python
+3.11.
 
 In practice: call `gc.collect()` and `gc.freeze()` when model and data set are loaded. With several
 ranks, add `gc.disable()`, and let every rank call `gc.collect(1)` at the same steps, for example
@@ -41,7 +42,7 @@ loop that keeps nothing?
   collector is on
 - [by-hand] if each of 20 steps makes a cycle with a tensor, and gc.collect(1) is called after every
   5th step, at most 5 tensors are alive
-- [old] gc.collect(1) does not free a cycle that an earlier collection has found in use, and
+- [old] gc.collect(1) does not free a cycle that an earlier gc.collect(1) has found in use, and
   gc.collect() does
 - [exception] a function that keeps the exception that it caught leaves its tensors alive until a
   collection

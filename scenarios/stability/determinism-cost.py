@@ -1,4 +1,4 @@
-"""Keep deterministic algorithms, but switch off the filling of empty tensors.
+"""Make runs repeatable, but switch off the filling of empty tensors.
 
 Two runs with the same seed should give the same weights. On a GPU they often do not, because some
 kernels add with atomic operations, in an order that changes from run to run.
@@ -16,8 +16,8 @@ switch, the cause may be such a read instead of the order of a sum.
 
 The switch does not set seeds. It cannot keep the bits if you change the number of threads, the
 batch size, the version of torch or the GPU model. Each can change the order of a sum (see
-batch-invariance). On a GPU cuBLAS needs the variable `CUBLAS_WORKSPACE_CONFIG=:4096:8` as well. Set
-it before the process starts.
+batch-invariance). On a GPU older versions of torch also ask for the variable
+`CUBLAS_WORKSPACE_CONFIG=:4096:8`.
 
 In practice: call `torch.manual_seed(seed)` and `torch.use_deterministic_algorithms(True)`, and set
 `torch.utils.deterministic.fill_uninitialized_memory = False`. Leave the filling on in tests, where
@@ -279,7 +279,7 @@ def run(
     lab: Lab,
     filling: Literal["default", "off"] = "default",  # fill_uninitialized_memory with the switch
 ) -> None:
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # torch asks for it on a GPU
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # for older versions of torch
     device = lab.device()
     fills = filling == "default" and torch.utils.deterministic.fill_uninitialized_memory
 
