@@ -45,8 +45,8 @@ GiB. How many GiB does a step with 4 sequences of 1024 tokens and 50,304 words t
   block as much is alive as before forward
 - [gpu-forward] on a GPU forward raises memory_allocated by the bytes that are counted on meta, to
   5 %
-- [gpu-error] on a GPU with a limit that forward crosses, torch raises an OutOfMemoryError that names
-  at most half of the bytes from before forward
+- [gpu-error] on a GPU with a limit that forward crosses, torch raises an OutOfMemoryError that
+  names at most half of the bytes from before forward
 - [gpu-snapshot] on a GPU the allocated sizes of all segments in a snapshot sum to memory_allocated
 - [gpu-line] on a GPU with a recorded history, the snapshot names the file of the lesson for the
   largest block that forward allocated

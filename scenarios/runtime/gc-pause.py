@@ -36,10 +36,10 @@ loop that keeps nothing?
 - [kept] in 400 steps that keep 300 new lists each, Python starts at least 100 collections
 - [no-garbage] after 200 steps of a plain training loop with gc.disable() a full collection finds 0
   unreachable objects
-- [cycles] if each of 20 steps makes a cycle with a tensor, gc.disable() leaves 20 tensors alive, and
-  gc.collect() frees all
-- [bytes] if each of 20 steps makes a cycle with a tensor of 1 MiB, 20 tensors are alive although the
-  collector is on
+- [cycles] if each of 20 steps makes a cycle with a tensor, gc.disable() leaves 20 tensors alive,
+  and gc.collect() frees all
+- [bytes] if each of 20 steps makes a cycle with a tensor of 1 MiB, 20 tensors are alive although
+  the collector is on
 - [by-hand] if each of 20 steps makes a cycle with a tensor, and gc.collect(1) is called after every
   5th step, at most 5 tensors are alive
 - [old] gc.collect(1) does not free a cycle that an earlier gc.collect(1) has found in use, and
@@ -52,8 +52,8 @@ loop that keeps nothing?
   300,000 are frozen
 - [frozen-garbage] a cycle that is garbage before gc.freeze() is not freed by gc.collect(), but by
   gc.collect() after gc.unfreeze()
-- [frozen-time] with 300,000 lists in the process, a full collection takes at least 100 times as long
-  as after gc.freeze()
+- [frozen-time] with 300,000 lists in the process, a full collection takes at least 100 times as
+  long as after gc.freeze()
 - [young-time] with 300,000 lists in the process, a full collection takes at least 100 times as long
   as gc.collect(0)
 ## Try next
