@@ -8,9 +8,7 @@ MISTAKES = [
     Mistake(
         "broadcast-basics", "return a + b", "return a + 2 * b", "operators, bytes, peak, gradient"
     ),
-    Mistake(
-        "broadcast-basics", "b.detach().expand(-1,", "b.detach().repeat(1,", "stride, written"
-    ),
+    Mistake("broadcast-basics", "b.detach().expand(-1,", "b.detach().repeat(1,", "stride, written"),
     Mistake("broadcast-basics", "torch.equal(gradient, ", "torch.equal(-gradient, ", "gradients"),
     Mistake(
         "broadcast-trap",
