@@ -8,14 +8,12 @@ MISTAKES = [
     Mistake(
         "broadcast-basics", "return a + b", "return a + 2 * b", "operators, bytes, peak, gradient"
     ),
-    Mistake(
-        "broadcast-basics", "b.detach().expand(rows,", "b.detach().repeat(1,", "stride, written"
-    ),
-    Mistake("broadcast-basics", "by_shape[1][shape])", "-by_shape[1][shape])", "gradients"),
+    Mistake("broadcast-basics", "b.detach().expand(-1,", "b.detach().repeat(1,", "stride, written"),
+    Mistake("broadcast-basics", "torch.equal(gradient, ", "torch.equal(-gradient, ", "gradients"),
     Mistake(
         "broadcast-trap",
-        "torch.tensor([[1.0], [2.0]]",
-        "torch.tensor([1.0, 2.0]",
+        "column = torch.tensor([[1.0], [2.0]]",
+        "column = torch.tensor([1.0, 2.0]",
         "twelve, given-away",
     ),
     Mistake("broadcast-trap", "torch.ones(3, 4)", "torch.ones(3, 1)", "refused"),
@@ -25,7 +23,7 @@ MISTAKES = [
     Mistake("squeeze-dim", "torch.zeros(1, 1,", "torch.zeros(2, 1,", "number"),
     Mistake("squeeze-dim", "torch.zeros(3, 2,", "torch.zeros(3, 1,", "silent"),
     Mistake("squeeze-dim", "torch.ones(1, 4,", "torch.ones(2, 4,", "reduced"),
-    Mistake("squeeze-dim", "(3 * x + 1)[", "(2 * x + 1)[", "slope-3"),
+    Mistake("squeeze-dim", "named(3 * x + 1)", "named(2 * x + 1)", "slope-3"),
     Mistake("operator-table", '"x % y": torch.remainder', '"x % y": torch.fmod', "same"),
     Mistake("operator-table", "torch.logical_or,", "torch.logical_xor,", "logical"),
     Mistake("operator-table", "row[1:3]", "row[1:2]", "slice"),

@@ -3,6 +3,20 @@
 from tests.scenarios.mistakes.mistake import Mistake
 
 MISTAKES = [
+    Mistake("oom-anatomy", "torch.optim.AdamW(", "torch.optim.Adagrad(", "parts"),
+    Mistake(
+        "oom-anatomy",
+        "training.optimizer.zero_grad()\n    with memory:\n        loss",
+        "with memory:\n        loss",
+        "forward",
+    ),
+    Mistake("oom-anatomy", "range(50, 100, 5)", "range(85, 100, 5)", "operators, small"),
+    Mistake(
+        "oom-anatomy",
+        "            live_inside = memory.live_bytes\n",
+        "            pass\n        live_inside = memory.live_bytes\n",
+        "traceback",
+    ),
     Mistake("sync-count", "x: x[x.argmax()],", "x: x[x.argmax()[None]],", "read, meta"),
     Mistake("sync-count", "x: x.tolist()", "x: x.nonzero()", "blind"),
     Mistake("sync-count", "x: str(x)", "x: x.cpu()", "meta"),

@@ -3,6 +3,33 @@
 from tests.scenarios.mistakes.mistake import Mistake
 
 MISTAKES = [
+    Mistake(
+        "gc-pause", "step()\n    plain = ", "step()\n        gc.collect()\n    plain = ", "plain"
+    ),
+    Mistake("gc-pause", "for number in range(300)", "for number in range(3)", "kept"),
+    Mistake(
+        "gc-pause",
+        '        lab.claim("no-garbage"',
+        '        make_cycle(lab.device())\n        lab.claim("no-garbage"',
+        "no-garbage",
+    ),
+    Mistake(
+        "gc-pause",
+        "    del node\n        gc.collect(1)",
+        "    del node\n        gc.collect(2)",
+        "old",
+    ),
+    Mistake("gc-pause", "return (number,)", "return ([],)", "tuples"),
+    Mistake("gc-pause", "kept = error  #", "kept = str(error)  #", "exception"),
+    Mistake(
+        "gc-pause",
+        "reference = make_cycle(device)\n        gc.freeze()",
+        "gc.freeze()\n        reference = make_cycle(device)",
+        "frozen-garbage",
+    ),
+    Mistake(
+        "gc-pause", "gc.freeze()\n        searched", "searched", "frozen-count, frozen-garbage"
+    ),
     Mistake("op-overhead", "add_one, x)\n    lab", "add_one, x.double())\n    lab", "same-bytes"),
     Mistake("op-overhead", "lambda x: x[0]", "lambda x: x[0] + 0", "views"),
     Mistake("op-overhead", "x.split(1)", "x.split(2)", "rows"),

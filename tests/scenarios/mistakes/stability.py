@@ -6,6 +6,31 @@ LARGEST = "logits - logits.max(-1, keepdim=True).values"
 
 MISTAKES = [
     Mistake(
+        "determinism-cost",
+        "first = train_from_seed(device)",
+        "first = Training(device).train() * 1.001",
+        "same-bits, repeat, cpu-same",
+    ),
+    Mistake(
+        "determinism-cost",
+        "call_deterministic, False, gradients))",
+        "call_deterministic, True, gradients))",
+        "no-fill",
+    ),
+    Mistake(
+        "determinism-cost",
+        "        for _ in range(2):\n            torch.manual_seed(0)",
+        "        torch.manual_seed(0)\n        for _ in range(2):",
+        "seed",
+    ),
+    Mistake("determinism-cost", "in (max_unpool, put)", "in (index_add, put)", "warns"),
+    Mistake(
+        "determinism-cost",
+        "torch.ones(1, device=device))",
+        "torch.ones(1, device=device), accumulate=True)",
+        "raises, warns",
+    ),
+    Mistake(
         "dtype-ranges",
         '"float16": torch.float16',
         '"float16": torch.bfloat16',
