@@ -220,6 +220,17 @@ EXACT: dict[str, dict[str, Any]] = {
         "trains": "",
         "same-values": True,
     },
+    "accum-tokens": {
+        "means": BOUNDED,
+        "tokens": BOUNDED,
+        "rescaled": BOUNDED,
+        "counts": BOUNDED,
+        "equal": BOUNDED,
+        "padded": BOUNDED,
+        "empty": [nan, 0.0],
+        "masked": [0.0, nan],
+        "trained": BOUNDED,
+    },
 }
 
 

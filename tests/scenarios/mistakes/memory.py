@@ -108,4 +108,13 @@ MISTAKES = [
     Mistake(
         "detach-hidden", "hidden = hidden.detach()", "hidden = hidden.detach() / 2", "same-values"
     ),
+    Mistake("accum-tokens", "y) * share", "y) / len(labels)", "rescaled"),
+    Mistake(
+        "accum-tokens",
+        "accumulate(net, words, next_words, mean_of_means)",
+        "accumulate(net, words, labels, mean_of_means)",
+        "equal",
+    ),
+    Mistake("accum-tokens", "full((TOKENS,), IGNORED", "full((TOKENS,), 1", "empty, masked"),
+    Mistake("accum-tokens", "y.clamp(min=0)", "y", "masked"),
 ]
