@@ -231,6 +231,19 @@ EXACT: dict[str, dict[str, Any]] = {
         "masked": [0.0, nan],
         "trained": BOUNDED,
     },
+    "linear-xent": {
+        "logits": 1,
+        "no-options": [True, True],
+        "options": 4 * 64 * (512 + 8192),
+        "hidden-cost": 0,
+        "peak": BOUNDED,
+        "same": True,
+        "smoothing": [True, True],
+        "second": ["RuntimeError", True],
+        "by-hand": True,
+        "by-hand-peak": BOUNDED,
+        "by-hand-work": BOUNDED,
+    },
 }
 
 

@@ -1,11 +1,13 @@
 """The scenarios about memory give the exact values that their lessons promise; timings are not judged here."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lessons import reason_of
+from tests.lessons import claimed, reason_of, source_of
+from tuilab.record.exact_claims import holds
 
 Result = Callable[..., dict[str, Any]]
 
@@ -259,3 +261,16 @@ def test_segments_that_expand_reserve_what_is_needed_in_every_order(result: Resu
     }
     assert refuted(run) == set()
     assert reserved["segments"] > 2 * max(reserved["expandable"], reserved["expandable, shrinking"])
+
+
+# ---- linear-xent
+
+
+@pytest.mark.library
+def test_linear_xent_measures_the_loop_by_hand_if_torch_lacks_the_function(tmp_path: Path) -> None:
+    source = source_of("linear-xent").replace('hasattr(nn, "LinearCrossEntropyOptions")', "False")
+
+    claims = claimed(tmp_path, source.replace("F.linear_cross_entropy(", "F.missing("))
+
+    assert claims.keys() == {"logits", "by-hand", "by-hand-peak", "by-hand-work"}
+    assert all(map(holds, claims.values()))

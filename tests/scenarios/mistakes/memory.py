@@ -117,4 +117,20 @@ MISTAKES = [
     ),
     Mistake("accum-tokens", "full((TOKENS,), IGNORED", "full((TOKENS,), 1", "empty, masked"),
     Mistake("accum-tokens", "y.clamp(min=0)", "y", "masked"),
+    Mistake("linear-xent", "plain.live_bytes //", "plain.peak_bytes //", "logits"),
+    Mistake(
+        "linear-xent",
+        "without_peak = count_step(lab, head.without_options)",
+        "without_peak = count_step(lab, head.with_options)",
+        "no-options",
+    ),
+    Mistake("linear-xent", "self.y, options=chunk", "self.y.flip(0), options=chunk", "same"),
+    Mistake("linear-xent", "lab.warns(head.with_options_smoothed)", "[]", "smoothing"),
+    Mistake("linear-xent", "return total / len(self.y)", "return total / 16", "by-hand"),
+    Mistake(
+        "linear-xent",
+        "checkpoint(self.sum_of_chunk, hidden, y, use_reentrant=False)",
+        "self.sum_of_chunk(hidden, y)",
+        "by-hand-work, by-hand-peak",
+    ),
 ]
