@@ -244,6 +244,19 @@ EXACT: dict[str, dict[str, Any]] = {
         "by-hand-peak": BOUNDED,
         "by-hand-work": BOUNDED,
     },
+    "in-place": {
+        "kept": 0,
+        "forward": [1, 1, 1],
+        "step": 0,
+        "norm": 0,
+        "no-grad": 0,
+        "silu": [0, 0],
+        "gradients": True,
+        "names": 8,
+        "sigmoid": "RuntimeError",
+        "skip": [True, False],
+        "input": True,
+    },
 }
 
 

@@ -133,4 +133,14 @@ MISTAKES = [
         "self.sum_of_chunk(hidden, y)",
         "by-hand-work, by-hand-peak",
     ),
+    Mistake(
+        "in-place",
+        "build_net(blocks, act, inplace, x.device)",
+        'build_net(blocks, "silu", inplace, x.device)',
+        "forward, kept, step",
+    ),
+    Mistake("in-place", "inplace, x.device, norm=True)", "inplace, x.device)", "norm"),
+    Mistake("in-place", '"silu", inplace, x', '"relu", inplace, x', "silu"),
+    Mistake("in-place", "with torch.no_grad():", "with torch.enable_grad():", "no-grad"),
+    Mistake("in-place", "gradients(written, x))", "gradients(written, 2 * x))", "gradients"),
 ]
