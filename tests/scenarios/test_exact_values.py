@@ -257,6 +257,19 @@ EXACT: dict[str, dict[str, Any]] = {
         "skip": [True, False],
         "input": True,
     },
+    "lora-bytes": {
+        "trained": [4 * 2 * 8 * 256, 4 * 256**2],
+        "adam": [3 * 4 * 16_384, 3 * 4 * 262_144],
+        "kept": 100 * (1 + 8 / 512),
+        "total": [5.3125, 8],
+        "forward": 1 + 16 / 256,
+        "work": BOUNDED,
+        "dropout": BOUNDED,
+        "frozen-a": BOUNDED,
+        "start": True,
+        "first-step": [True, False],
+        "merged": [1, True],
+    },
 }
 
 

@@ -143,4 +143,10 @@ MISTAKES = [
     Mistake("in-place", '"silu", inplace, x', '"relu", inplace, x', "silu"),
     Mistake("in-place", "with torch.no_grad():", "with torch.enable_grad():", "no-grad"),
     Mistake("in-place", "gradients(written, x))", "gradients(written, 2 * x))", "gradients"),
+    Mistake("lora-bytes", "rank, dropout=0.1)", "rank, dropout=0.0)", "dropout"),
+    Mistake(
+        "lora-bytes", "torch.zeros(WIDTH, rank)", "torch.ones(WIDTH, rank)", "start, first-step"
+    ),
+    Mistake("lora-bytes", "layer.a.grad.norm()", "layer.b.grad.norm()", "first-step"),
+    Mistake("lora-bytes", "+= self.b @", "+= 2 * self.b @", "merged"),
 ]
