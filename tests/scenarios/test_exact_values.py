@@ -270,6 +270,18 @@ EXACT: dict[str, dict[str, Any]] = {
         "first-step": [True, False],
         "merged": [1, True],
     },
+    "kv-cache": {
+        "bytes": 2 * 4 * 8 * 16 * 4,
+        "gqa": 4,
+        "dtype": 2,
+        "same": BOUNDED,
+        "text": True,
+        "work": 128,
+        "prompt": 1,
+        "cat": [1, 0],
+        "position": BOUNDED,
+        "causal": BOUNDED,
+    },
 }
 
 

@@ -149,4 +149,17 @@ MISTAKES = [
     ),
     Mistake("lora-bytes", "layer.a.grad.norm()", "layer.b.grad.norm()", "first-step"),
     Mistake("lora-bytes", "+= self.b @", "+= 2 * self.b @", "merged"),
+    Mistake("kv-cache", "to(device, torch.bfloat16)", "to(device, torch.float64)", "dtype"),
+    Mistake(
+        "kv-cache",
+        "count(next_logits, net, text, fill_cache(net, text))",
+        "count(all_logits, net, text, Cache(net))",
+        "work",
+    ),
+    Mistake(
+        "kv-cache", "all_logits, net, prompt, C", "all_logits, net, prompt[:, 1:], C", "prompt"
+    ),
+    Mistake("kv-cache", "by_cat, keys, values", "by_cat, keys[..., 1:, :], values", "cat"),
+    Mistake("kv-cache", "has_offset=False).to", "has_offset=True).to", "position"),
+    Mistake("kv-cache", "q, k, v, is_causal=True", "q, k, v", "causal"),
 ]
