@@ -14,7 +14,8 @@ It does not help to weigh each micro-batch by its rows, because rows differ in t
 To get the right gradient, sum the losses, and divide each sum by the real tokens of all
 micro-batches of the step. You need this number before the first backward, so fetch the labels of
 all micro-batches first. If a model returns only the mean, multiply it by the share of the
-micro-batch in the real tokens.
+micro-batch in the real tokens. If the model shifts the labels by one token, count them after the
+shift.
 
 Two more mistakes are common. The mean of a micro-batch without a real token is 0/0, so its loss is
 nan. `cross_entropy` gives it a gradient of 0, but a masked mean that you write yourself makes the
@@ -28,8 +29,8 @@ over the ranks, and multiply the loss by the number of ranks, because DDP averag
 Four micro-batches have 64, 32, 8 and 4 real tokens, and a step averages their mean losses. How
 many times as much as in the whole batch does a token of the shortest micro-batch count?
 ## Look for
-- [means] with micro-batches of 64, 32, 8 and 4 real tokens, the gradient of the mean of means is off
-  by at least 100 %
+- [means] with micro-batches of 64, 32, 8 and 4 real tokens, the gradient of the mean of means is
+  off by at least 100 %
 - [tokens] the sums of the losses, divided by the real tokens of all four, have the gradient of the
   whole batch to 1e-5
 - [rescaled] the mean losses, each multiplied by its share of the real tokens, have the gradient of

@@ -126,6 +126,7 @@ MISTAKES = [
     ),
     Mistake("linear-xent", "self.y, options=chunk", "self.y.flip(0), options=chunk", "same"),
     Mistake("linear-xent", "lab.warns(head.with_options_smoothed)", "[]", "smoothing"),
+    Mistake("linear-xent", "for size in (4, 256)", "for size in (256, 4)", "bf16-loss"),
     Mistake("linear-xent", "return total / len(self.y)", "return total / 16", "by-hand"),
     Mistake(
         "linear-xent",
