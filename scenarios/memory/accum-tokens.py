@@ -19,12 +19,16 @@ shift.
 
 Two more mistakes are common. The mean of a micro-batch without a real token is 0/0, so its loss is
 nan. `cross_entropy` gives it a gradient of 0, but a masked mean that you write yourself makes the
-gradient of the whole step nan. Its sum is 0. And if padding is counted as well, the gradient is too
-short by a factor. Adam's step hardly depends on this length, but clipping by norm does.
+gradient of the whole step nan. The sum of its losses is 0. And if padding is counted as well, the
+gradient is too short by a factor. Adam's step hardly depends on this length, but clipping by norm
+does.
+
+The same holds for ranks, because DDP averages their gradients. If each rank divides by its own
+tokens, a rank with short texts counts too much.
 
 In practice: count `n = sum((y != -100).sum() for y in labels)` over the micro-batches of a step,
 and call `(F.cross_entropy(logits, y, reduction="sum") / n).backward()` for each. With DDP, add up n
-over the ranks, and multiply the loss by the number of ranks, because DDP averages the gradients.
+over the ranks with `all_reduce`, and multiply each loss by the number of ranks.
 ## Predict
 Four micro-batches have 64, 32, 8 and 4 real tokens, and a step averages their mean losses. How
 many times as much as in the whole batch does a token of the shortest micro-batch count?
@@ -40,6 +44,10 @@ many times as much as in the whole batch does a token of the shortest micro-batc
 - [equal] for four micro-batches of 64 real tokens, the mean of the means has the gradient of the
   whole batch to 1e-5
 - [padded] divided by all 256 tokens, padding included, the sums have 108/256 of the right gradient
+- [own-ranks] if two ranks divide by their own tokens, the mean of their gradients is off by at
+  least 50 %
+- [all-ranks] if two ranks divide by the tokens of both, and multiply by 2, the mean of their
+  gradients is right to 1e-5
 - [empty] a micro-batch without a real token has a mean loss of nan and a sum of 0
 - [masked] a micro-batch without a real token gets a gradient of 0 from `cross_entropy`, and of nan
   from the masked mean `(losses * mask).sum() / mask.sum()`
@@ -47,7 +55,7 @@ many times as much as in the whole batch does a token of the shortest micro-batc
   mean of the means learns 0.5
 ## Try next
 `--lengths equal`: all four micro-batches have 64 real tokens, so every token counts the same.
-refutes: means, counts, padded, trained
+refutes: means, counts, padded, own-ranks, trained
 `--divide all`: the sums are divided by all tokens, so padding shortens the gradient. The direction
 is right, and the same probability is learned. refutes: tokens
 ## Source
@@ -71,6 +79,7 @@ WIDTH = 32
 TOKENS = 64  # of a micro-batch, with padding
 IGNORED = -100  # the label that cross_entropy leaves out
 STEPS = 100
+RANKS = 2
 LENGTHS = {"falling": [64, 32, 8, 4], "equal": [64, 64, 64, 64]}  # real tokens
 
 
@@ -101,6 +110,14 @@ def accumulate(net, words, labels, divided_loss):  # (micro-batches, 64) each
     for x, y in zip(words, labels, strict=True):
         divided_loss(net(x), y, labels).backward()
     return torch.cat([weight.grad.flatten() for weight in net.parameters()])
+
+
+def mean_over_ranks(net, words, labels, divided_loss):
+    """Return the mean of the gradients of the ranks, as DDP computes it."""
+    gradients = []
+    for x, y in zip(words.chunk(RANKS), labels.chunk(RANKS), strict=True):
+        gradients.append(accumulate(net, x, y, divided_loss))
+    return torch.stack(gradients).mean(0)
 
 
 def gradient_of_batch(net, words, labels):
@@ -160,6 +177,20 @@ def claim_gradients(lab, net, words, labels, summed):
     padded = accumulate(net, words, labels, sum_over_all)
     length = padded.norm() / right.norm()
     lab.claim("padded", length, equals=108 / 256, tolerance=1e-5)
+
+
+def claim_ranks(lab, net, words, labels):
+    """Give each rank two micro-batches, and compare the mean of their gradients."""
+    right = gradient_of_batch(net, words, labels)
+    tokens = count_real(labels)  # of all ranks
+
+    def sum_over_all_ranks(logits, y, own_labels):
+        return F.cross_entropy(logits, y, reduction="sum") * RANKS / tokens
+
+    own = mean_over_ranks(net, words, labels, sum_over_real)
+    lab.claim("own-ranks", distance(own, right), at_least=0.5)
+    shared = mean_over_ranks(net, words, labels, sum_over_all_ranks)
+    lab.claim("all-ranks", distance(shared, right), at_most=1e-5)
 
 
 def claim_empty(lab, device):
@@ -228,6 +259,7 @@ def run(
     lab.stage("gradients")
     claim_gradients(lab, net, words, labels, summed)
     claim_token_weights(lab, labels)
+    claim_ranks(lab, net, words, labels)
     claim_empty(lab, device)
     right = gradient_of_batch(net, words, next_words)
     means = accumulate(net, words, next_words, mean_of_means)

@@ -117,7 +117,8 @@ MISTAKES = [
     ),
     Mistake("accum-tokens", "full((TOKENS,), IGNORED", "full((TOKENS,), 1", "empty, masked"),
     Mistake("accum-tokens", "y.clamp(min=0)", "y", "masked"),
-    Mistake("linear-xent", "plain.live_bytes //", "plain.peak_bytes //", "logits"),
+    Mistake("accum-tokens", "* RANKS / tokens", "/ tokens", "all-ranks"),
+    Mistake("linear-xent", "[plain.live_bytes //", "[plain.peak_bytes //", "logits"),
     Mistake(
         "linear-xent",
         "without_peak = count_step(lab, head.without_options)",
@@ -143,6 +144,7 @@ MISTAKES = [
     Mistake("in-place", "inplace, x.device, norm=True)", "inplace, x.device)", "norm"),
     Mistake("in-place", '"silu", inplace, x', '"relu", inplace, x', "silu"),
     Mistake("in-place", "with torch.no_grad():", "with torch.enable_grad():", "no-grad"),
+    Mistake("in-place", "lab.count(plain, x).peak_bytes\n    lab", "0\n    lab", "one-name"),
     Mistake("in-place", "gradients(written, x))", "gradients(written, 2 * x))", "gradients"),
     Mistake("lora-bytes", "rank, dropout=0.1)", "rank, dropout=0.0)", "dropout"),
     Mistake(
