@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from types import ModuleType
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.lessons import reason_of, source_of
+from tests.lessons import claimed, reason_of, source_of
+from tuilab.record.exact_claims import holds
 
 Result = Callable[..., dict[str, Any]]
 
@@ -304,3 +307,23 @@ def test_blocks_of_two_segments_merge_only_if_segments_expand(
 
     assert model.reserved == reserved
     assert model.peak == 24 * MIB
+    reserved = {
+        series["arm"]: series["last"]
+        for series in run["series"]
+        if series["name"] == "reserved_bytes"
+    }
+    assert refuted(run) == set()
+    assert reserved["segments"] > 2 * max(reserved["expandable"], reserved["expandable, shrinking"])
+
+
+# ---- linear-xent
+
+
+@pytest.mark.library
+def test_linear_xent_measures_the_loop_by_hand_if_torch_lacks_the_function(tmp_path: Path) -> None:
+    source = source_of("linear-xent").replace('hasattr(nn, "LinearCrossEntropyOptions")', "False")
+
+    claims = claimed(tmp_path, source.replace("F.linear_cross_entropy(", "F.missing("))
+
+    assert claims.keys() == {"logits", "by-hand", "by-hand-peak", "by-hand-work"}
+    assert all(map(holds, claims.values()))

@@ -164,4 +164,61 @@ MISTAKES = [
     Mistake(
         "detach-hidden", "hidden = hidden.detach()", "hidden = hidden.detach() / 2", "same-values"
     ),
+    Mistake("accum-tokens", "y) * share", "y) / len(labels)", "rescaled"),
+    Mistake(
+        "accum-tokens",
+        "accumulate(net, words, next_words, mean_of_means)",
+        "accumulate(net, words, labels, mean_of_means)",
+        "equal",
+    ),
+    Mistake("accum-tokens", "full((TOKENS,), IGNORED", "full((TOKENS,), 1", "empty, masked"),
+    Mistake("accum-tokens", "y.clamp(min=0)", "y", "masked"),
+    Mistake("accum-tokens", "* RANKS / tokens", "/ tokens", "all-ranks"),
+    Mistake("linear-xent", "[plain.live_bytes //", "[plain.peak_bytes //", "logits"),
+    Mistake(
+        "linear-xent",
+        "without_peak = count_step(lab, head.without_options)",
+        "without_peak = count_step(lab, head.with_options)",
+        "no-options",
+    ),
+    Mistake("linear-xent", "self.y, options=chunk", "self.y.flip(0), options=chunk", "same"),
+    Mistake("linear-xent", "lab.warns(head.with_options_smoothed)", "[]", "smoothing"),
+    Mistake("linear-xent", "for size in (4, 256)", "for size in (256, 4)", "bf16-loss"),
+    Mistake("linear-xent", "return total / len(self.y)", "return total / 16", "by-hand"),
+    Mistake(
+        "linear-xent",
+        "checkpoint(self.sum_of_chunk, hidden, y, use_reentrant=False)",
+        "self.sum_of_chunk(hidden, y)",
+        "by-hand-work, by-hand-peak",
+    ),
+    Mistake(
+        "in-place",
+        "build_net(blocks, act, inplace, x.device)",
+        'build_net(blocks, "silu", inplace, x.device)',
+        "forward, kept, step",
+    ),
+    Mistake("in-place", "inplace, x.device, norm=True)", "inplace, x.device)", "norm"),
+    Mistake("in-place", '"silu", inplace, x', '"relu", inplace, x', "silu"),
+    Mistake("in-place", "with torch.no_grad():", "with torch.enable_grad():", "no-grad"),
+    Mistake("in-place", "lab.count(plain, x).peak_bytes\n    lab", "0\n    lab", "one-name"),
+    Mistake("in-place", "gradients(written, x))", "gradients(written, 2 * x))", "gradients"),
+    Mistake("lora-bytes", "rank, dropout=0.1)", "rank, dropout=0.0)", "dropout"),
+    Mistake(
+        "lora-bytes", "torch.zeros(WIDTH, rank)", "torch.ones(WIDTH, rank)", "start, first-step"
+    ),
+    Mistake("lora-bytes", "layer.a.grad.norm()", "layer.b.grad.norm()", "first-step"),
+    Mistake("lora-bytes", "+= self.b @", "+= 2 * self.b @", "merged"),
+    Mistake("kv-cache", "to(device, torch.bfloat16)", "to(device, torch.float64)", "dtype"),
+    Mistake(
+        "kv-cache",
+        "count(next_logits, net, text, fill_cache(net, text))",
+        "count(all_logits, net, text, Cache(net))",
+        "work",
+    ),
+    Mistake(
+        "kv-cache", "all_logits, net, prompt, C", "all_logits, net, prompt[:, 1:], C", "prompt"
+    ),
+    Mistake("kv-cache", "by_cat, keys, values", "by_cat, keys[..., 1:, :], values", "cat"),
+    Mistake("kv-cache", "has_offset=False).to", "has_offset=True).to", "position"),
+    Mistake("kv-cache", "q, k, v, is_causal=True", "q, k, v", "causal"),
 ]
