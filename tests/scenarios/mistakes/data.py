@@ -158,4 +158,24 @@ MISTAKES = [
         "main if streams == 0 else second",
         "in-turn",
     ),
+    Mistake(
+        "pack-or-pad",
+        "leaking, _ = texts.run_packed(net, is_mask_blocked=False)",
+        "leaking, _ = texts.run_packed(net)",
+        "leak",
+    ),
+    Mistake(
+        "pack-or-pad",
+        "running, _ = texts.run_packed(net, are_positions_restarted=False)",
+        "running, _ = texts.run_packed(net)",
+        "positions",
+    ),
+    Mistake(
+        "pack-or-pad",
+        "late_labels = shift_labels(torch.cat(texts.sequences))",
+        "late_labels = torch.cat(texts.labels)",
+        "borders",
+    ),
+    Mistake("pack-or-pad", "pad_batches(sorted(lengths))", "pad_batches(lengths)", "grouped"),
+    Mistake("pack-or-pad", "if tokens + length <= ROW:", "if tokens + length <= 400:", "packed"),
 ]
