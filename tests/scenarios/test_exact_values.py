@@ -156,6 +156,16 @@ EXACT: dict[str, dict[str, Any]] = {
         "grouped": BOUNDED,
         "packed": BOUNDED,
     },
+    "list-of-arrays": {
+        "reads": BOUNDED,
+        "as-tensor": 0,
+        "blocks": 16,
+        "warning": [True, True, True],
+        "quiet": 0,
+        "same": [True, True, True, True],
+        "dtypes": ["torch.float64", "torch.float32"],
+        "shared": [True, True, False],
+    },
     "tar-vs-files": {
         "opens": [400, 1],
         "same": True,

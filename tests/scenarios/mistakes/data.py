@@ -178,4 +178,30 @@ MISTAKES = [
     ),
     Mistake("pack-or-pad", "pad_batches(sorted(lengths))", "pad_batches(lengths)", "grouped"),
     Mistake("pack-or-pad", "if tokens + length <= ROW:", "if tokens + length <= 400:", "packed"),
+    Mistake(
+        "list-of-arrays",
+        "for array in arrays])",
+        "for array in arrays[::-1]])",
+        "same",
+    ),
+    Mistake(
+        "list-of-arrays",
+        "return torch.as_tensor(arrays)",
+        "return torch.as_tensor(np.array(arrays))",
+        "as-tensor, warning",
+    ),
+    Mistake(
+        "list-of-arrays",
+        "return default_collate(arrays)",
+        "return torch.tensor(arrays)",
+        "blocks",
+    ),
+    Mistake(
+        "list-of-arrays",
+        "lab.warns(from_list, stacked)",
+        "lab.warns(from_list, images)",
+        "quiet",
+    ),
+    Mistake("list-of-arrays", "row.tolist() for row", "row for row", "dtypes"),
+    Mistake("list-of-arrays", "    array[0] = 1", "    array = array + 1", "shared"),
 ]
