@@ -204,4 +204,20 @@ MISTAKES = [
     ),
     Mistake("list-of-arrays", "row.tolist() for row", "row for row", "dtypes"),
     Mistake("list-of-arrays", "    array[0] = 1", "    array = array + 1", "shared"),
+    Mistake(
+        "shuffle-buffer",
+        "    generator.shuffle(buffer)\n",
+        "    buffer[0] = buffer[-1]\n    generator.shuffle(buffer)\n",
+        "every",
+    ),
+    Mistake(
+        "shuffle-buffer",
+        "max(buffered[:100]) + 1 - size",
+        "max(buffered[:300]) + 1 - size",
+        "early",
+    ),
+    Mistake("shuffle-buffer", "(range(ITEMS), ITEMS)", "(range(ITEMS), 4000)", "whole"),
+    Mistake(
+        "shuffle-buffer", "(shuffle_shards(100), buffer)", "(shuffle_shards(100), 9)", "shards"
+    ),
 ]
