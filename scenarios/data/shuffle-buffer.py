@@ -43,8 +43,8 @@ classes has a batch of 64 items on average?
   classes on average
 - [few-shards] with 10 shards of one class each in random order, a buffer of 1000 gives at most 5.5
   of 10 classes a batch
-- [learns] a buffer for the whole file raises the accuracy of a small net after one epoch by at
-  least 20 points over a buffer of 1000
+- [learns] with a buffer for the whole file, a small net has 20 points more accuracy after an epoch
+  than with a buffer of 1000
 ## Try next
 `--file shuffled`: the file was shuffled when it was written, and the buffer has no harm to do.
 refutes: first-batch, per-batch, epochs, torch, few-shards, learns
