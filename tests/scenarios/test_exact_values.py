@@ -156,6 +156,17 @@ EXACT: dict[str, dict[str, Any]] = {
         "grouped": BOUNDED,
         "packed": BOUNDED,
     },
+    "compile-start": {
+        "lazy": [0, 1, 1],
+        "whole": [1, 12 * 4],
+        "by-block": [[2, 2 * 4], [2, 2 * 4]],
+        "by-block-eval": [1, 4],
+        "shape": [12 * 4, 2 * 4],
+        "marked": [1, 2],
+        "strict": ["ConstraintViolationError", ""],
+        "sequential": [0, 1],
+        "same": True,
+    },
     "shuffle-buffer": {
         "every": True,
         "early": BOUNDED,
