@@ -163,6 +163,7 @@ EXACT: dict[str, dict[str, Any]] = {
         "nothing": BOUNDED,
         "changed": BOUNDED,
         "file": True,
+        "overwritten": [-7, 0],
         "same": [True, True, True, True],
         "optimizer": [True, False],
         "dtype": ["torch.float32", "torch.bfloat16"],
