@@ -14,14 +14,14 @@ buffer.
 
 Two details change with the conversion. numpy makes float64 by default, and a list of arrays keeps
 it: the tensor is float64. The same numbers as Python floats give float32. And a tensor of
-`from_numpy` shares its memory with the array: if you fill the array again, the tensor changes.
+`from_numpy` shares its memory with the array: if you fill the array again, the tensor changes. With
+`np.stack` this does no harm, because it makes a new array that nothing else has.
 
 The gain depends on the size of an array. The chart shows the time for images of 1 to 64 pixels a
 side. With a few numbers in each array the calls count, and the forms differ less.
 
-In practice: write `torch.from_numpy(np.stack(arrays))`. Use `torch.tensor(np.stack(arrays))` if the
-array is filled again later. Run your script once with `python -W error::UserWarning` to find
-the line that warns.
+In practice: write `torch.from_numpy(np.stack(arrays))`, and `.float()` behind it if the arrays are
+float64. Run your script once with `python -W error::UserWarning` to find the line that warns.
 ## Predict
 A list has 16 images of 3 x 64 x 64 numbers. How many times as long as np.stack and from_numpy does
 torch.tensor take?
@@ -32,7 +32,7 @@ torch.tensor take?
 - [as-tensor] torch.as_tensor asks the arrays of a list as often as torch.tensor does
 - [blocks] np.array, np.stack, torch.stack and default_collate ask each array at most once
 - [warning] torch.tensor and torch.as_tensor warn that a list of arrays is extremely slow, and
-  warn as well for a tuple
+  torch.tensor warns for a tuple as well
 - [quiet] torch.tensor of one stacked array warns about nothing
 - [dtypes] from float64, a list of arrays gives a float64 tensor, and a list of Python floats gives
   a float32 tensor

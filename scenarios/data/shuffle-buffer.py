@@ -5,7 +5,7 @@ with the first items of the file. Then it gives out a random one of its items, a
 item of the file in that place. `IterableDataset.shuffle(buffer_size=1000)` of Hugging Face,
 WebDataset and tf.data work like this, and so does the `shuffle` of torch's DataPipes.
 
-An item cannot come before the file has been read up to it. So an item moves forward by the size of
+An item cannot come before the file has been read up to it. So an item comes earlier by the size of
 the buffer at most, and the epoch follows the order of the file. If the file is sorted by class, by
 date or by source, a batch sees a few neighbours in it. The net then learns the classes one after
 another, and forgets the early classes. A new seed in each epoch does not change this. A buffer that
@@ -43,8 +43,8 @@ classes has a batch of 64 items on average?
   classes on average
 - [few-shards] with 10 shards of one class each in random order, a buffer of 1000 gives at most 5.5
   of 10 classes a batch
-- [learns] with a buffer for the whole file, a small net has 20 points more accuracy after an epoch
-  than with a buffer of 1000
+- [learns] with a buffer for the whole file, a small net has at least 20 points more accuracy after
+  an epoch than with 1000 places
 ## Try next
 `--file shuffled`: the file was shuffled when it was written, and the buffer has no harm to do.
 refutes: first-batch, per-batch, epochs, torch, few-shards, learns

@@ -12,9 +12,9 @@ With all three, the process has no memory of its own for the weights. It gets a 
 it changes it, as an optimizer does. The file does not change.
 
 `assign=True` has side effects. The parameters are other objects, so an optimizer that was made
-before keeps the earlier parameters, and trains nothing. They have the dtype of the file. A buffer that is not
-in the file stays on meta. Without `assign=True`, a net on meta stays empty, and only a warning says
-so.
+before keeps the earlier parameters, and trains nothing. They have the dtype of the file. A buffer
+that is not in the file stays on meta. Without `assign=True`, a net on meta stays empty, and only a
+warning says so.
 
 A mapped file must stay as it is. `torch.save` onto it empties the file first, and the next read of
 a mapped weight kills the process with a bus error. On some network disks mapped files are slow or
@@ -31,10 +31,11 @@ you did not write.
 A net is built as usual, and loads its checkpoint with torch.load and load_state_dict. How many
 times the bytes of the file does the process hold before the loaded tensors are freed?
 ## Look for
-- [copied] torch.load and load_state_dict take 2 times the bytes of the file as memory of the process
+- [copied] torch.load and load_state_dict take 2 times the bytes of the file as memory of the
+  process
 - [mapped] torch.load with mmap=True and load_state_dict take the bytes of the file once
-- [assigned] torch.load and load_state_dict with assign=True onto a net on meta take the bytes of the
-  file once
+- [assigned] torch.load and load_state_dict with assign=True onto a net on meta take the bytes of
+  the file once
 - [nothing] mmap=True and assign=True onto a net on meta take less than 0.1 times the bytes of the
   file, also after every weight was read
 - [changed] after every mapped weight was changed in place, the weights take the bytes of the file
