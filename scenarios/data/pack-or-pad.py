@@ -9,7 +9,7 @@ Packing puts the sequences one after another into one row, so that every place h
 Three things have to change with it. The attention needs a block-diagonal mask, so that no token
 sees another sequence. The positions restart at 0 with each sequence. The last token of a sequence
 must not be trained to predict the first token of the next one. If you forget one of the three, no
-error is raised, and the loss still falls.
+error is raised.
 
 A dense mask is not the best kind. The packed row still computes the scores between different
 sequences and then hides them. For long rows use a kernel that skips them: FlexAttention with a
