@@ -158,4 +158,66 @@ MISTAKES = [
         "main if streams == 0 else second",
         "in-turn",
     ),
+    Mistake(
+        "pack-or-pad",
+        "leaking, _ = texts.run_packed(net, is_mask_blocked=False)",
+        "leaking, _ = texts.run_packed(net)",
+        "leak",
+    ),
+    Mistake(
+        "pack-or-pad",
+        "running, _ = texts.run_packed(net, are_positions_restarted=False)",
+        "running, _ = texts.run_packed(net)",
+        "positions",
+    ),
+    Mistake(
+        "pack-or-pad",
+        "late_labels = shift_labels(torch.cat(texts.sequences))",
+        "late_labels = torch.cat(texts.labels)",
+        "borders",
+    ),
+    Mistake("pack-or-pad", "pad_batches(sorted(lengths))", "pad_batches(lengths)", "grouped"),
+    Mistake("pack-or-pad", "if tokens + length <= ROW:", "if tokens + length <= 400:", "packed"),
+    Mistake(
+        "list-of-arrays",
+        "for array in arrays])",
+        "for array in arrays[::-1]])",
+        "same",
+    ),
+    Mistake(
+        "list-of-arrays",
+        "return torch.as_tensor(arrays)",
+        "return torch.as_tensor(np.array(arrays))",
+        "as-tensor, warning",
+    ),
+    Mistake(
+        "list-of-arrays",
+        "return default_collate(arrays)",
+        "return torch.tensor(arrays)",
+        "blocks",
+    ),
+    Mistake(
+        "list-of-arrays",
+        "lab.warns(from_list, stacked)",
+        "lab.warns(from_list, images)",
+        "quiet",
+    ),
+    Mistake("list-of-arrays", "row.tolist() for row", "row for row", "dtypes"),
+    Mistake("list-of-arrays", "    array[0] = 1", "    array = array + 1", "shared"),
+    Mistake(
+        "shuffle-buffer",
+        "    generator.shuffle(buffer)\n",
+        "    buffer[0] = buffer[-1]\n    generator.shuffle(buffer)\n",
+        "every",
+    ),
+    Mistake(
+        "shuffle-buffer",
+        "max(buffered[:100]) + 1 - size",
+        "max(buffered[:300]) + 1 - size",
+        "early",
+    ),
+    Mistake("shuffle-buffer", "(range(ITEMS), ITEMS)", "(range(ITEMS), 4000)", "whole"),
+    Mistake(
+        "shuffle-buffer", "(shuffle_shards(100), buffer)", "(shuffle_shards(100), 9)", "shards"
+    ),
 ]

@@ -123,4 +123,32 @@ MISTAKES = [
     Mistake("compile-modes", "patch(recompile_limit=64)", "patch(recompile_limit=9)", "raised"),
     Mistake("compile-modes", "recompile_limit=5)", "recompile_limit=6)", "accumulated"),
     Mistake("compile-modes", "net, calls, False, True)", "net, calls, True, True)", "fullgraph"),
+    Mistake(
+        "compile-start",
+        'count_compiled(blocks, "whole", [x, x, small])',
+        'count_compiled(blocks, "whole", [x, small, small])',
+        "lazy, shape",
+    ),
+    Mistake(
+        "compile-start",
+        "        return x + self.second(",
+        "        return self.second(",
+        "whole, by-block, by-block-eval, shape",
+    ),
+    Mistake("compile-start", "(mark_batch, mark_nothing)", "(mark_nothing, mark_batch)", "marked"),
+    Mistake(
+        "compile-start", "if x.shape[0] == ROWS else x", "if x.shape[1] == WIDTH else x", "strict"
+    ),
+    Mistake(
+        "compile-start",
+        "    net.compile(backend=in_place)\n    net(x)",
+        "    torch.compile(net, backend=in_place)(x)",
+        "sequential",
+    ),
+    Mistake(
+        "compile-start",
+        "expected = [net(batch) for batch in batches]",
+        "expected = [net(batch) + 1 for batch in batches]",
+        "same",
+    ),
 ]

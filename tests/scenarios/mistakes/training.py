@@ -129,4 +129,43 @@ MISTAKES = [
         "he, learns",
     ),
     Mistake("default-init", "has_norms=True", "has_norms=False", "norm"),
+    Mistake(
+        "load-checkpoint",
+        "Loading(path, width, False, False)",
+        "Loading(path, width, True, False)",
+        "copied",
+    ),
+    Mistake("load-checkpoint", "parameter.mul_(2)", "parameter.max()", "changed"),
+    Mistake(  # MAP_SHARED in place of MAP_PRIVATE
+        "load-checkpoint",
+        "        state = torch.load(self.path, mmap=self.mmap)",
+        "        with torch.serialization.set_default_mmap_options(1):\n"
+        "            state = torch.load(self.path, mmap=self.mmap)",
+        "changed, file",
+    ),
+    Mistake(
+        "load-checkpoint",
+        'expected, _ = loadings["copied"].load()',
+        'expected = build_net(loadings["copied"].width)',
+        "same",
+    ),
+    Mistake(
+        "load-checkpoint",
+        "lab.warns(empty.load_state_dict, nn.Linear(4, 4).state_dict())",
+        "lab.warns(empty.load_state_dict, nn.Linear(4, 4).state_dict(), True, True)",
+        "no-op",
+    ),
+    Mistake("load-checkpoint", "persistent=False)", "persistent=True)", "buffer"),
+    Mistake(
+        "load-checkpoint",
+        "lab.raises(torch.load, path)",
+        "lab.raises(load_everything, path)",
+        "refused",
+    ),
+    Mistake(
+        "load-checkpoint",
+        "return os.makedirs, (self.folder, 0o777, True)",
+        "return str, (self.folder,)",
+        "executed",
+    ),
 ]
