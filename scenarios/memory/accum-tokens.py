@@ -6,53 +6,56 @@ the same number of terms. The loss of a language model is a mean over the real t
 prompts have the label -100, and `cross_entropy` leaves them out. So the number of terms differs
 from micro-batch to micro-batch, even if all have the same shape.
 
-The mean of the means weighs each micro-batch alike. A token of a short micro-batch then counts more
-than a token of a long one, and the net learns too much from short texts. No error is raised, and
-the loss looks plausible. The trainers of Hugging Face and others had this bug until October 2024.
-It does not help to weigh each micro-batch by its rows, because rows differ in their tokens.
+The usual recipe computes a mean of means, and each micro-batch has the same weight in it. A token
+of a short micro-batch then counts more than a token of a long micro-batch, and the net learns too
+much from short texts. No error is raised, and the loss looks plausible. The trainers of Hugging
+Face and others had this bug until October 2024. Weights by the number of rows do not help, because
+rows differ in their tokens.
 
-To get the right gradient, sum the losses, and divide each sum by the real tokens of all
-micro-batches of the step. You need this number before the first backward, so fetch the labels of
-all micro-batches first. If a model returns only the mean, multiply it by the share of the
-micro-batch in the real tokens. If the model shifts the labels by one token, count them after the
-shift.
+To get the right gradient, sum the losses of each micro-batch. Divide each sum by the number of real
+tokens in all micro-batches of the step. You need this number before the first backward, so fetch
+the labels of all micro-batches first. If a model returns only the mean, multiply the mean by the
+micro-batch's share of all real tokens. If the model shifts the labels by one token, count the
+labels after the shift.
 
-Two more mistakes are common. The mean of a micro-batch without a real token is 0/0, so its loss is
-nan. `cross_entropy` gives it a gradient of 0, but a masked mean that you write yourself makes the
-gradient of the whole step nan. The sum of its losses is 0. And if padding is counted as well, the
-gradient is too short by a factor. Adam's step hardly depends on this length, but clipping by norm
-does.
+Two more mistakes are common. The first is to take the mean of a micro-batch without a real token.
+This mean is 0/0, so the loss is nan. The gradient from `cross_entropy` is still 0, but a masked
+mean that you write yourself makes the gradient of the whole step nan. A sum of losses has no such
+problem: the sum is 0. The second mistake is to count padding in the divisor. The gradient then has
+the right direction, but it is too small. Adam's step hardly depends on the size of the gradient,
+but clipping by norm does.
 
-The same holds for ranks, because DDP averages their gradients. If each rank divides by its own
-tokens, a rank with short texts counts too much.
+Ranks have the same problem as micro-batches, because DDP averages the gradients of the ranks. If
+each rank divides by its own tokens, a token of a rank with short texts counts too much.
 
 In practice: count `n = sum((y != -100).sum() for y in labels)` over the micro-batches of a step,
-and call `(F.cross_entropy(logits, y, reduction="sum") / n).backward()` for each. With DDP, add up n
-over the ranks with `all_reduce`, and multiply each loss by the number of ranks.
+and call `(F.cross_entropy(logits, y, reduction="sum") / n).backward()` for each micro-batch. With
+DDP, add up n over the ranks with `all_reduce`, and multiply each loss by the number of ranks.
 ## Predict
-Four micro-batches have 64, 32, 8 and 4 real tokens, and a step averages their mean losses. How
-many times as much as in the whole batch does a token of the shortest micro-batch count?
+Four micro-batches have 64, 32, 8 and 4 real tokens, and a step averages their mean losses. How many
+times as much does a token of the shortest micro-batch count as in the whole batch?
 ## Look for
-- [means] with micro-batches of 64, 32, 8 and 4 real tokens, the gradient of the mean of means is
-  off by at least 100 %
-- [tokens] the sums of the losses, divided by the real tokens of all four, have the gradient of the
-  whole batch to 1e-5
-- [rescaled] the mean losses, each multiplied by its share of the real tokens, have the gradient of
-  the whole batch to 1e-5
-- [counts] in the mean of the means a token of the four counts 27/64, 27/32, 27/8 and 27/4 times as
-  much as in the whole batch
-- [equal] for four micro-batches of 64 real tokens, the mean of the means has the gradient of the
-  whole batch to 1e-5
-- [padded] divided by all 256 tokens, padding included, the sums have 108/256 of the right gradient
-- [own-ranks] if two ranks divide by their own tokens, the mean of their gradients is off by at
-  least 50 %
-- [all-ranks] if two ranks divide by the tokens of both, and multiply by 2, the mean of their
-  gradients is right to 1e-5
+- [means] for micro-batches of 64, 32, 8 and 4 real tokens, the mean of their mean losses has a
+  gradient off by at least 100 %
+- [tokens] sums of the losses, divided by the real tokens of all four micro-batches, give the
+  gradient of the whole batch to 1e-5
+- [rescaled] mean losses, each multiplied by its micro-batch's share of all real tokens, give the
+  gradient of the whole batch to 1e-5
+- [counts] if the mean losses are averaged, a token of the four micro-batches counts 27/64, 27/32,
+  27/8 and 27/4 times as much as it should
+- [equal] for four micro-batches of 64 real tokens each, the mean of their mean losses has the
+  gradient of the whole batch to 1e-5
+- [padded] if the sums of the losses are divided by all 256 tokens, padding included, the gradient
+  is 108/256 of the right one
+- [own-ranks] if two ranks each divide by their own number of real tokens, the mean of their
+  gradients is off by at least 50 %
+- [all-ranks] if two ranks divide by the real tokens of both ranks, and multiply by 2, the mean of
+  their gradients is right to 1e-5
 - [empty] a micro-batch without a real token has a mean loss of nan and a sum of 0
-- [masked] a micro-batch without a real token gets a gradient of 0 from `cross_entropy`, and of nan
-  from the masked mean `(losses * mask).sum() / mask.sum()`
-- [trained] a word is 75 of 108 tokens, but rarer in short texts: the sums learn 75/108, and the
-  mean of the means learns 0.5
+- [masked] without a real token, the mean of `cross_entropy` has a gradient of 0, and a gradient of
+  nan comes from the masked mean `(losses * mask).sum() / mask.sum()`
+- [trained] if a word is 75 of 108 tokens, but rarer in short texts, the sums learn its probability
+  75/108, and the mean of means 0.5
 ## Try next
 `--lengths equal`: all four micro-batches have 64 real tokens, so every token counts the same.
 refutes: means, counts, padded, own-ranks, trained
