@@ -2,22 +2,24 @@
 
 A language model ends in a linear layer with one output for each word. Its logits have tokens times
 words numbers, and are often the largest tensor of the step. For 8192 tokens and 131,072 words they
-take 4 GiB in float32. `cross_entropy` adds the log probabilities and their gradient. So three such
-tensors are alive at the peak.
+take 4 GiB in float32. `cross_entropy` keeps their log probabilities for backward. The backward then
+makes the gradient of the log probabilities and the gradient of the logits. So three such tensors
+are alive at the peak, and a fourth if your code still holds the logits.
 
 The loss of a token does not depend on the other tokens. So the logits can be made in chunks of
 tokens. torch 2.13 has `F.linear_cross_entropy(hidden, weight, y, options=...)` for this. For each
 chunk it computes the loss, and at once the gradients of the hidden states and the weight. Then it
-drops the logits. So the forward does the work of the backward, and holds both gradients until then.
-Tools that count saved tensors show 0 bytes, because autograd did not save these gradients. Such a
-loss has one backward only, unless the options say `allow_retain_graph=True`.
+drops the logits of the chunk. So the forward does the work of the backward, and holds both
+gradients until the backward uses them. Tools that count saved tensors show 0 bytes, because
+autograd did not save these gradients. You can call backward only once on such a loss, unless you
+set the option `allow_retain_graph=True`.
 
 If `options` is missing, the function is an ordinary linear layer and an ordinary loss. No warning
-is shown. In torch 2.13 it also ignores its options with `label_smoothing` or with probabilities as
-targets, but then it warns.
+is shown. In torch 2.13 the function also ignores its options if you use `label_smoothing` or
+probabilities as targets, but then it warns.
 
-The gradient of the weight remains, and the backward of torch 2.13 needs room for two such tensors.
-So in float32 the peak gets smaller by a factor of about 1.5 times the tokens, divided by the width
+Chunks do not shrink the gradient of the weight, and the backward of torch 2.13 needs room for two
+tensors of its size. So in float32 the peak gets smaller by a factor of about 1.5 x tokens / width
 of the hidden states. If the batch has fewer tokens than this width, little or nothing is gained.
 
 Very small chunks have two more costs. In bfloat16, torch 2.13 adds up the losses of the chunks in
@@ -34,36 +36,41 @@ y.flatten(), options=nn.LinearCrossEntropyOptions(batch_chunk_size=256))`. Compa
 peak with those of `F.cross_entropy` once. With an older torch, sum the losses of chunks, each in a
 `checkpoint(..., use_reentrant=False)`.
 ## Predict
-512 tokens of width 64, 8192 words, float32. How many times smaller does chunking make the peak of
-forward and backward?
+A batch has 512 tokens of width 64, and the head has 8192 words, in float32. How many times smaller
+do chunks make the peak of forward and backward?
 ## Look for
 - [logits] linear and cross_entropy keep one tensor of the size of the logits for backward, and need
   room for three at the peak
-- [no-options] without options, linear_cross_entropy keeps as many bytes for backward, and has the
-  same peak
-- [options] with options, only the gradients of the hidden states and the weight are alive after the
-  forward
-- [hidden-cost] with options, the hooks for saved tensors see 0 bytes
-- [peak] for 512 tokens of width 64, options make the peak at least 8 times smaller
-- [same] with options, the loss and both gradients are the same to 1e-5
-- [smoothing] with label_smoothing, the options are ignored with a UserWarning, and the peak is that
-  of linear and cross_entropy
-- [second] with options, a second backward raises a RuntimeError, and with allow_retain_graph it
-  gives the same gradient
-- [bf16-loss] in bfloat16, chunks of 4 tokens make the loss wrong by at least 2 %, chunks of 256
-  tokens by at most 0.5 %
-- [by-hand] a loop of 16 checkpoints gives the same loss and gradients to 1e-5
-- [by-hand-peak] a loop of 16 checkpoints makes the peak at least 5 times smaller
-- [by-hand-work] a loop of 16 checkpoints takes 4/3 of the floating-point operations
-- [chunk-time] on a CPU in float32, the chunks that torch chooses take at least 1.2 times as long as
-  chunks of 256 tokens
-- [time] on a CPU in float32, chunks of 256 tokens take at most 1.5 times as long as linear and
+- [no-options] without options, linear_cross_entropy keeps as many bytes for backward as linear and
+  cross_entropy, and has the same peak
+- [options] after the forward of linear_cross_entropy with options, only the gradients of the hidden
+  states and the weight are alive
+- [hidden-cost] with options, the hooks for saved tensors see 0 bytes of linear_cross_entropy
+- [peak] for 512 tokens of width 64, linear_cross_entropy with options has a peak at least 8 times
+  smaller than linear and cross_entropy
+- [same] linear_cross_entropy with options has the loss and both gradients of linear and
+  cross_entropy to 1e-5
+- [smoothing] with label_smoothing, linear_cross_entropy ignores its options with a UserWarning, and
+  has the peak of linear and cross_entropy
+- [second] a second backward of linear_cross_entropy with options raises a RuntimeError; with
+  allow_retain_graph it gives the same gradient
+- [bf16-loss] in bfloat16, linear_cross_entropy is off by at least 2 % with chunks of 4 tokens, by
+  at most 0.5 % with chunks of 256
+- [by-hand] a loop of 16 checkpoints gives the loss and the gradients of linear and cross_entropy to
+  1e-5
+- [by-hand-peak] a loop of 16 checkpoints has a peak at least 5 times smaller than linear and
   cross_entropy
+- [by-hand-work] a loop of 16 checkpoints takes 4/3 of the floating-point operations of linear and
+  cross_entropy
+- [chunk-time] on a CPU in float32, linear_cross_entropy takes at least 1.2 times as long with the
+  chunks that torch chooses as with chunks of 256 tokens
+- [time] on a CPU in float32, linear_cross_entropy with chunks of 256 tokens takes at most 1.5 times
+  as long as linear and cross_entropy
 ## Try next
-`--tokens 64`: as many tokens as features. Now the gradients of the weight are as large as the
-logits, and both forms save little. refutes: peak, by-hand-peak
-`--no-chunked`: the options are left out, and nothing is saved. refutes: options, hidden-cost, peak,
-second
+`--tokens 64`: the batch has as many tokens as the width of the hidden states. Now the gradient of
+the weight is as large as the logits, so chunks save little. refutes: peak, by-hand-peak
+`--no-chunked`: the options are left out, so the peak does not get smaller. refutes: options,
+hidden-cost, peak, second
 ## Source
 - PyTorch documentation, `torch.nn.functional.linear_cross_entropy`,
   https://docs.pytorch.org/docs/2.13/generated/torch.nn.functional.linear_cross_entropy.html.
