@@ -1,49 +1,56 @@
 """Leave out inplace=True: the peak of a training step stays the same.
 
-Many published nets have `nn.ReLU(inplace=True)` behind each convolution, to save memory. The idea
-is that each layer then needs one tensor instead of two. But a step keeps only the tensors that
-backward needs. A convolution keeps its input, and a ReLU keeps its output. Neither keeps the output
-of the convolution, so it is freed as soon as the ReLU is done. In place or not, one tensor for each
-pair of layers stays. A batch norm between the two keeps its input, so a net with norms keeps two
-tensors for each convolution, also in both forms.
+Many published nets have `nn.ReLU(inplace=True)` after each convolution, to save memory. The idea is
+that each layer then needs one tensor instead of two. But a step keeps only the tensors that
+backward needs. A convolution keeps its input, and a ReLU keeps its output. Neither layer keeps the
+output of the convolution, so this tensor is freed as soon as the ReLU is done. In place or not, one
+tensor for each pair of layers stays. A batch norm between the two layers keeps its input. So a net
+with norms keeps two tensors for each convolution, in place or not.
 
-For a moment during the forward, the tensor before the ReLU and the one behind it are both alive. In
-place there is only one. This is one tensor for the whole net, not one for each layer. And the peak
-of a step comes later, when the backward has all kept tensors and adds gradients. A forward without
-gradients has the same peak in both forms as well: a convolution needs its input and its output.
-Other activations do not even save this. The derivative of SiLU needs its input, so autograd copies
-the input before it is overwritten.
+While a ReLU runs, its input and its output are both alive. In place, they are one tensor. This
+lowers the peak of the forward by one tensor for the whole net, not by one for each layer. But the
+peak of a training step comes later, when the backward has all kept tensors and adds gradients. In a
+forward without gradients nothing is saved either, because each convolution needs its input and its
+output at once. The activation decides what else happens. The derivative of SiLU needs its input, so
+autograd copies the input before it is overwritten, and even the forward saves nothing. LeakyReLU
+and ELU are the exception. They keep their input, but in place they keep their output instead. For
+these two, `inplace=True` saves one tensor for each layer, in the step as well.
 
-The ReLU in place does help if your code holds the tensor before it, for example in a variable of
-its own for each layer. Then reuse one name instead, and all these tensors but one are freed.
+The ReLU in place does help if your code holds the output of each convolution, for example in a
+variable for each layer. But you can also reuse one variable, and then all these tensors but one are
+freed.
 
-Writing in place has risks. If the operator before keeps its output, such as a sigmoid, backward
-raises an error. If anybody else uses the tensor, there is no error. A skip connection then adds the
-output of the ReLU instead of its input, and a ReLU as the first layer overwrites the batch.
+Writing in place has risks. If autograd has kept the tensor, backward raises an error: a sigmoid
+before the ReLU keeps its output. If only your own code uses the tensor again, there is no error. A
+skip connection then adds the output of the ReLU instead of its input, and a ReLU as the first layer
+overwrites the batch.
 
-In practice: write `nn.ReLU()`, and `x = F.relu(x)` instead of a new name for each layer. To lower
-the peak, use checkpointing (ckpt-segments) or a smaller batch.
+In practice: write `nn.ReLU()` and `nn.SiLU()` without `inplace=True`, and assign the result of each
+layer to one variable, as in `x = F.relu(x)`. To lower the peak, use checkpointing (ckpt-segments)
+or a smaller batch.
 ## Predict
-Eight convolutions with a ReLU each, and activations of 0.5 MiB. By how many MiB does inplace=True
-lower the peak of a training step?
+A net has eight convolutions with a ReLU each, and each activation takes 0.5 MiB. By how many MiB
+does inplace=True lower the peak of a training step?
 ## Look for
 - [kept] with inplace=True, 8 convolutions with a ReLU each keep as many bytes for backward as
   without
-- [forward] with inplace=True, the peak of a forward is one activation lower, for 2, 4 and 8
-  convolutions alike
-- [step] with inplace=True, the peak of forward and backward is the same to the byte
-- [no-grad] with inplace=True, the peak of a forward under no_grad is the same to the byte
-- [norm] with inplace=True and a batch norm behind each convolution, the peak of forward and
-  backward is the same to the byte
-- [silu] with inplace=True, a net with SiLU has the same peaks in forward and backward to the byte
-- [gradients] with inplace=True, the gradients are the same bit for bit
-- [names] if the forward holds each tensor before a ReLU, inplace=True lowers the peak by one
-  activation for each of the 8 convolutions
-- [one-name] if the forward reuses one name, the peak is 7 activations lower than if it holds all 8
-  tensors, also without inplace=True
-- [sigmoid] a ReLU in place behind a sigmoid raises a RuntimeError in backward
-- [skip] if x has a skip connection around a ReLU in place, relu(x) is added instead of x, without
-  an error
+- [forward] with inplace=True, the peak of a forward that keeps tensors for backward is one
+  activation lower, for 2, 4 and 8 convolutions alike
+- [step] with inplace=True, the peak of forward and backward of 8 convolutions with a ReLU each is
+  the same to the byte as without
+- [no-grad] with inplace=True, the peak of a forward under no_grad is the same to the byte as
+  without
+- [norm] with inplace=True and a batch norm after each convolution, the peak of forward and backward
+  is the same to the byte as without
+- [silu] with inplace=True, a net with SiLU has the same peak of forward and of the whole step to
+  the byte as without
+- [gradients] with inplace=True, the gradients are the same bit for bit as without
+- [names] if the forward holds the output of each of 8 convolutions, inplace=True lowers its peak by
+  8 activations
+- [one-name] without inplace=True, the peak of a forward is 7 activations lower if it reuses one
+  variable than if it holds 8 convolution outputs
+- [sigmoid] a ReLU in place after a sigmoid raises a RuntimeError in backward
+- [skip] relu(x) + x with a ReLU in place adds relu(x) instead of x, without an error
 - [input] a ReLU in place as the first layer sets the negative numbers of the batch to 0
 ## Try next
 `--no-inplace`: all layers write a new tensor, so nothing is saved and nothing is overwritten.
