@@ -1,50 +1,56 @@
 """Use LoRA to save optimizer state: it saves no activation memory and little time.
 
-LoRA freezes the weight W of a linear layer, and trains two thin matrices next to it. The layer then
-returns x W + x A B. With rank 8 and width 256, A and B have 1/16 of the weights. Gradients and the
-two moments of Adam exist only for trained weights, so they shrink by the same factor. This is the
-memory that LoRA saves, and it decides if a large model fits.
+LoRA freezes the weight W of a linear layer, and trains two thin matrices A and B next to it. The
+layer then returns x W + x A B. The rank is the width of x A. With rank 8 and layers of width 256, A
+and B together have 1/16 of the numbers of W. Gradients and the two moments of Adam exist only for
+trained weights, so they shrink by the same factor. This is the memory that LoRA saves, and it often
+decides if a large model fits.
 
-The tensors that autograd keeps for backward do not shrink. The gradient of A needs the input of the
-layer, as the gradient of W did. The gradient of B needs x A as well. Both grow with the batch. If a
-step with LoRA runs out of memory, use fewer tokens or checkpointing; a smaller rank hardly helps.
-If A is frozen as well (LoRA-FA), only x A is kept. Dropout in front of A is usual, and autograd
-also keeps its mask.
+The tensors that autograd keeps for backward do not shrink. The gradient of A needs the input x of
+the layer, as the gradient of W does in full training. The gradient of B needs x A as well. Both
+tensors grow with the batch. If a step with LoRA runs out of memory, use fewer tokens or
+checkpointing; a smaller rank hardly helps. If A is frozen as well (LoRA-FA), the layer keeps only x
+A. Dropout in front of A is usual, and autograd also keeps the mask of the dropout.
 
 The step is not much faster either. A layer has three matrix products: the output, the gradient of
-the input, and the gradient of W. LoRA leaves out the last one. So a step has at most 1.5 times
-fewer operations, and the small products take time of their own. After training, A B can be added
-to W, and the layer is as cheap as before.
+the input, and the gradient of W. LoRA leaves out only the gradient of W. So a step has at most 1.5
+times fewer operations, and the small products with A and B take extra time. After training, A B can
+be added to W, and the layer is as cheap as before.
 
-B begins with zeros, so the net first gives the output of the frozen weights. The gradient of A is
-then 0 in the first step.
+B begins with zeros, so at first the net gives the output of the frozen weights. Because B is 0, the
+gradient of A is 0 in the first step.
 
 In practice: full training with Adam in float32 needs 16 bytes for each weight, next to the kept
-activations. LoRA with frozen weights in float32 needs little more than 4, or 2 in bfloat16. If the
-activations need more than the rest, use checkpointing or shorter sequences first. Merge A B into W
-before you deploy.
+activations. LoRA needs little more than 4 bytes for each frozen weight in float32, or 2 in
+bfloat16. If the activations need more than the rest, use checkpointing or shorter sequences before
+you use LoRA. Merge A B into W before you deploy.
 ## Predict
-LoRA of rank 8 trains 1/16 of the weights of a net. How many percent of the bytes that full training
-keeps for backward does it keep?
+LoRA of rank 8 trains 1/16 as many numbers as full training. How many percent of the bytes that full
+training keeps for backward does LoRA keep?
 ## Look for
-- [trained] LoRA of rank 8 in 4 layers of width 256 trains 16,384 numbers instead of 262,144
-- [adam] LoRA of rank 8 has 16 times less for gradients and Adam: 196,608 bytes instead of 3,145,728
+- [trained] in 4 layers of width 256, LoRA of rank 8 trains 16,384 numbers instead of 262,144
+- [adam] in 4 layers of width 256, LoRA of rank 8 needs 196,608 bytes for gradients and Adam's
+  moments instead of 3,145,728
 - [kept] LoRA of rank 8 keeps 101.6 % of the bytes that full training keeps for backward
-- [total] for 512 tokens, weights, gradients, Adam and kept tensors take 5.3125 MiB with LoRA of
-  rank 8 instead of 8 MiB
-- [forward] the forward with LoRA of rank 8 takes 1.0625 times the floating-point operations
-- [work] forward and backward with LoRA of rank 8 take 1.3 to 1.5 times fewer operations
-- [dropout] dropout in front of A raises the kept bytes by at least 5 %
-- [frozen-a] with A frozen, LoRA of rank 8 keeps at most 60 % of the bytes of full training
-- [start] before the first step, the net with LoRA gives the output without LoRA bit for bit
+- [total] for 512 tokens, weights, gradients, Adam's moments and kept tensors take 5.3125 MiB with
+  LoRA of rank 8, instead of 8 MiB
+- [forward] the forward with LoRA of rank 8 takes 1.0625 times the floating-point operations of the
+  plain net
+- [work] forward and backward with LoRA of rank 8 take 1.3 to 1.5 times fewer operations than full
+  training
+- [dropout] dropout in front of A raises the bytes that LoRA keeps for backward by at least 5 %
+- [frozen-a] with A frozen, LoRA of rank 8 keeps at most 60 % of the bytes that full training keeps
+  for backward
+- [start] before the first step, the net with LoRA gives the output of the net without LoRA bit for
+  bit
 - [first-step] in the first step the gradients of all A are 0, and those of all B are not
-- [merged] with A B added to W, the net takes the operations of the plain net, and gives the output
-  of LoRA to 1e-5
+- [merged] with A B added to W, the net takes as many operations as the plain net, and gives the
+  output of LoRA to 1e-5
 ## Try next
 `--rank 128`: A and B together are as large as W, so LoRA only adds bytes and operations.
 refutes: trained, adam, kept, total, forward, work, frozen-a
-`--tokens 4096`: eight times the kept bytes. LoRA saves 2.25 MiB, but now of 36.
-refutes: total
+`--tokens 4096`: the kept bytes are eight times as many. With LoRA of rank 8 the total is 2.25 MiB
+smaller, but full training now needs 36 MiB. refutes: total
 ## Source
 - E. Hu and others, "LoRA: Low-Rank Adaptation of Large Language Models",
   https://arxiv.org/abs/2106.09685.
