@@ -1,53 +1,58 @@
 """Generate with a KV cache, and size it before you choose the batch and the length.
 
-A language model generates one token after the other. Without a cache, each new token sends the
-whole text through the net again. But the keys and values of earlier tokens do not change, because
-attention is causal. So they can be kept. With a cache, only the new token goes through the layers,
-and its query reads all keys and values. Token n then takes n times fewer operations. Training needs
-no cache, as it computes all positions at once.
+A language model generates one token after the other. Without a cache, the net computes the whole
+text again for each new token. But the keys and values of earlier tokens do not change, because
+attention is causal: a token sees only itself and earlier tokens. So a cache can keep the keys and
+values. With a cache, only the new token goes through the layers, and its query reads all keys and
+values. Token n then takes n times fewer operations. Training needs no cache, because it computes
+all positions at once.
 
 The price is memory. Each token of each sequence takes 2 x layers x key-value heads x head width x
-bytes of a number. Llama 3 8B has 32 layers and 8 key-value heads of width 128, so a token takes 128
-KiB in 16 bits. For 16 sequences of 8192 tokens this is 16 GiB, about as much as the weights. The
-cache gets smaller with fewer key-value heads than query heads (GQA), with a smaller dtype, and with
-shorter texts.
+bytes of a number. The factor 2 is for keys and values. Llama 3 8B has 32 layers and 8 key-value
+heads of width 128, so a token takes 128 KiB in 16 bits. For 16 sequences of 8192 tokens this is 16
+GiB, about as much as the weights. The cache gets smaller with fewer key-value heads than query
+heads (GQA), with a smaller dtype, and with shorter texts.
 
 `torch.cat` is the simplest way to append a token, but it copies the whole cache for each token. A
-buffer for the longest text is written in place. torch.compile and CUDA graphs also need such a
-buffer, because its shape stays the same.
+buffer for the longest text is allocated once, and each token is written into it. CUDA graphs also
+need such a buffer, because its shape and address stay the same. torch.compile needs it to avoid new
+graphs for new lengths.
 
 If you write the cache yourself, two mistakes raise no error. The position of a new token must be
 counted from the length of the cache, not from 0. And scaled_dot_product_attention with
-`is_causal=True` lets query i see the keys 0 to i. A single query behind a cache then sees only the
-first key. It needs no mask.
+`is_causal=True` lets query i see the keys 0 to i. With a cache, the single query of the new token
+has the number 0, so it sees only the first key. Leave out `is_causal` here: this query may see all
+keys, so it needs no mask.
 
-In practice: leave `use_cache=True`, the default of `generate` of Hugging Face. Calculate the bytes
-of the cache before you choose the number of sequences and their length. If you write the cache
-yourself, compare its logits with those of a forward over the whole text.
+In practice: keep `use_cache=True`, the default of `generate` in Hugging Face Transformers.
+Calculate the bytes of the cache before you choose the number of sequences and their length. If you
+write the cache yourself, compare the logits with a cache to the logits of a forward over the whole
+text.
 ## Predict
-A net has 4 layers with 8 heads of width 16, and a cache in float32. How many bytes does the cache
-take for each token of a sequence?
+A net has 4 layers with 8 query heads and 8 key-value heads of width 16, and a cache in float32. How
+many bytes does the cache take for each token of a sequence?
 ## Look for
-- [bytes] a cache for 4 layers, 8 key-value heads of width 16 and float32 takes 4096 bytes for each
+- [bytes] a float32 cache for 4 layers with 8 key-value heads of width 16 takes 4096 bytes for each
   token of a sequence
-- [gqa] with 2 key-value heads instead of 8, the cache is 4 times smaller
-- [dtype] in bfloat16 the cache is half as large as in float32
-- [same] for each of 128 tokens, the logits with a cache are those of a forward over the whole text
-  to 1e-4
-- [text] greedy generation with and without a cache gives the same 64 tokens
-- [work] without a cache, the 128th token takes 128 times as many floating-point operations
-- [prompt] a prompt of 64 tokens takes as many operations with a cache as without
-- [cat] torch.cat allocates the whole cache again for the 128th token, and a buffer allocates 0
-  bytes
-- [position] if the position of each new token is 0, the logits of the 128th token are off by at
-  least 0.01
-- [causal] with is_causal=True, one query behind 128 keys gives the first value: it sees no other
-  key
-- [time] on a CPU, the 256th token takes at least 3 times as long without a cache
+- [gqa] with 2 key-value heads instead of 8, a KV cache is 4 times smaller
+- [dtype] in bfloat16 a KV cache is half as large as in float32
+- [same] for each of 128 tokens, the logits with a KV cache are the logits of a forward over the
+  whole text to 1e-4
+- [text] greedy generation gives the same 64 tokens with a KV cache and without
+- [work] without a KV cache, the 128th token takes 128 times as many floating-point operations as
+  with a cache
+- [prompt] a forward over a prompt of 64 tokens takes as many operations with a KV cache as without
+- [cat] to append the 128th token, torch.cat allocates the whole KV cache again, and a buffer
+  allocates 0 bytes
+- [position] if each new token gets position 0, the logits of the 128th token differ by at least
+  0.01 from those of the whole text
+- [causal] with is_causal=True, scaled_dot_product_attention of 1 query and 128 keys returns the
+  first value: the query sees only the first key
+- [time] on a CPU, the 256th token takes at least 3 times as long without a KV cache as with a cache
 ## Try next
 `--kv-heads 2`: four query heads share a key-value head. refutes: bytes, gqa
-`--no-offset`: the position of each new token is 0, and the text changes without an error.
-refutes: same, text
+`--no-offset`: the position of each new token is 0, so the logits and the text are wrong, without an
+error. refutes: same, text
 ## Source
 - R. Pope and others, "Efficiently Scaling Transformer Inference",
   https://arxiv.org/abs/2211.05102: the memory of the cache.
