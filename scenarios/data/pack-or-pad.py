@@ -2,52 +2,56 @@
 
 Sequences of text have different lengths, and a tensor is a rectangle. The usual collate function
 pads each sequence to the longest one of its batch. Linear layers, norms and the loss then compute
-every place of the rectangle. A mask hides the padding from the attention, but it saves no work in
-the other layers. One long sequence is enough to make most of the batch padding.
+every place of the rectangle. A mask hides the padding from the attention, but the layers still
+compute the padding. One long sequence is enough to make most of the batch padding.
 
 Packing puts the sequences one after another into one row, so that every place holds a real token.
-Three things have to change with it. The attention needs a block-diagonal mask, so that no token
-sees another sequence. The positions restart at 0 with each sequence. The last token of a sequence
-must not be trained to predict the first token of the next one. If you forget one of the three, no
-error is raised.
+With packing, three things have to change. The attention needs a block-diagonal mask, so that no
+token sees another sequence. The positions restart at 0 with each sequence. The last token of a
+sequence must not be trained to predict the first token of the next sequence. If you forget any
+change, no error is raised.
 
-A dense mask is not the best kind. The packed row still computes the scores between different
-sequences and then hides them. For long rows use a kernel that skips them: FlexAttention with a
-block mask, or an attention that takes the borders of the sequences (varlen).
+A dense mask, with a value for each pair of places, saves no attention work. The attention still
+computes the scores between different sequences and then hides them. For long rows use a kernel that
+skips these scores. Examples are FlexAttention with a block mask, and `varlen_attn`, which takes the
+borders of the sequences.
 
-The gain depends on the lengths. Sequences of one length have no padding, and packing then brings
-nothing. If you cannot change the attention, put sequences of similar length into a batch. The chart
-shows the share of real tokens of both forms in an epoch of 2048 drawn lengths.
+The gain depends on the lengths. If all sequences have the same length, there is no padding, and
+packing gains nothing. If you cannot change the attention, put sequences of similar length into a
+batch. The chart shows the share of real tokens in an epoch of 2048 drawn lengths. It compares
+random batches, batches of similar length, and packed rows.
 
 In practice: log the share of real tokens, `attention_mask.float().mean()`, before you decide. If it
 is below 80 %, group the sequences by length, or pack them. After the change, compare the loss of
-one batch in both forms.
+the same sequences, padded and packed.
 ## Predict
 Sequences of 32, 32, 32, 32, 64, 64, 128 and 512 tokens are padded to one batch. How many percent of
 its places hold a real token?
 ## Look for
-- [share] eight sequences of 32 to 512 tokens fill 21.875 % of the places of their padded batch
-- [flops] a feed-forward layer computes 4.57 times as many FLOPs for the padded batch of eight
-  sequences as for the packed row
+- [share] eight sequences of 32, 32, 32, 32, 64, 64, 128 and 512 tokens fill 21.875 % of the places
+  of their padded batch
+- [flops] for eight sequences of 32 to 512 tokens, a feed-forward layer computes 4.57 times as many
+  FLOPs padded as packed
 - [same] with a block-diagonal mask and restarted positions, each real token has the same logits in
   the packed row and in the padded batch, to 1e-4
-- [gradients] the loss and all gradients of the packed row and of the padded batch are the same to
-  1e-4
-- [leak] with a causal mask alone, the logits of 7 of 8 packed sequences change by 0.01 or more
+- [gradients] with a block-diagonal mask and restarted positions, the packed row has the loss and
+  all gradients of the padded batch to 1e-4
+- [leak] with a causal mask that has no blocks, the logits of 7 of 8 packed sequences change by 0.01
+  or more
 - [positions] with positions that do not restart, the logits of 7 of 8 packed sequences change by
   0.01 or more
-- [borders] if the labels are shifted after packing, 7 labels are the first token of another
-  sequence
+- [borders] if the labels of 8 packed sequences are shifted after packing, 7 labels are the first
+  token of another sequence
 - [scores] with a dense mask, 512,000 of the 802,816 attention scores of a packed row of 896 tokens
   are between different sequences
-- [random] random batches of 8 sequences are at most 50 % real tokens, in an epoch of lengths from a
-  log-normal distribution
-- [grouped] batches of 8 sequences of similar length are at least 95 % real tokens
+- [random] for lengths from a log-normal distribution, random padded batches of 8 sequences are at
+  most 50 % real tokens
+- [grouped] padded batches of 8 sequences of similar length are at least 95 % real tokens
 - [packed] rows of 512 places that are filled with whole sequences are at least 95 % real tokens
-- [ffn-time] a feed-forward layer takes at least 2.5 times as long for the padded batch as for the
-  packed row
+- [ffn-time] for eight sequences of 32 to 512 tokens, a feed-forward layer takes at least 2.5 times
+  as long padded as packed
 ## Try next
-`--lengths equal`: there is no padding, and both forms take the same time.
+`--lengths equal`: there is no padding, so the padded batch and the packed row take the same time.
 refutes: share, flops, scores, random
 `--mask causal`: the packed tokens see the sequences before their own. refutes: same, gradients
 ## Source
