@@ -1,50 +1,55 @@
 """Stack numpy arrays before you make a tensor: torch.tensor reads a list slowly.
 
 After loading a few images, or collecting observations of an environment, you have a list of numpy
-arrays. `torch.tensor(arrays)` gives the right tensor, but slowly. It sees a sequence, and asks it
-for its items, each item for its rows, and each row for its numbers. Every number becomes a Python
-object, is converted, and is thrown away.
+arrays. `torch.tensor(arrays)` gives the right tensor, but slowly. It treats the list and each array
+as Python sequences. It asks the list for its arrays, each array for its rows, and each row for its
+numbers. Every number becomes a Python object, is converted, and is thrown away.
 
-`np.stack` copies each array as one block of memory, and `torch.from_numpy` takes the result without
-a copy. `torch.as_tensor` also takes one array without a copy. But it reads a list as `torch.tensor`
-does. PyTorch warns about a list once in a process, so the warning is easily lost at the start of a
-log. The default collate function of a DataLoader is not slow: it makes a tensor of each array, and
-stacks the tensors. The problem is in code of your own, such as a collate function or a replay
-buffer.
+`np.stack` copies each array as one block of memory, and `torch.from_numpy` makes a tensor of the
+result without a copy. `torch.as_tensor` also takes a single array without a copy, but it reads a
+list as slowly as `torch.tensor`. PyTorch warns about a list once in a process, so the warning is
+easily lost at the start of a log. The default collate function of a DataLoader is not slow: it
+makes a tensor of each array, and stacks the tensors. So look for the slow call in your own code,
+such as a collate function or a replay buffer.
 
-Two details change with the conversion. numpy makes float64 by default, and a list of arrays keeps
-it: the tensor is float64. The same numbers as Python floats give float32. And a tensor of
-`from_numpy` shares its memory with the array: if you fill the array again, the tensor changes. With
-`np.stack` this does no harm, because it makes a new array that nothing else has.
+Two details depend on the form. The first is the dtype. numpy makes float64 by default, and a list
+of float64 arrays gives a float64 tensor. The same numbers as Python floats give float32. The second
+is memory. A tensor of `from_numpy` shares its memory with the array: if you fill the array again,
+the tensor changes. After `np.stack` this does no harm, because nothing else uses the new array.
 
 The gain depends on the size of an array. The chart shows the time for images of 1 to 64 pixels a
-side. With a few numbers in each array the calls count, and the forms differ less.
+side. If each array has only a few numbers, the calls themselves take most of the time, and the
+forms differ less.
 
-In practice: write `torch.from_numpy(np.stack(arrays))`, and `.float()` behind it if the arrays are
-float64. Run your script once with `python -W error::UserWarning` to find the line that warns.
+In practice: write `torch.from_numpy(np.stack(arrays))`, and add `.float()` if the arrays are
+float64. Run your script once with `python -W "error:Creating a tensor from a list"`: it stops at
+the line with the slow call.
 ## Predict
-A list has 16 images of 3 x 64 x 64 numbers. How many times as long as np.stack and from_numpy does
-torch.tensor take?
+A list has 16 float32 images of 3 x 64 x 64 numbers. How many times as long does torch.tensor take
+as torch.from_numpy(np.stack(arrays))?
 ## Look for
-- [same] torch.tensor of the list gives the same tensor, bit for bit, as torch.tensor of np.array,
-  np.stack with from_numpy, torch.stack, and default_collate
-- [reads] torch.tensor asks the arrays of a list at least once for each number that they hold
-- [as-tensor] torch.as_tensor asks the arrays of a list as often as torch.tensor does
-- [blocks] np.array, np.stack, torch.stack and default_collate ask each array at most once
-- [warning] torch.tensor and torch.as_tensor warn that a list of arrays is extremely slow, and
-  torch.tensor warns for a tuple as well
+- [same] torch.tensor of a list of arrays, torch.tensor of np.array, np.stack with from_numpy,
+  torch.stack, and default_collate give the same tensor bit for bit
+- [reads] torch.tensor of a list of arrays asks the arrays at least once for each number that they
+  hold
+- [as-tensor] torch.as_tensor of a list of arrays asks the arrays for items as often as torch.tensor
+  does
+- [blocks] np.array, np.stack, torch.stack and default_collate ask each array of a list at most once
+  for an item
+- [warning] torch.tensor and torch.as_tensor of a list of arrays warn that this is extremely slow,
+  and so does torch.tensor of a tuple
 - [quiet] torch.tensor of one stacked array warns about nothing
-- [dtypes] from float64, a list of arrays gives a float64 tensor, and a list of Python floats gives
-  a float32 tensor
-- [shared] a tensor of from_numpy or as_tensor changes with its array, and a tensor of torch.tensor
-  does not
-- [list-time] torch.tensor takes at least 100 times as long for a list of 16 images as np.stack and
+- [dtypes] torch.tensor makes a float64 tensor of a list of float64 arrays, and a float32 tensor of
+  the same numbers as Python floats
+- [shared] if an array changes, its tensor from from_numpy or as_tensor changes, and its tensor from
+  torch.tensor does not
+- [list-time] for a list of 16 images, torch.tensor takes at least 100 times as long as np.stack and
   torch.from_numpy
-- [collate-time] torch.tensor takes at least 100 times as long for a list of 16 images as the
+- [collate-time] for a list of 16 images, torch.tensor takes at least 100 times as long as the
   default collate function
 ## Try next
-`--stacked`: torch.tensor and torch.as_tensor get one array in place of the list.
-refutes: reads, warning
+`--stacked`: torch.tensor and torch.as_tensor get one array in place of the list, so they read no
+number as a Python object. refutes: reads, warning
 `--side 1`: three numbers in each array. The gain in time is WEAKER THAN CLAIMED.
 ## Source
 - The warning of torch: "Creating a tensor from a list of numpy.ndarrays is extremely slow".
