@@ -1,55 +1,58 @@
 """Shuffle a sorted file once before training; a shuffle buffer keeps its order.
 
-A streamed dataset cannot jump to a random item, so it shuffles with a buffer. The buffer is filled
-with the first items of the file. Then it gives out a random one of its items, and puts the next
-item of the file in that place. `IterableDataset.shuffle(buffer_size=1000)` of Hugging Face,
+A streamed dataset cannot jump to a random item, so it shuffles with a buffer. The first items of
+the file fill the buffer. Then the shuffle takes a random item out of the buffer, and puts the next
+item of the file in the free place. `IterableDataset.shuffle(buffer_size=1000)` of Hugging Face,
 WebDataset and tf.data work like this, and so does the `shuffle` of torch's DataPipes.
 
-An item cannot come before the file has been read up to it. So an item comes earlier by the size of
-the buffer at most, and the epoch follows the order of the file. If the file is sorted by class, by
-date or by source, a batch sees a few neighbours in it. The net then learns the classes one after
-another, and forgets the early classes. A new seed in each epoch does not change this. A buffer that
-holds the whole file shuffles completely, and needs the memory for it, in each worker.
+The shuffle cannot give out an item before the file has been read up to this item. So an item can
+move forward by at most the size of the buffer, and the epoch follows the order of the file. If the
+file is sorted by class, date or source, the items of a batch come from neighbouring parts of the
+file. The net then learns the classes one after another, and forgets the early classes. A new seed
+in each epoch does not change this. A buffer for the whole file shuffles completely, but each worker
+then needs memory for the whole file.
 
-Files in shards are better. The order of the shards can be drawn at random, because a shard can be
-opened anywhere. The buffer then mixes the shards that it covers. It helps if the buffer covers many
-shards. If each shard holds one class and is as large as the buffer, it helps little.
+A dataset that is split into many files (shards) is better. The order of the shards can be drawn at
+random, because each shard can be opened at any time. The buffer then mixes the shards that it
+covers. So a random order helps if the buffer covers many shards. If each shard holds one class and
+is as large as the buffer, a random order helps little.
 
-The lesson has 10,000 items of 10 classes. The chart shows how many classes each batch has.
+The lesson has 10,000 items of 10 classes. The chart shows how many different classes each batch
+has.
 
-In practice: shuffle the data once when you write the shards. Write small shards, so that the buffer
-covers ten shards or more, and draw the order of the shards in each epoch. Before training, look at
-the labels of the first batches.
+In practice: shuffle the data once before you write the shards. Write small shards, so that the
+buffer covers ten shards or more, and draw a new order of the shards in each epoch. Before training,
+look at the labels of the first batches.
 ## Predict
-A file of 10,000 items is sorted by 10 classes, and the shuffle buffer has 1000 places. How many
-classes has a batch of 64 items on average?
+A file has 10 classes of 1000 items each, and is sorted by class. The shuffle buffer has 1000
+places. How many different classes does a batch of 64 items have on average?
 ## Look for
 - [every] with a shuffle buffer, each item of the file comes exactly once in an epoch
-- [early] no item among the first 100 of an epoch lies further back in the file than the number of
-  places of the buffer plus 100
-- [first-batch] from a sorted file, with a buffer of 1000, the first batch of 64 items has at most 2
-  of 10 classes
-- [per-batch] from a sorted file, with a buffer of 1000, a batch of 64 items has 3.5 to 5.5 of 10
-  classes on average
-- [order] with a buffer of 1000, the correlation of the place in the file and the place in the epoch
-  is at least 0.9
-- [epochs] from a sorted file, the first batch of each of three epochs with other seeds has at most
-  2 of 10 classes
-- [torch] the Shuffler of torch.utils.data with a buffer of 1000 also gives 3.5 to 5.5 classes a
-  batch
-- [whole] with a buffer for the whole file, a batch has at least 9.8 of 10 classes on average, and
-  the correlation is at most 0.05
-- [shards] with 100 shards in random order and a buffer of 1000, a batch has at least 9 of 10
-  classes on average
-- [few-shards] with 10 shards of one class each in random order, a buffer of 1000 gives at most 5.5
-  of 10 classes a batch
-- [learns] with a buffer for the whole file, a small net has at least 20 points more accuracy after
-  an epoch than with 1000 places
+- [early] with a shuffle buffer of n places, the first 100 items of an epoch are among the first n +
+  100 items of the file
+- [first-batch] from a file sorted by class, with a shuffle buffer of 1000, the first batch of 64
+  items has at most 2 of 10 classes
+- [per-batch] from a file sorted by class, with a shuffle buffer of 1000, batches of 64 items
+  average 3.5 to 5.5 of 10 classes
+- [order] with a shuffle buffer of 1000, the correlation of the place in the file and the place in
+  the epoch is at least 0.9
+- [epochs] from a file sorted by class, the first batch of each of three epochs with different seeds
+  has at most 2 of 10 classes
+- [torch] from a file sorted by class, the Shuffler of torch.utils.data with a buffer of 1000 gives
+  3.5 to 5.5 classes a batch
+- [whole] with a buffer for the whole file, batches average at least 9.8 classes; places in file and
+  epoch correlate by at most 0.05
+- [shards] with 100 shards of 100 items in random order and a buffer of 1000, a batch has at least 9
+  of 10 classes on average
+- [few-shards] with 10 shards of one class each in random order and a buffer of 1000, a batch has at
+  most 5.5 classes on average
+- [learns] after an epoch, a net has at least 20 points more accuracy with a buffer for the whole
+  file than with 1000 places
 ## Try next
-`--file shuffled`: the file was shuffled when it was written, and the buffer has no harm to do.
+`--file shuffled`: the file was shuffled before it was written, so a small buffer does no harm.
 refutes: first-batch, per-batch, epochs, torch, few-shards, learns
-`--buffer 10000`: the buffer holds the whole file.
-refutes: first-batch, per-batch, order, epochs, torch, few-shards, learns
+`--buffer 10000`: the buffer holds the whole file, so it shuffles completely. refutes: first-batch,
+per-batch, order, epochs, torch, few-shards, learns
 ## Source
 - Documentation of TorchData, `Shuffler`,
   https://docs.pytorch.org/data/0.4/generated/torchdata.datapipes.iter.Shuffler.html: to shuffle
