@@ -1,59 +1,70 @@
 """Count the calls before you compile: the first call costs thousands of steps.
 
-`torch.compile(net)` compiles nothing. The first call does. It traces the Python code into a graph,
-and writes C++ or Triton code that another compiler translates. This takes seconds to minutes. A
-compiled call saves a part of a step. So a training pays the price back, and a test, a notebook or a
-short evaluation may not.
+`torch.compile(net)` compiles nothing yet. The first call of the compiled net traces the Python code
+into a graph, and writes C++ or Triton code that another compiler translates. This takes seconds to
+minutes. Each later call saves only a part of a step. So a long training earns this price back, but
+a test, a notebook or a short evaluation may not.
 
 Three things change the price. The first is the size of the graph. A net of equal blocks can be
-compiled block by block: `block.compile()` for each. Blocks of one class share their graphs, so the
-price does not grow with the depth. But a step then calls each compiled block from Python, and
-checks its guards. A `.compile()` of an `nn.Sequential` of torch's own layers compiles nothing and
-does not say so, because torch.compile skips the code of `torch.nn`. Write the block as a class.
+compiled block by block: call `block.compile()` for each block. Blocks of one class share their
+graphs, so the price does not grow with the depth. In training the blocks share two graphs: the
+input of the first block needs no gradient, and the inputs of the others do. But a step then calls
+each compiled block from Python. Each call checks the guards of the block: the conditions under
+which its graph is valid. Write each block as a class of your own. If the block is an
+`nn.Sequential` of torch's own layers, `.compile()` compiles nothing and does not warn, because
+torch.compile skips the code of `torch.nn`.
 
-The second is a changed shape, which compiles the whole graph again. The last, smaller batch of the
-first epoch is the usual case. `torch._dynamo.mark_dynamic(x, 0)` says before the first call that
-the first dimension varies. It is strict: if your code compares that size with a number, it raises
-an error. `maybe_mark_dynamic` gives up instead.
+The second is a changed shape: the first call with another shape compiles the whole graph again. The
+usual case is the last batch of the first epoch, if it is smaller. `torch._dynamo.mark_dynamic(x,
+0)` before the first call declares that the first dimension of x varies. This mark is strict: if a
+comparison such as `len(x) == 32` is true and so fixes the size, the first call raises an error.
+`maybe_mark_dynamic` raises no error, but a new size can then compile again.
 
-The third is the cache directory of the kernels. A second process with the same code, the same
-version of torch and the same machine reads the kernels from it, and only traces again.
+The third is the cache directory of the kernels. If a second process has the same code, version of
+torch and hardware, it reads the kernels from this directory, and only traces again.
 
-The lesson counts graphs and operators with a backend that writes no kernels. `--compile` also
-measures the price with kernels.
+The lesson counts graphs and operators with a backend that writes no kernels. With `--compile` it
+also measures the price with kernels.
 
-In practice: divide the time of the first call by what one compiled call saves, and compile if you
-make more calls than that. Compile repeated blocks one by one. Mark the batch dimension with
-`mark_dynamic`. Put `TORCHINDUCTOR_CACHE_DIR` on a disk that outlives the job.
+In practice: divide the time of the first call by the time that a compiled call saves. Compile if
+you make more calls than this. Compile repeated blocks one by one. Mark the batch dimension with
+`mark_dynamic`. Set `TORCHINDUCTOR_CACHE_DIR` to a directory that outlives the job.
 ## Predict
 A net of 12 blocks, each a class with 4 operators, is compiled block by block. How many operators
 are compiled in the first training step?
 ## Look for
-- [lazy] torch.compile() makes 0 graphs, the first call 1, and the second call none
-- [whole] a net of n blocks with 4 operators each becomes 1 graph of 4n operators
+- [lazy] torch.compile() makes 0 graphs, the first call makes 1, and a second call with the same
+  shape makes none
+- [whole] compiled as a whole, a net of n blocks with 4 operators each becomes 1 graph of 4n
+  operators
 - [by-block] block by block, the first training step compiles 2 graphs of 4 operators each, for 2
   blocks and for 12
-- [by-block-eval] block by block without gradients, the first call compiles 1 graph of 4 operators
+- [by-block-eval] block by block without gradients, the first call of a net of 12 blocks compiles 1
+  graph of 4 operators
 - [shape] a smaller batch compiles all operators again: 48 for a whole net of 12 blocks, and 8 block
   by block
-- [marked] with mark_dynamic on the batch, four batch sizes make 1 graph, and without it 2
-- [strict] if the code compares the size with a number, mark_dynamic raises a
+- [marked] with mark_dynamic on the batch dimension, four batch sizes make 1 graph, and without
+  mark_dynamic they make 2
+- [strict] if `x.shape[0] == 32` is true in the first call, mark_dynamic leads to a
   ConstraintViolationError, and maybe_mark_dynamic does not
-- [sequential] compile() of an nn.Sequential of torch's own layers makes 0 graphs, and
-  torch.compile() of the same makes 1
-- [same] compiled calls return the values of the uncompiled net bit for bit
-- [trace-time] a first call of one operator takes at least 50 times as long as a later call, even
-  with a backend that writes no kernels
-- [cache] with an empty cache directory, a first call takes at least twice as long as with the
-  kernels in that directory
-- [break-even] with an empty cache directory, a first call takes longer than 1000 compiled calls
-  save
-- [cached-break-even] with the kernels in the cache directory, a first call takes longer than 100
-  compiled calls save
+- [sequential] for an nn.Sequential of torch's own layers, net.compile() makes 0 graphs, and
+  torch.compile(net) makes 1
+- [same] with a backend that writes no kernels, compiled calls return the values of the uncompiled
+  net bit for bit
+- [trace-time] a first compiled call of one operator takes at least 50 times as long as a later
+  call, even if no kernels are written
+- [cache] a first compiled call takes at least twice as long with an empty cache directory as with
+  the kernels in that directory
+- [break-even] with an empty cache directory, a first compiled call takes longer than the time that
+  1000 later calls save
+- [cached-break-even] with the kernels in the cache directory, a first compiled call takes longer
+  than the time that 100 later calls save
 ## Try next
 `--blocks 1`: nothing is repeated, and one graph has all operators. refutes: shape
-`--cut whole`: the net is compiled as a whole everywhere. refutes: by-block, by-block-eval, shape
-`--compile`: kernels as well, which takes 20 to 90 seconds, and needs a C++ compiler.
+`--cut whole`: the net is always compiled as a whole, so no block shares a graph. refutes: by-block,
+by-block-eval, shape
+`--compile`: kernels are written as well, so that the cache and the calls to break even can be
+measured. This takes 20 to 90 seconds, and needs a C++ compiler.
 ## Source
 - "Reducing torch.compile cold start compilation time with regional compilation",
   https://docs.pytorch.org/tutorials/recipes/regional_compilation.html: compile a repeated block,
