@@ -3,57 +3,62 @@
 The usual code for a checkpoint holds the weights twice. The net allocates its parameters and fills
 them with random numbers. `torch.load` allocates tensors of the same sizes, and `load_state_dict`
 copies these into the parameters. A model that needs more than half of the memory cannot be loaded.
-The loaded tensors are freed when nothing refers to them, and the peak has passed by then.
+The loaded tensors are freed when nothing refers to them, but this is after the peak.
 
-Each copy can be left out. `torch.load(path, mmap=True)` maps the file: its tensors are pages of the
-file, which are read when somebody uses them. A net that is built under `torch.device("meta")` has
-shapes and no memory. `load_state_dict(state, assign=True)` makes the loaded tensors the parameters.
-With all three, the process has no memory of its own for the weights. It gets a copy of a page when
-it changes it, as an optimizer does. The file does not change.
+Each copy can be left out. `torch.load(path, mmap=True)` maps the file: the memory of the tensors is
+the pages of the file. The system reads a page when your code first uses it. A net that is built
+under `torch.device("meta")` has shapes and no memory. `load_state_dict(state, assign=True)` makes
+the loaded tensors the parameters. With all three, the process needs no memory of its own for the
+weights. If the process changes a weight, as an optimizer does, the system makes a private copy of
+the page. The file does not change.
 
-`assign=True` has side effects. The parameters are other objects, so an optimizer that was made
-before keeps the earlier parameters, and trains nothing. They have the dtype of the file. A buffer
-that is not in the file stays on meta. Without `assign=True`, a net on meta stays empty, and only a
-warning says so.
+`assign=True` has side effects. The net gets new parameter objects. An optimizer that was made
+before keeps the old parameters, and does not train the net. The new parameters have the dtype of
+the file. Tied weights become two parameters, so tie them again after the load. A buffer that is not
+in the file stays on meta. Without `assign=True`, a net on meta stays empty, and only a warning says
+so.
 
-A mapped file must stay as it is. `torch.save` onto it empties the file first, and the next read of
-a mapped weight kills the process with a bus error. On some network disks mapped files are slow or
-hang. There, copy the file to a local disk first, or load it without mmap.
+Do not change a file while it is mapped. `torch.save` to the same path empties the file first, and
+the next read of a mapped weight kills the process with a bus error. On some network disks, mapped
+files are slow or hang. Copy such a file to a local disk first, or load it without mmap.
 
 `weights_only=True`, the default, refuses files that hold other objects than tensors and plain
-containers. With `weights_only=False`, loading a file runs code that its author chose.
+containers. With `weights_only=False`, `torch.load` runs any code that the author of the file put
+into it.
 
 In practice: build the net under `torch.device("meta")`, call `net.load_state_dict(torch.load(path,
-mmap=True), assign=True)`, and make the optimizer afterwards. Check that no parameter or buffer is
-left with `is_meta`. Save each checkpoint to a new file. Keep `weights_only=True` for each file that
-you did not write.
+mmap=True), assign=True)`, and make the optimizer afterwards. Check that `is_meta` is False for each
+parameter and buffer. Save each checkpoint to a new file. Keep `weights_only=True` for each file
+that you did not write.
 ## Predict
 A net is built as usual, and loads its checkpoint with torch.load and load_state_dict. How many
-times the bytes of the file does the process hold before the loaded tensors are freed?
+times the bytes of the file does the process hold at the peak?
 ## Look for
-- [copied] torch.load and load_state_dict take 2 times the bytes of the file as memory of the
-  process
-- [mapped] torch.load with mmap=True and load_state_dict take the bytes of the file once
-- [assigned] torch.load and load_state_dict with assign=True onto a net on meta take the bytes of
-  the file once
-- [nothing] mmap=True and assign=True onto a net on meta take less than 0.1 times the bytes of the
-  file, also after every weight was read
-- [changed] after every mapped weight was changed in place, the weights take the bytes of the file
-  once
-- [file] the file is the same after mapped weights were changed in place
+- [copied] before the loaded tensors are freed, torch.load and load_state_dict take 2 times the
+  bytes of the file as process memory
+- [mapped] torch.load with mmap=True and load_state_dict take 1 time the bytes of the file as
+  process memory
+- [assigned] torch.load and load_state_dict with assign=True onto a net on meta take 1 time the
+  bytes of the file as process memory
+- [nothing] with mmap=True and assign=True, a net on meta takes less than 0.1 times the bytes of the
+  file, even after each weight is read
+- [changed] if each mapped weight is changed in place, the weights take 1 time the bytes of the file
+  as process memory
+- [file] changing mapped weights in place does not change their file
 - [overwritten] saving mapped weights onto their own file ends the process with SIGBUS, and leaves
   an empty file
-- [same] the four ways to load give the same weights bit for bit
-- [optimizer] after assign=True, an optimizer that was made before the load changes no parameter of
-  the net
+- [same] loading with and without mmap=True and assign=True gives the same weights bit for bit
+- [optimizer] an optimizer that was made before load_state_dict with assign=True changes no
+  parameter of the net
 - [dtype] a float32 net stays float32 when it loads a bfloat16 file, and becomes bfloat16 with
   assign=True
-- [no-op] load_state_dict without assign leaves a net on meta, and warns that this is a no-op
-- [buffer] after assign=True, a buffer with persistent=False is still on meta
+- [no-op] load_state_dict without assign=True leaves a net on meta, and warns that this is a no-op
+- [buffer] after load_state_dict with assign=True onto a net on meta, a buffer with persistent=False
+  is still on meta
 - [refused] torch.load refuses a file with an object that runs code, and raises an UnpicklingError
-- [executed] with weights_only=False, torch.load of the same file runs its code
+- [executed] with weights_only=False, torch.load runs the code of an object in the file
 - [load-time] for a file in the page cache, torch.load and load_state_dict take at least twice as
-  long as with mmap=True and assign=True
+  long without mmap=True and assign=True as with both
 ## Try next
 `--no-mmap`: all tensors are read into memory. refutes: mapped, nothing, overwritten
 `--no-assign`: all weights are copied into the parameters that exist.
