@@ -1,57 +1,67 @@
 """Add up what you log, weight it by rows, and read it every 20 steps.
 
-A training loop that prints `loss.item()` in each step pays for it on a GPU. The CPU waits there
-until the GPU has computed the loss, and queues nothing meanwhile (see sync-count). Each further
-number, such as the norm of each gradient, is another wait. On a CPU a read costs next to nothing.
-But some numbers are expensive to compute: histograms read every weight and every gradient again.
-The `watch` functions of trackers log such histograms.
+A training loop that prints `loss.item()` in each step pays for it on a GPU. At this call the CPU
+waits until the GPU has computed the loss, and queues nothing meanwhile (see sync-count). Each
+further number that is read, such as the norm of a gradient, adds another wait. If you train on a
+CPU, a read costs next to nothing. But some numbers are expensive to compute: histograms read every
+weight and every gradient again. The `watch` functions of experiment trackers log such histograms.
 
-There are two ways to log less often. The first logs the loss of every 20th step and ignores the
-other 19. It is as noisy as a single batch, and it never shows a bad batch in between. The second
-adds up the losses on the device and logs their mean every 20 steps. It reads as rarely. The noise
-of the mean is smaller by about the root of 20. A NaN in any of the 20 losses makes the mean NaN.
+There are two ways to log less often. The first way logs the loss of every 20th step and ignores the
+other 19. This log is as noisy as a single batch, and it never shows a bad batch in between. The
+second way adds up the losses on the device and logs their mean every 20 steps. It needs only one
+read in 20 steps as well. The noise of the mean is smaller by about the square root of 20. A NaN in
+any of the 20 losses makes the mean NaN, so you see it.
 
 A mean of batch means is wrong if the batches have different sizes. The last batch of an evaluation
-is often smaller, and then each of its rows counts more than the others. Add up the losses of rows,
-and divide once by the number of rows. A log file needs care as well. Python keeps written lines in
-a buffer until it is full, and a process that is killed loses them.
+is often smaller, and then each row of this batch counts more than a row of another batch. Add up
+the losses of rows, and divide once by the number of rows. A log file needs care as well. Python
+keeps written lines in a buffer until the buffer is full, and a process that is killed loses these
+lines.
 
 The net of this lesson classifies random points by a fixed rule, with some wrong labels. One batch
-contains a NaN, and its step is skipped. The chart shows both logs.
+contains a NaN, and its step is skipped. The chart shows the loss of every 20th step and the mean of
+20 steps.
 
-In practice: keep `total = torch.zeros((), device=device)`, write `total += loss.detach()` in each
-step, and log `total.item() / 20` every 20 steps. In an evaluation add `loss.detach() * len(x)`, and
-divide by the number of rows. Log histograms every few hundred steps. Open a log file with
-`buffering=1`, so that each line is written at once.
+In practice: create `total = torch.zeros((), device=device)` before the loop, and write `total +=
+loss.detach()` in each step. Every 20 steps, log `total.item() / 20` and call `total.zero_()`. In an
+evaluation add `loss.detach() * len(x)` for each batch, and divide the total by the number of rows.
+Log histograms every few hundred steps. Open a log file with `buffering=1`, so that each line is
+written at once.
 ## Predict
-An evaluation has 129 rows in batches of 64, and averages the means of the batches. How many times
-as much as the first row does the last row count?
+An evaluation has 129 rows in batches of 64, and averages the mean losses of the batches. How many
+times as much as the first row does the last row count?
 ## Look for
 - [reads] a loop that reads the loss, the hits and 8 gradient norms in each step makes 200 reads in
   20 steps
-- [stacked] a loop that adds the same 10 numbers up in a tensor makes 1 read in 20 steps
-- [same] reading in each step and reading once every 20 steps give the same means to 1e-4
-- [gpu] on a GPU torch warns at least 10 times as often of waits if each step reads than if every
-  20th step does
+- [stacked] a loop that adds up the loss, the hits and 8 gradient norms in a tensor makes 1 read in
+  20 steps
+- [same] reading 10 numbers in each step, or their sums once every 20 steps, gives the same means to
+  1e-4
+- [gpu] on a GPU, torch reports at least 10 times as many waits if each step reads its numbers as if
+  every 20th step reads sums
 - [weights] in a mean of batch means of 129 rows in batches of 64, the last row counts 64 times as
   much as the first
-- [mean-off] the accuracy of 129 rows in batches of 64 is off by at least 0.02 as a mean of batch
-  means
-- [row-sums] sums over rows, divided once by the number of rows, give the mean over all rows to 1e-6
-- [noise] the loss of every 20th step varies at least 2.5 times as much as the mean of 20 steps
-- [bad-batch] if 1 of 1000 losses is NaN, 1 of 50 means of 20 steps is NaN, and 0 of the losses of
-  every 20th step
-- [buffered] after 100 rows of a csv file 0 bytes are in the file without buffering=1, and all bytes
-  with it
-- [item-time] on a CPU a training step with loss.item() takes at most 1.2 times as long as without
+- [mean-off] for 129 rows in batches of 64, the mean of the batches' accuracies is off by at least
+  0.02
+- [row-sums] for 129 rows in batches of 64, sums over rows, divided once by the number of rows, give
+  the mean over all rows to 1e-6
+- [noise] the standard deviation of the loss of every 20th step is at least 2.5 times that of the
+  mean of 20 steps
+- [bad-batch] if 1 of 1000 losses is NaN, 1 of 50 means of 20 steps is NaN, and no loss of a 20th
+  step
+- [buffered] after 100 short rows are written to an open csv file, the file has 0 bytes without
+  buffering=1, and all bytes with it
+- [item-time] on a CPU, a training step with loss.item() takes at most 1.2 times as long as a step
+  that reads nothing
 - [histogram-time] a training step with a histogram of each weight and gradient takes at least 1.3
-  times as long as without
-- [rare-time] 20 steps with histograms in each step take at least 1.3 times as long as 20 steps with
-  histograms in the last one
+  times as long as a step without histograms
+- [rare-time] 20 training steps take at least 1.3 times as long with histograms in each step as with
+  histograms in the last step
 ## Try next
-`--every 1`: each step is logged, so a mean is the loss of its only step.
-refutes: stacked, noise, bad-batch
-`--drop-last`: the last row is left out, and all batches have one size. refutes: weights, mean-off
+`--every 1`: each step is logged, so each mean is the loss of a single step. refutes: stacked,
+noise, bad-batch
+`--drop-last`: the last batch, with its single row, is left out, so all batches have the same size.
+refutes: weights, mean-off
 ## Source
 - "[CLI] Wandb Taking significantly long time to execute code",
   https://github.com/wandb/wandb/issues/2268: `watch` with `log_freq=10` reads all weights every 10
