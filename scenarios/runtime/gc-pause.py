@@ -2,63 +2,70 @@
 
 Python frees most objects as soon as nothing refers to them. Its garbage collector is only for
 cycles: objects that refer to each other. A full collection looks for cycles among all containers of
-the process, and the program stops meanwhile. `import torch` alone leaves more than 100,000
-containers, and a data set that is a list of small lists adds more. So a full collection takes tens
-of milliseconds or even seconds, as long as many steps.
+the process: lists, dicts and other objects that refer to objects. The program stops meanwhile.
+`import torch` alone leaves more than 100,000 containers, and a data set that is a list of small
+lists adds more. So a full collection takes tens of milliseconds or even seconds, which is as long
+as many steps.
 
-A single process seldom notices. A plain training step makes no cycles and keeps no new containers,
-so hundreds of steps pass without a full collection. A loop that keeps Python objects starts
-collections: logs as lists, caches, samples. With many ranks the pauses come at different steps, and
-each pause stops all ranks, because they wait for each other in the next all-reduce.
+With a single process, the pauses seldom matter. A plain training step makes no cycles and keeps no
+new containers, so hundreds of steps pass without a full collection. If a loop keeps Python objects,
+such as logs in lists, caches or samples, collections start more often. With many ranks the pauses
+come at different steps. Each pause stops all ranks, because they wait for each other in the next
+all-reduce.
 
-`gc.freeze()` moves all objects of the moment to a place that no collection searches. The next
-collections are short. But garbage that exists at this moment is never freed, so collect before.
-`gc.disable()` stops automatic collections. It is safe only if no step makes cycles. If a step does,
-its tensors stay alive, on a GPU as well. A common cycle is an exception that is kept in a variable:
-its traceback refers to the frame, and the frame to the variable. The collector counts objects and
-not bytes, so a few cycles with large tensors start no collection even if it is enabled.
+`gc.freeze()` moves all objects that exist at this moment to a place that no collection searches.
+Later collections are short. But cycles that are already garbage at this moment are never freed, so
+call `gc.collect()` first. `gc.disable()` stops automatic collections. It is safe only if no step
+makes cycles. If a step makes a cycle, the tensors in the cycle stay alive, on a GPU as well. A
+common cycle is an exception that is kept in a variable: the traceback refers to the frame, and the
+frame to the exception. The collector counts objects and not bytes. So a few cycles with large
+tensors start no collection, even if the collector is enabled.
 
-`gc.collect(1)` searches only the objects that were made since the last collection of this kind. It
-is short, and enough for the cycles of the last steps. The chart shows how long a full collection
-takes with more and more objects. Tuples of numbers cost nothing: a collection sees that they refer
-to no container, and the next one leaves them out. Generations and thresholds are those of Python
-3.11.
+`gc.collect(1)` searches only the objects that were made since the last `gc.collect(1)`. It is
+short, and enough for the cycles of the last steps. Objects that are in use at this moment become
+old, and later only a full collection can free their cycles. The chart shows how long a full
+collection takes with more and more objects. Tuples of numbers cost nothing: the first collection
+sees that they refer to no container, and later collections leave them out. The counts hold for the
+generations and thresholds of Python 3.11.
 
-In practice: call `gc.collect()` and `gc.freeze()` when model and data set are loaded. With several
-ranks, add `gc.disable()`, and let every rank call `gc.collect(1)` at the same steps, for example
-every 50 steps. Keep samples in arrays or in tuples of numbers instead of lists. If memory grows,
-look for cycles first: `gc.collect()` returns how many unreachable objects it has found.
+In practice: call `gc.collect()` and then `gc.freeze()` when the model and the data set are loaded.
+With several ranks, add `gc.disable()`, and let every rank call `gc.collect(1)` at the same steps,
+for example every 50 steps. Keep samples in arrays or in tuples of numbers instead of lists. If
+memory grows, look for cycles first: `gc.collect()` returns the number of unreachable objects that
+it has found.
 ## Predict
 Python's collector is on. How many full collections does it start in 400 steps of a plain training
 loop that keeps nothing?
 ## Look for
-- [plain] in 400 steps of a plain training loop Python starts 0 full collections
-- [kept] in 400 steps that keep 300 new lists each, Python starts at least 100 collections
+- [plain] in 400 steps of a plain training loop that keeps no objects, Python starts 0 full
+  collections
+- [kept] in 400 training steps that keep 300 new lists each, Python starts at least 100 collections
+  of any generation
 - [no-garbage] after 200 steps of a plain training loop with gc.disable() a full collection finds 0
   unreachable objects
-- [cycles] if each of 20 steps makes a cycle with a tensor, gc.disable() leaves 20 tensors alive,
-  and gc.collect() frees all
-- [bytes] if each of 20 steps makes a cycle with a tensor of 1 MiB, 20 tensors are alive although
-  the collector is on
-- [by-hand] if each of 20 steps makes a cycle with a tensor, and gc.collect(1) is called after every
-  5th step, at most 5 tensors are alive
-- [old] gc.collect(1) does not free a cycle that an earlier gc.collect(1) has found in use, and
-  gc.collect() does
-- [exception] a function that keeps the exception that it caught leaves its tensors alive until a
-  collection
-- [tuples] after a collection the next one searches 300,000 of 300,000 lists, and 0 of 300,000
-  tuples of numbers
-- [frozen-count] right after gc.freeze() collections search at most 100 objects, and more than
-  300,000 are frozen
-- [frozen-garbage] a cycle that is garbage before gc.freeze() is not freed by gc.collect(), but by
-  gc.collect() after gc.unfreeze()
+- [cycles] if each of 20 steps makes a cycle with a tensor, 20 tensors stay alive after
+  gc.disable(), and gc.collect() frees them all
+- [bytes] if each of 20 steps makes a cycle with a tensor of 1 MiB, all 20 tensors stay alive, even
+  with the collector enabled
+- [by-hand] if each step makes a cycle with a tensor, gc.collect(1) after every 5th step leaves at
+  most 5 tensors alive at any time
+- [old] if a cycle was in use during one gc.collect(1) and is garbage later, a second gc.collect(1)
+  does not free the cycle, and gc.collect() does
+- [exception] if a function keeps a caught exception in a variable, the function's tensors stay
+  alive until a collection
+- [tuples] after a first collection, the next collection searches all of 300,000 lists of numbers,
+  and 0 of 300,000 tuples of numbers
+- [frozen-count] with 300,000 lists in the process, collections right after gc.freeze() search at
+  most 100 objects, and more than 300,000 are frozen
+- [frozen-garbage] if a cycle is garbage before gc.freeze(), gc.collect() frees it only after
+  gc.unfreeze()
 - [frozen-time] with 300,000 lists in the process, a full collection takes at least 100 times as
-  long as after gc.freeze()
+  long without gc.freeze() as after it
 - [young-time] with 300,000 lists in the process, a full collection takes at least 100 times as long
   as gc.collect(0)
 ## Try next
-`--clear`: each step clears its cycle, so there is nothing to collect.
-refutes: cycles, bytes, by-hand
+`--clear`: each step breaks its own cycle, so there is nothing to collect. refutes: cycles, bytes,
+by-hand
 ## Source
 - "enable gc control scheduling to help avoid stragglers",
   https://github.com/pytorch/torchtitan/pull/148: gains 1.5 % with 512 GPUs.
