@@ -1,62 +1,65 @@
 """Make runs repeatable, but switch off the filling of empty tensors.
 
-Two runs with the same seed should give the same weights. On a GPU they often do not, because some
-kernels add with atomic operations, in an order that changes from run to run.
-`torch.use_deterministic_algorithms(True)` chooses other kernels. If an operator has no other
-kernel, it raises an error; with `warn_only=True` it only warns. Few operators are concerned on a
-CPU.
+Two runs with the same seed should give the same weights. On a GPU the weights often differ, because
+some kernels add with atomic operations, in an order that changes from run to run. The switch
+`torch.use_deterministic_algorithms(True)` chooses other kernels. If an operator has no
+deterministic kernel, it raises an error; with `warn_only=True` it only warns. On a CPU the switch
+affects only a few operators.
 
-The switch has a part that is easy to miss: `torch.utils.deterministic.fill_uninitialized_memory` is
-True by default. Then each `torch.empty`, `empty_like` and `resize_` writes NaN into the new tensor,
-and the largest number into a tensor of integers. Many operators of torch allocate their results by
-`empty` and then overwrite them, so each such result is written twice. The filling finds code that
-reads memory before it is written. It changes no result of correct code, so you can switch it off,
-and the kernels stay deterministic. It can also mislead you. If a random error disappears with the
-switch, the cause may be such a read instead of the order of a sum.
+The switch has a second effect that is easy to miss, because
+`torch.utils.deterministic.fill_uninitialized_memory` is True by default. With the switch,
+`torch.empty`, `empty_like` and `resize_` fill new memory. Floats become NaN, and integers become
+the largest number. Many operators of torch allocate their results by `empty` and then overwrite
+them, so each such result is written twice. The filling helps to find code that reads memory before
+it is written. It changes no result of correct code. So you can switch the filling off, and the
+kernels stay deterministic. The filling can also mislead you. If a random difference disappears with
+the switch, the cause may be a read of unwritten memory, and not the order of a sum.
 
-The switch does not set seeds. It cannot keep the bits if you change the number of threads, the
-batch size, the version of torch or the GPU model. Each can change the order of a sum (see
-batch-invariance). On a GPU older versions of torch also ask for the variable
+The switch does not set seeds. The results can still differ if you change the number of threads, the
+batch size, the version of torch or the GPU model. Each change can alter the order of a sum (see
+batch-invariance). On a GPU, older versions of torch also need the environment variable
 `CUBLAS_WORKSPACE_CONFIG=:4096:8`.
 
 In practice: call `torch.manual_seed(seed)` and `torch.use_deterministic_algorithms(True)`, and set
 `torch.utils.deterministic.fill_uninitialized_memory = False`. Leave the filling on in tests, where
-a NaN shows memory that was never written. Leave the switch off if you only compare final losses
-over several seeds.
+a NaN shows memory that was never written. If you only compare final losses over several seeds,
+leave the switch off.
 ## Predict
 torch.empty creates 20 tensors of 4 MiB on a CPU. How many times as long does this take with
-use_deterministic_algorithms(True)?
+use_deterministic_algorithms(True) as without?
 ## Look for
 - [default] use_deterministic_algorithms(True) fills empty tensors unless fill_uninitialized_memory
   is set to False
-- [nan] with the switch torch.empty of 8 numbers has 8 NaN in float32, and 8 times the largest
-  number in int64
-- [forgotten] with the switch a sum over an empty tensor is NaN if one of its 8 numbers was never
-  written
-- [fills] forward and backward of a net with 4 convolutions make at least 10 more fills with the
-  switch than without
-- [no-fill] forward and backward of a net with 4 convolutions make as many fills with the switch and
-  fill_uninitialized_memory = False as without the switch
-- [same-bits] the weights after 10 steps are the same bit for bit with filling and without
-- [repeat] two trainings of 10 steps from one seed end with the same weights bit for bit with the
-  switch
-- [cpu-same] on a CPU the weights after 10 steps are the same bit for bit with the switch and
-  without
-- [seed] with the switch two nets that are built one after the other have different weights, and the
-  same weights after manual_seed(0)
-- [raises] with the switch max_unpool2d and put_ without accumulate raise a RuntimeError on any
-  device, and index_add and scatter_add do not
-- [warns] with warn_only=True max_unpool2d and put_ without accumulate each give a warning instead
-- [gpu-raises] on a GPU the backward of reflection_pad2d and of grid_sample raise a RuntimeError
-  with the switch
-- [gpu-index-add] on a GPU 20 calls of index_add of 1,000,000 numbers give at least 2 different
-  results without the switch, and 1 result with it
-- [empty-time] on a CPU 20 calls of torch.empty for 4 MiB take at least 5 times as long with the
-  switch as without
-- [fill-time] on a CPU and with the switch, 20 calls of torch.empty for 4 MiB take at least 5 times
-  as long with filling as without
-- [step-time] on a CPU forward and backward of a net with 4 convolutions take at most 1.5 times as
-  long with the switch as without
+- [nan] with use_deterministic_algorithms(True), torch.empty(8) has 8 NaN in float32, and 8 times
+  the largest number in int64
+- [forgotten] with use_deterministic_algorithms(True), a sum over torch.empty(8) is NaN if 7 of the
+  8 numbers are written
+- [fills] forward and backward of a net with 4 convolutions fill at least 10 more tensors with
+  use_deterministic_algorithms(True) than without
+- [no-fill] with fill_uninitialized_memory = False, a net with 4 convolutions fills as many tensors
+  with use_deterministic_algorithms(True) as without
+- [same-bits] with use_deterministic_algorithms(True), the weights after 10 steps are the same bit
+  for bit with fill_uninitialized_memory on and off
+- [repeat] with use_deterministic_algorithms(True), two trainings of 10 steps from the same seed end
+  with the same weights bit for bit
+- [cpu-same] on a CPU, the weights after 10 steps are the same bit for bit with
+  use_deterministic_algorithms(True) and without
+- [seed] with use_deterministic_algorithms(True), two layers have different weights, and the same
+  weights if manual_seed(0) precedes each
+- [raises] with use_deterministic_algorithms(True), max_unpool2d and put_ without accumulate raise a
+  RuntimeError, and index_add and scatter_add do not
+- [warns] with use_deterministic_algorithms(True, warn_only=True), max_unpool2d and put_ without
+  accumulate each warn instead of raising
+- [gpu-raises] on a GPU with use_deterministic_algorithms(True), the backward of reflection_pad2d
+  and of grid_sample raises a RuntimeError
+- [gpu-index-add] on a GPU, 20 calls of index_add of 1,000,000 numbers give 1 result with
+  use_deterministic_algorithms(True), and at least 2 different results without
+- [empty-time] on a CPU, 20 calls of torch.empty for 4 MiB take at least 5 times as long with
+  use_deterministic_algorithms(True) as without
+- [fill-time] on a CPU with use_deterministic_algorithms(True), torch.empty of 4 MiB takes at least
+  5 times as long with fill_uninitialized_memory as without
+- [step-time] on a CPU, a step of a net with 4 convolutions takes at most 1.5 times as long with
+  use_deterministic_algorithms(True) as without
 ## Try next
 `--filling off`: fill_uninitialized_memory is False for all claims. The calls of torch.empty are
 then as fast as without the switch. refutes: default, nan, forgotten, fills
