@@ -11,10 +11,10 @@ While a ReLU runs, its input and its output are both alive. In place, they are o
 lowers the peak of the forward by one tensor for the whole net, not by one for each layer. But the
 peak of a training step comes later, when the backward has all kept tensors and adds gradients. In a
 forward without gradients nothing is saved either, because each convolution needs its input and its
-output at once. The activation decides what else happens. The derivative of SiLU needs its input, so
-autograd copies the input before it is overwritten, and even the forward saves nothing. LeakyReLU
-and ELU are the exception. They keep their input, but in place they keep their output instead. For
-these two, `inplace=True` saves one tensor for each layer, in the step as well.
+output at once. Other activations differ from ReLU. The derivative of SiLU needs its input, so
+autograd copies the input before it is overwritten, and even the forward saves nothing. LeakyReLU,
+ELU, SELU and CELU keep their input, but in place they keep their output instead. With these
+activations, `inplace=True` saves one tensor for each layer.
 
 The ReLU in place does help if your code holds the output of each convolution, for example in a
 variable for each layer. But you can also reuse one variable, and then all these tensors but one are
