@@ -20,7 +20,7 @@ be added to W, and the layer is as cheap as before.
 B begins with zeros, so at first the net gives the output of the frozen weights. Because B is 0, the
 gradient of A is 0 in the first step.
 
-In practice: full training with Adam in float32 needs 16 bytes for each weight, next to the kept
+In practice: full training with Adam in float32 needs 16 bytes for each weight, plus the kept
 activations. LoRA needs little more than 4 bytes for each frozen weight in float32, or 2 in
 bfloat16. If the activations need more than the rest, use checkpointing or shorter sequences before
 you use LoRA. Merge A B into W before you deploy.

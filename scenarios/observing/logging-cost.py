@@ -37,8 +37,8 @@ times as much as the first row does the last row count?
   20 steps
 - [same] reading 10 numbers in each step, or their sums once every 20 steps, gives the same means to
   1e-4
-- [gpu] on a GPU, torch reports at least 10 times as many waits if each step reads its numbers as if
-  every 20th step reads sums
+- [gpu] on a GPU, reading numbers in each step makes torch report at least 10 times as many waits as
+  reading sums in every 20th step
 - [weights] in a mean of batch means of 129 rows in batches of 64, the last row counts 64 times as
   much as the first
 - [mean-off] for 129 rows in batches of 64, the mean of the batches' accuracies is off by at least

@@ -32,8 +32,8 @@ use_deterministic_algorithms(True) as without?
   is set to False
 - [nan] with use_deterministic_algorithms(True), torch.empty(8) has 8 NaN in float32, and 8 times
   the largest number in int64
-- [forgotten] with use_deterministic_algorithms(True), a sum over torch.empty(8) is NaN if 7 of the
-  8 numbers are written
+- [forgotten] with use_deterministic_algorithms(True), a sum over torch.empty(8) is NaN if only 7 of
+  the 8 numbers were written
 - [fills] forward and backward of a net with 4 convolutions fill at least 10 more tensors with
   use_deterministic_algorithms(True) than without
 - [no-fill] with fill_uninitialized_memory = False, a net with 4 convolutions fills as many tensors

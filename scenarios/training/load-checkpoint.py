@@ -36,13 +36,13 @@ times the bytes of the file does the process hold at the peak?
 ## Look for
 - [copied] before the loaded tensors are freed, torch.load and load_state_dict take 2 times the
   bytes of the file as process memory
-- [mapped] torch.load with mmap=True and load_state_dict take 1 time the bytes of the file as
+- [mapped] torch.load with mmap=True and load_state_dict take the bytes of the file only once as
   process memory
-- [assigned] torch.load and load_state_dict with assign=True onto a net on meta take 1 time the
-  bytes of the file as process memory
+- [assigned] torch.load and load_state_dict with assign=True onto a net on meta take the bytes of
+  the file only once as process memory
 - [nothing] with mmap=True and assign=True, a net on meta takes less than 0.1 times the bytes of the
   file, even after each weight is read
-- [changed] if each mapped weight is changed in place, the weights take 1 time the bytes of the file
+- [changed] if each mapped weight is changed in place, the weights take the bytes of the file once
   as process memory
 - [file] changing mapped weights in place does not change their file
 - [overwritten] saving mapped weights onto their own file ends the process with SIGBUS, and leaves
