@@ -1,10 +1,10 @@
 """To fit a large batch, accumulate the gradients of the largest parts that fit.
 
 If a batch is too large for the memory, divide it into micro-batches. `backward()` adds to the
-`.grad` of each parameter. An output keeps no gradient in `.grad`. So several backward passes
-without `zero_grad()` add up their gradients, and each pass frees its graph before the next one
-begins. The peak of the memory is the peak of one micro-batch. A loop that forgets `zero_grad()`
-adds up gradients by mistake: its third step uses the sum of three gradients.
+`.grad` of each parameter, and keeps no gradient for an output. So several backward passes without
+`zero_grad()` add up their gradients, and each pass frees its graph before the next one begins. The
+peak of the memory is the peak of one micro-batch. A loop that forgets `zero_grad()` adds up
+gradients by mistake: its third step uses the sum of three gradients.
 
 Three details decide whether the sum is the gradient of the whole batch. A loss that is a mean must
 be divided by the number of micro-batches. If the sizes differ, each mean must be weighted by its
