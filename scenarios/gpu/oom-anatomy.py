@@ -24,9 +24,10 @@ workspaces. The chart shows the bytes during one step.
 
 In practice: print `torch.cuda.max_memory_allocated()` for two batch sizes, and compute the largest
 batch from these two peaks. To see who holds the memory, call
-`torch.cuda.memory._record_memory_history()` before the loop and
+`torch.cuda.memory._record_memory_history(max_entries=100_000)` before the loop and
 `torch.cuda.memory._dump_snapshot("snapshot.pickle")` after the error, and open the file at
-pytorch.org/memory_viz. Retry after the `except` block, and not inside it.
+pytorch.org/memory_viz. Without `max_entries` the history of a long run can take gigabytes. Retry
+after the `except` block, and not inside it.
 ## Predict
 A net has 134 million parameters in float32, so parameters, gradients and AdamW's state take 2.0
 GiB. The net has a vocabulary of 50,304 words. How many GiB does a step with 4 sequences of 1024
