@@ -4,7 +4,7 @@ The allocator of torch asks the driver of the GPU for large pieces of memory, ca
 cuts blocks from a segment for tensors. Freed blocks stay reserved for later tensors, and free
 blocks are merged only inside of their segment. If batches grow longer step by step, each batch
 needs blocks that are a little larger than all free blocks. So torch asks for new segments, which
-takes time, and the old segments stay reserved but are too small. By itself, torch returns unused
+takes time, and the old segments stay reserved but are too small. By default, torch returns unused
 segments only when the driver has no memory left.
 
 There are two remedies. The first remedy is to run a random batch of the greatest length first,
