@@ -1,46 +1,48 @@
 """Take loading time over training time as the number of loader workers.
 
 With `num_workers=0` the training process loads every batch itself, and the GPU waits meanwhile.
-Workers are separate processes, not threads as the first source calls them. They load whole batches
-ahead of time, so that loading and training overlap. How many does a GPU need? The second source
-says: four.
+Workers are separate processes, not threads as the first source says. Workers load whole batches
+ahead of time, so that loading and training overlap. How many workers does a GPU need? The second
+source says: four.
 
-Workers are not free. Each takes time to start, which is not measured here. Every batch has to be
-sent to the training process. If the items are in memory already, this transfer is all you get, and
-the epoch becomes slower.
+Workers are not free. Each worker takes time to start, which is not measured here. Every batch has
+to be sent to the training process. If the items are in memory already, there is no loading to
+overlap, and the transfer makes the epoch slower.
 
 Loading a batch takes `batch * item_ms`, and training on it takes `train_ms`, which is a sleep here.
-The quotient of the two is the number of workers that keeps training busy. The rule of four workers
-uses neither number. So it is too many if training takes longer than loading, and too few if
-loading takes 16 times as long as training.
+Loading time divided by training time is the number of workers that keeps training busy. The rule of
+four workers uses neither time. So four workers are too many if training takes longer than loading,
+and too few if loading takes 16 times as long as training.
 
-Two limits remain. Workers take batches in turn, so one slow batch delays all batches behind it.
-Training cannot start before the first batch arrives. That takes a third of the epoch here. torch
-warns if you ask for more workers than cores. You can ignore this warning if items wait for a
-disk or a network. It is right if items compute. The last chart repeats the epochs while other
-programs keep the cores busy: each batch needs a core when it is sent.
+Two limits remain. Batches arrive in order, so one slow batch delays all batches after it.
+`in_order=False` removes this limit, but the order is then not reproducible. And training cannot
+start before the first batch arrives, which takes a third of the epoch here. If you ask for more
+workers than cores, torch warns. You can ignore this warning if items wait for a disk or a network,
+but not if items compute. The last chart repeats the epochs while other programs keep the cores
+busy. An epoch can then take longer, because each batch needs a core when it is sent.
 
-In practice: measure the time to load one batch and the time of one training step. Pass
-`num_workers=math.ceil(load_s / step_s)`, and at most one worker for each core if items decode or
-augment. Use `num_workers=0` if the items are in memory.
+In practice: measure the time `load_s` to load one batch and the time `step_s` of one training step.
+Pass `num_workers=math.ceil(load_s / step_s)`. If items decode or augment, pass at most one worker
+for each core. Use `num_workers=0` if the items are in memory.
 ## Predict
-Each of 8 batches takes 10 ms to load and 2.5 ms to train on. An epoch without workers takes how
-many times as long as an epoch with 4 workers?
+Each of 8 batches takes 10 ms to load and 2.5 ms to train on. How many times as long does an epoch
+take without workers as with 4 workers?
 ## Look for
-- [processes] n workers load the items in n separate processes, and 0 workers in none
+- [processes] n workers load the items in n separate processes; with 0 workers the training process
+  loads them
 - [order] with 0, 2 and 4 workers, every item arrives once and in order
 - [in-turn] workers take batches in turn: with n workers, each loads every n-th batch
-- [slow-items] if items are slow, an epoch without workers takes at least twice as long as with 4
-  workers, and 3.3 times by arithmetic
-- [items-in-memory] if items are in memory, an epoch with 4 workers takes at least twice as long as
-  without workers
+- [slow-items] if loading takes 4 times as long as training, an epoch without workers takes at least
+  twice as long as with 4, by arithmetic 3.3
+- [items-in-memory] if items are in memory and training takes no time, 4 workers take at least twice
+  as long as 0 workers
 - [rule-many] if training takes twice as long as loading, an epoch with 1 worker takes at most 1.2
   times as long as with 4 workers
 - [rule-few] if loading takes 16 times as long as training, an epoch with 4 workers takes at least
   twice as long as training on loaded batches
 ## Try next
-`--item-ms 0`: there is no loading time to hide, and workers only cost time. The claim about slow
-items is REFUTED.
+`--item-ms 0`: there is no loading time to hide, and workers only cost time. The claim [slow-items]
+is REFUTED.
 `--batch 16`: the epoch is one batch. One worker loads it, and the others have nothing to do.
 refutes: processes
 `--work compute`: every item needs a core. If there are fewer cores than workers, the gain is at

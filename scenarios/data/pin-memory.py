@@ -1,48 +1,49 @@
 """Pass pin_memory=True if you train on a GPU: it saves a copy that you never see.
 
-A GPU fetches data by itself (DMA), without the CPU. It can do so only from pages that the system
-promised not to move or to swap out: pinned memory. Tensors are usually in pageable memory. Then the
-driver first copies each byte into a pinned buffer of its own. The source says that pinned memory is
-about twice as fast.
+A GPU fetches data by itself (DMA), without the CPU. But it can do so only from pinned memory: pages
+that the operating system does not move or swap out. Tensors are usually in pageable memory. Then
+the driver first copies each byte into a pinned buffer of its own. The source says that pinned
+memory is about twice as fast.
 
-On a CPU the lesson walks this detour itself. Through a buffer as large as the tensor, every byte
-goes to memory twice. A driver uses a small buffer, piece by piece, and a small buffer stays in the
-cache of the CPU. So the detour costs less than a second copy. On a GPU the gain also depends on the
-bus. A GPU that reads the memory of the CPU as its own (NVLink-C2C, as in a GH200) gains little. The
-second chart repeats the copies while a busy program uses each core: a copy needs a core, DMA does
-not.
+On a CPU the lesson imitates this detour. With a buffer as large as the tensor, every byte goes to
+memory twice. A driver copies piece by piece through a small buffer, which stays in the cache of the
+CPU. So the detour costs less than a second copy. On a GPU the gain also depends on the bus. A GPU
+that reads the memory of the CPU as its own (NVLink-C2C, as in a GH200) gains little. The second
+chart repeats the copies while a busy program uses each core: a copy by the CPU needs a core, and
+DMA does not.
 
-Pinning is a copy as well, and pinned pages are lost to all other programs. The DataLoader does it
-ahead of time. Its workers cannot, as they have no GPU. They put a batch into shared memory, and a
-thread of the training process pins it. The thread finds tensors in containers, but not in every
-class (see pin-custom). With 0 workers, training waits for the pinning as well. The figure in the
-source combines workers and pinning; a GPU is needed to measure it again.
+Pinning is a copy as well, and no other program can use pinned pages. The DataLoader pins batches
+ahead of time. Its workers do not pin, because pinning needs CUDA, which a forked process cannot
+use. A worker puts each batch into shared memory, and a thread of the training process pins the
+batch. The thread finds tensors in containers, but not in every class (lesson pin-custom). With 0
+workers there is no such thread, and training waits for the pinning. The source has a figure with
+times for workers and pinning together. The lesson measures these times again if there is a GPU.
 
-In practice: pass `DataLoader(..., num_workers=4, pin_memory=True)` and copy with
-`batch.to(device, non_blocking=True)` if you train on a GPU. Pass `pin_memory=False` without a GPU.
-Pin a tensor by hand only if you use it again and again.
+In practice: pass `DataLoader(..., num_workers=4, pin_memory=True)` and copy with `batch.to(device,
+non_blocking=True)` if you train on a GPU. Pass `pin_memory=False` without a GPU. Pin a tensor by
+hand only if you copy it to the GPU many times.
 ## Predict
-A driver copies 64 MB through a buffer of 1 MiB, piece by piece. How many times as long does that
-take as a direct copy?
+A driver copies 64 MB through a buffer of 1 MiB, piece by piece. How many times as long as a direct
+copy does this copy take?
 ## Look for
 - [shared] a batch from a worker is in shared memory, and a batch from the training process is not
 - [loader-pins] with pin_memory=True the DataLoader pins all 4 batches if there is a GPU, and pins
   none and warns once if there is none
-- [grid] with 0 and with 2 workers, a batch is pinned only with pin_memory=True and a GPU, and torch
-  warns only with pin_memory=True and no GPU
-- [thread] on a GPU, 1 thread of the training process pins the batches of 2 workers, and 0 threads
-  those of 0 workers
-- [staged] a copy through a buffer as large as the tensor takes at least 1.8 times as long as a
-  direct copy
-- [pieces] a copy through a buffer of 1 MiB, piece by piece, takes at most 1.8 times as long as a
-  direct copy
+- [grid] with 0 or 2 workers, pin_memory=True pins batches if there is a GPU, and gives a warning if
+  not; pin_memory=False does neither
+- [thread] on a GPU, the training process has 1 thread that pins batches with 2 workers, and 0 such
+  threads with 0 workers
+- [staged] on a CPU a copy through a buffer as large as the tensor takes at least 1.8 times as long
+  as a direct copy
+- [pieces] on a CPU a copy through a buffer of 1 MiB, piece by piece, takes at most 1.8 times as
+  long as a direct copy
 - [pageable] a copy to a GPU takes at least twice as long from pageable memory as from pinned memory
-- [figure] on a GPU, an epoch with pageable memory and no workers takes at least 1.5 times as long
-  as with pinned memory and 4 workers
+- [figure] on a GPU, an epoch with pageable memory and 0 workers takes at least 1.5 times as long as
+  with pinned memory and 4 workers
 ## Try next
 `--no-pin`: no batch is pinned, and torch does not warn. refutes: loader-pins
-`--mb 1`: the large buffer also stays in the cache, and the detour may cost less. The claim about
-the large buffer may be REFUTED.
+`--mb 1`: the large buffer also stays in the cache, and the detour may cost less. The claim [staged]
+may be REFUTED.
 ## Source
 "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 2,
 https://www.toymoban.com/news/detail-808122.html: pinned memory is about twice as fast. A figure

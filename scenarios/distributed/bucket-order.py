@@ -1,53 +1,56 @@
 """With find_unused_parameters, build layers in the order of forward.
 
-DDP sends gradients while backward still computes. It collects them in buckets of
-`bucket_cap_mb`, and all-reduces a bucket when it is full. All ranks send the buckets in one order,
-so a bucket that is not full holds up those that follow.
+DDP sends gradients while backward still computes. DDP collects gradients in buckets of up to
+`bucket_cap_mb`, and all-reduces a bucket when its last gradient is there. All ranks send the
+buckets in the same order, so a bucket that is not complete delays all later buckets.
 
-Before the first backward, nobody knows in which order gradients come. DDP assumes the reverse order
-of the constructor, and the first step uses one bucket for everything. After it DDP makes the
-buckets again, in the order that it saw. With `find_unused_parameters=True` the order may change
-from step to step, so DDP never makes them again. Some nets build their layers in another order than
-they call them: the head first, or a decoder before its encoder. Such a net sends the same bytes and
-raises no error, but the buckets may have to wait.
+Before the first backward, DDP does not know in which order gradients are computed. It assumes the
+reverse order of the constructor. By default, the first step uses one bucket for all gradients.
+After the first step DDP makes the buckets again, in the order of the gradients in backward. With
+`find_unused_parameters=True` the order may change from step to step, so DDP keeps its first
+buckets. Some nets build their layers in another order than they call them: the head first, or a
+decoder before its encoder. Such a net sends the same bytes and raises no error, but its buckets may
+be complete only at the end of backward.
 
-The flag is for parameters that a forward does not use. Without it, DDP waits for a gradient that
-never comes. That step sends only the buckets before the missing gradient, and the next step raises
-the error. If the same parameters are unused in every step, `static_graph=True` works as well, and
-makes the buckets again after two steps. Unused parameters have a gradient of zeros, and DDP sends
-it all the same.
+The flag `find_unused_parameters` is for parameters that a forward does not use. Without the flag,
+DDP waits for a gradient that is never computed. That step sends only the buckets before the missing
+gradient, and the next step raises the error. If the same parameters are unused in every step,
+`static_graph=True` works as well, and makes the buckets again after two steps. For an unused
+parameter, both options still send zeros by default.
 
-The process here is alone in its group. DDP makes and sends buckets as it does among many, and a
-hook records when. The chart models the time of a transfer: a MiB on the network takes as long as a
-MiB of gradients in backward. On two GPUs with NCCL a race measures the real overlap.
+The lesson has one process in its group. DDP makes and sends buckets as in a group of many
+processes, and a hook records after which gradient. The chart uses a model of the network: to send a
+MiB takes as long as to compute a MiB of gradients. On two GPUs the lesson also times steps with
+NCCL, and measures the real overlap.
 
 In practice: leave `find_unused_parameters` off if you can, or use `static_graph=True`. If you need
 the flag, create the layers in `__init__` in the order of `forward`.
 ## Predict
-A net builds its 8 layers in reversed order, with find_unused_parameters. How many of the 8
-gradients exist when DDP sends the first bucket?
+A net builds its 8 layers in the reverse order of its forward. DDP has find_unused_parameters=True.
+How many of the 8 gradients exist when DDP sends the first bucket?
 ## Look for
-- [first] by default the first step sends one bucket, after all 8 gradients
-- [again] by default later steps send a bucket after each gradient, although the layers were built
-  in reversed order
+- [first] by default the first step of DDP sends one bucket, after all 8 gradients
+- [again] by default, after the first step, DDP sends a bucket after each gradient, although the
+  layers are built in reversed order
 - [as-called] with find_unused_parameters and layers built as they are called, each step sends a
   bucket after each gradient
 - [reversed] with find_unused_parameters and layers built in reversed order, no step sends a bucket
   before its gradient number 8
-- [exposed] in the model, 2 MiB of 9 travel after backward with layers built as they are called, and
-  9 MiB with layers in reversed order
+- [exposed] in a model of the network, 2 of 9 MiB are sent after backward with layers built as
+  called, and 9 in reversed order
 - [static] with static_graph=True and layers built in reversed order, a bucket is sent after each
   gradient from the third step on
-- [zeros] an unused layer of 1 MiB makes DDP send 9 MiB in place of 8
-- [nothing] with an unused layer and no flag, the first step sends 0 buckets
-- [raises] with an unused layer and no flag, the second step raises a RuntimeError that names
-  find_unused_parameters
+- [zeros] with find_unused_parameters an unused layer of 1 MiB makes DDP send 9 MiB in place of 8
+- [nothing] with an unused layer and without find_unused_parameters, the first step sends 0 buckets
+- [raises] with an unused layer and default options, the second step raises a RuntimeError that
+  names find_unused_parameters
 - [gpu-overlap] on two GPUs with find_unused_parameters, a step takes at least 1.05 times as long
   with layers in reversed order as with layers built as called
 ## Try next
-`--built as-called`: the cure. refutes: reversed, exposed
-`--cap 25`: the default. One bucket holds all gradients here. refutes: again, as-called, exposed,
-static
+`--built as-called`: all nets build their layers as they call them, which is the remedy.
+refutes: reversed, exposed
+`--cap 25`: one bucket of 25 MiB holds all gradients here. This is the default size in DDP, but by
+default the first bucket is 1 MiB. refutes: again, as-called, exposed, static
 ## Source
 "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 27,
 https://www.toymoban.com/news/detail-808122.html: with find_unused_parameters=True build the layers

@@ -1,52 +1,57 @@
 """Count what fills the memory: an OutOfMemoryError names the last allocation only.
 
 The error "CUDA out of memory. Tried to allocate 96.00 MiB" names the allocation that did not fit
-any more. This is often a small one, in an operator that is innocent: with a little more or less
-memory another operator fails. Four parts fill the memory of a training step. Three depend only on
-the number of parameters. With float32 and AdamW a parameter takes 4 bytes, its gradient 4 and its
-state 8. The fourth part is what forward keeps for backward. It grows with the batch, and is often
-larger than the rest together.
+any more. This allocation is often small, and its operator is not the cause: with a little more or
+less memory another operator fails. Four parts fill the memory of a training step. Three depend only
+on the number of parameters. With float32 and AdamW a parameter takes 4 bytes, its gradient 4 and
+its state 8. The fourth part is the tensors that forward keeps for backward. This part grows with
+the batch, and is often larger than the other three together.
 
-The parts are not all there at the same time. If zero_grad sets the gradients to None, forward has
-none. The peak is often at the beginning of backward, where all kept tensors are alive, and the
-gradient of the logits comes on top. With a small batch the peak is in the step of the optimizer,
-which needs temporary tensors. If the peak is in backward, it is linear in the batch: two peaks
-give the peak of every other batch.
+The parts are not all there at the same time. If zero_grad sets the gradients to None, there are no
+gradients during forward. The peak is often at the beginning of backward, where all kept tensors are
+alive and the gradient of the logits is added. With a small batch the peak is in the step of the
+optimizer, which needs temporary tensors. If the peak is in backward, it grows linearly with the
+batch. So the peaks of two batch sizes give the peak of every larger batch.
 
 A failed step keeps its tensors alive as long as the exception is handled, because the traceback
 refers to the frames of forward. So a second attempt inside the `except` block has less memory than
 the first.
 
 The lesson trains a language model without attention on the device "meta", whose tensors have sizes
-but no memory. It counts the storages that operators allocate, until they are freed, and raises an
+but no memory. It counts the bytes that operators allocate and that are not yet freed, and raises an
 error at a limit. Its counts are exact for tensors. The allocator of a GPU adds rounding, holes and
 workspaces. The chart shows the bytes during one step.
 
 In practice: print `torch.cuda.max_memory_allocated()` for two batch sizes, and compute the largest
-batch from them. To see who holds the memory, call `torch.cuda.memory._record_memory_history()`
-before the loop and `torch.cuda.memory._dump_snapshot("snapshot.pickle")` after the error, and open
-the file at pytorch.org/memory_viz. Retry after the `except` block, and not inside it.
+batch from these two peaks. To see who holds the memory, call
+`torch.cuda.memory._record_memory_history(max_entries=100_000)` before the loop and
+`torch.cuda.memory._dump_snapshot("snapshot.pickle")` after the error, and open the file at
+pytorch.org/memory_viz. Without `max_entries` the history of a long run can take gigabytes. Retry
+after the `except` block, and not inside it.
 ## Predict
 A net has 134 million parameters in float32, so parameters, gradients and AdamW's state take 2.0
-GiB. How many GiB does a step with 4 sequences of 1024 tokens and 50,304 words take at its peak?
+GiB. The net has a vocabulary of 50,304 words. How many GiB does a step with 4 sequences of 1024
+tokens take at its peak?
 ## Look for
 - [parts] for P bytes of parameters in n tensors, the gradients take P bytes and the state of AdamW
   2P + 4n
-- [forward] after forward only parameters, state of AdamW, batch, loss and the tensors that are kept
-  for backward are alive
+- [forward] after forward only these are alive: parameters, state of AdamW, batch, loss and the
+  tensors that are kept for backward
 - [peak] for 4 sequences the peak of a step is at least 2 times as large as parameters, gradients
   and state of AdamW
 - [where] for 4 sequences the largest number of bytes is alive in the backward of the loss
-- [operators] limits of 50, 55, 60 and so on to 95 % of the peak are crossed in at least 4 different
-  operators
-- [small] of the allocations that cross these limits the smallest is at most 2 % of the limit
-- [forecast] the peaks of 4 and 8 sequences give the peak of 16 sequences to 0.1 %
-- [traceback] the except block of a failed forward holds at least 90 % of the limit; after the
-  block as much is alive as before forward
-- [gpu-forward] on a GPU forward raises memory_allocated by the bytes that are counted on meta, to
-  5 %
-- [gpu-error] on a GPU with a limit that forward crosses, torch raises an OutOfMemoryError that
-  names at most half of the bytes from before forward
+- [operators] with limits of 50, 55, 60 and so on to 95 % of the peak, a step fails in at least 4
+  different operators
+- [small] if memory is limited to 50 to 95 % of the peak, the smallest allocation that fails is at
+  most 2 % of the limit
+- [forecast] a straight line through the peaks of 4 and 8 sequences gives the peak of 16 sequences
+  to 0.1 %
+- [traceback] in the except block of a failed forward 90 % or more of the limit is in use; after it,
+  the bytes from before forward
+- [gpu-forward] on a GPU forward raises memory_allocated by the bytes that are counted on the device
+  "meta", to 5 %
+- [gpu-error] on a GPU with too little memory for forward, the OutOfMemoryError names an allocation
+  of at most half the bytes in use before forward
 - [gpu-snapshot] on a GPU the allocated sizes of all segments in a snapshot sum to memory_allocated
 - [gpu-line] on a GPU with a recorded history, the snapshot names the file of the lesson for the
   largest block that forward allocated

@@ -1,52 +1,59 @@
 """Read values from the GPU every 20 or 100 steps: each read makes the CPU wait.
 
-The CPU queues work for the GPU and continues, many operators ahead. It must stop if Python needs a
-number: for `.item()`, an `if` or a `print`. It also stops for a shape that depends on values, as in
-`x[mask]`. It then waits until all work that is queued on its stream is done. During that time it
-queues nothing, so the GPU runs out of work.
+The CPU queues work for the GPU and continues, many operators ahead. But the CPU must stop if Python
+needs a number from the GPU: for `.item()`, an `if` or a `print`. It must also stop for a shape that
+depends on values, as in `x[mask]`. The CPU then waits until all work that is queued on the stream
+is done. During that time the CPU queues nothing, so the GPU runs out of work.
 
 The lesson uses three detectors. On any device it counts the operators that read a value:
-`aten._local_scalar_dense`, `aten.nonzero`, and indexing with a mask. A tensor on the device
-"meta" has a shape but no values, so code that runs on meta needs no value. On a GPU,
+`aten._local_scalar_dense`, `aten.nonzero`, and indexing with a mask. A tensor on the device "meta"
+has a shape but no values. So code that reads a value raises an error on meta. On a GPU,
 `torch.cuda.set_sync_debug_mode("warn")` makes torch itself warn about most waits. The first
-detector is blind to `.cpu()` and `.tolist()`, which call no operator on a CPU, and to `print`,
-which hides its operators. Backward searches for the positions of a boolean mask again, so a mask
-costs more than its forward. `GradScaler.step()` waits as well.
+detector does not see `.cpu()` and `.tolist()`, which call no operator on a CPU, and `print`, which
+hides its operators. Backward searches for the positions of a boolean mask again, so indexing with a
+mask also waits in backward. `GradScaler.step()` waits as well, unless the optimizer is fused.
 
 A copy to the GPU also makes the CPU wait: `x.to(device)`, `x.cuda()`, and a tensor that is made
 from a list. With `non_blocking=True` the CPU continues at once, if the memory of `x` is pinned. In
 the other direction `non_blocking=True` is dangerous: the numbers may not be there yet when Python
 reads them.
 
-In practice: multiply by the mask instead of indexing with it, and divide by `mask.sum()`. Add up
-losses and hits in tensors on the GPU, and read them every 20 or 100 steps. Detach what you add up:
-otherwise the sum keeps the graph of every step alive. Load with `pin_memory=True`, and copy with
-`.to(device, non_blocking=True)`. To find the waits of your own loop, run one step under
+In practice: multiply the losses by the mask instead of indexing with the mask, and divide their sum
+by `mask.sum()`. This needs finite losses, because 0 * inf is nan (lesson where-nan). Add up losses
+and hits in tensors on the GPU, and read the sums every 20 or 100 steps. Detach each loss before you
+add it: otherwise the sum keeps the graph of every step alive. Load with `pin_memory=True`, and copy
+with `.to(device, non_blocking=True)`. To find the waits of your own loop, run one step under
 `torch.cuda.set_sync_debug_mode("warn")`.
 ## Predict
 A step takes the masked rows of output and target, asserts that the loss is not NaN, and calls
-backward. Then it adds loss and hits to Python numbers. How often does it wait?
+backward. Then it adds loss and hits to Python numbers. How many times does the CPU wait for the GPU
+in this step?
 ## Look for
 - [read] each of nine calls reads a value once: item, float, if, nonzero, x[mask], where(mask), and
-  with a tensor i range(i), x[i] and x[:i]
-- [blind] .cpu(), .tolist() and print call no operator that a CPU could count
-- [meta] a tensor on meta refuses these nine calls, .cpu() and .tolist(), but not print
-- [free] detach, x[index], where with three arguments, masked_fill and x[mask] = 0 work on meta
-- [copy] x.to(device) and x.to(dtype, device) each make 1 copy to another device that waits;
-  non_blocking=True and zeros(device=) make none
-- [step] the step waits 6 times: for 2 masks, for a mask again in backward, for an if and 2 reads
-- [epoch] in 100 steps it waits 600 times; a loop that adds up and reads every 20 steps waits 5
-  times
-- [same] both loops end with the same sum of losses to 1e-5, and the same number of hits
-- [graph] the sum of 100 losses has at least 500 nodes of the graph behind it
-- [detached] the sum of 100 detached losses has no node of the graph behind it
-- [gpu] on a GPU torch warns of exactly the calls that meta refuses, and of print
+  range(i), x[i] and x[:i] with a tensor i
+- [blind] on a CPU .cpu(), .tolist() and print call no operator that reads a value
+- [meta] a tensor on meta raises an error for each of nine calls that read a value, for .cpu() and
+  for .tolist(), but not for print
+- [free] detach, x[index], where with three arguments, masked_fill and x[mask] = 0 work on meta, so
+  they read no value
+- [copy] x.to(device) and x.to(dtype, device) each make 1 copy that waits; non_blocking=True and
+  zeros(device=) make none
+- [step] a step with 2 masks, an if and 2 reads waits 6 times, because backward needs a mask again
+- [epoch] 100 steps with 6 waits each wait 600 times; a loop that adds up in tensors and reads every
+  20 steps waits 5 times
+- [same] a loop that reads in each step and a loop that adds up in tensors give the same losses to
+  1e-5 and the same hits
+- [graph] the graph behind the sum of 100 losses has at least 500 nodes
+- [detached] the sum of 100 detached losses has no graph behind it
+- [gpu] on a GPU torch warns of print and of exactly those calls that raise an error on meta
 - [gpu-copy] on a GPU torch warns of .to(device), pinned or not, and of a tensor from a list, but
   not of a pinned copy with non_blocking=True
-- [gpu-step] on a GPU torch warns at least 6 times of the step
-- [gpu-mended] on a GPU torch never warns of the step that adds up in a tensor
+- [gpu-step] on a GPU torch warns at least 6 times in a step with 2 masks, an if and 2 reads
+- [gpu-mended] on a GPU torch gives 0 warnings in a step that multiplies by the mask and adds up in
+  a tensor
 ## Try next
-`--every 1`: one read in every step, where the other loop has six waits. refutes: epoch
+`--every 1`: the loop that adds up reads once in every step. It waits 100 times, and the other loop
+600 times. refutes: epoch
 ## Source
 "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 20,
 https://www.toymoban.com/news/detail-808122.html: a list of calls that wait. Ours: the detectors,

@@ -3,20 +3,21 @@
 A checkpoint drops the tensors that its layers save for backward. It keeps its input, and computes
 the rest again in backward. The source wraps each middle Linear of an MLP in a checkpoint. One cell
 of its notebook runs the model with checkpoints, and the next cell runs it without. The second cell
-reads a higher peak, and the source credits the checkpoints.
+reads a higher peak. The source concludes that the checkpoints save memory.
 
-But there is nothing to drop. A Linear saves only its input, and here the input is the output of a
-ReLU, which the ReLU saves anyway. The model saves the same bytes with and without checkpoints.
+But these checkpoints have nothing to drop. A Linear saves only its input, and here the input is the
+output of a ReLU, which the ReLU saves anyway. The model saves the same bytes with and without
+checkpoints.
 
 The difference comes from the order of the cells. While the second cell computes, the name `output`
 still refers to the result of the first cell. The result keeps its graph alive, and the graph keeps
-the old activations, the old input and the old weights. If the cells change places, the checkpoints
-seem to cost memory.
+the old activations, the old input and the old weights. If the cells change places, the cell with
+checkpoints reads the higher peak.
 
-The lesson counts bytes at the dispatcher, so a CPU shows the requests that a GPU's allocator would
-get. It adds the workspace that cuBLAS takes with its first product: 8,519,680 bytes on the GPU of
-the source. The default there was CUBLAS_WORKSPACE_CONFIG=:4096:2:16:8, which is 2 buffers of 4096
-KiB and 8 of 16 KiB. On Hopper and Blackwell the workspace has 32 MiB.
+The lesson counts the bytes of each operator, so even a CPU shows the requests that the allocator of
+a GPU would get. It adds the workspace that cuBLAS gets with the first matrix product: 8,519,680
+bytes on the GPU of the source. The default of torch there was CUBLAS_WORKSPACE_CONFIG=:4096:2:16:8,
+which is 2 buffers of 4096 KiB and 8 of 16 KiB. On Hopper and Blackwell the workspace has 32 MiB.
 
 In practice: wrap a whole block, such as a transformer layer, so that the checkpoint has activations
 inside to drop. Measure each variant in a fresh process. In a notebook, `del` the model, the input
@@ -27,20 +28,21 @@ runs second?
 ## Look for
 - [alone] alone, the MLP of the source peaks at 19.67 MB with checkpoints around its middle Linears
   and at 19.67 MB without
-- [second-cell] if both run in one notebook, the cell that runs second reads a peak of 30.34 MB,
-  with checkpoints as well as without
-- [excess] the names of the cell that ran first keep 10,667,008 bytes alive, and the peak of the
-  second cell is higher by as many bytes
+- [second-cell] if both variants of the MLP run in one notebook, the second cell reads a peak of
+  30.34 MB, with checkpoints or without
+- [excess] the variables of the first cell keep 10,667,008 bytes alive, and the peak of the second
+  cell is higher by as many bytes
 - [saved-bytes] the MLP of the source saves 7,864,320 bytes for backward, with checkpoints around
   its middle Linears and without
-- [gpu-peak] on a GPU the allocator is asked for the same peak with checkpoints and without
+- [gpu-peak] on a GPU the requests of the MLP have the same peak with checkpoints around its middle
+  Linears and without
 ## Try next
-`--tidy`: the names of the first cell are deleted before the second, and both orders read 19.67 MB.
-refutes: second-cell, excess
+`--tidy`: the variables of the first cell are deleted before the second, and both orders read 19.67
+MB. refutes: second-cell, excess
 `--wrap middle`: a checkpoint around both Linears can drop the output of the ReLU between them, and
 the model saves 1 MiB less. The peak of a forward is still 19.67 MB, because it is reached inside
-the checkpoint. After a cell with checkpoints the second one reads 29.29 MB.
-refutes: second-cell, excess, saved-bytes
+the checkpoint. After a cell with checkpoints, the second cell reads 29.29 MB. refutes: second-cell,
+excess, saved-bytes
 ## Source
 "Training tricks" (in Chinese, after https://github.com/owenliang/torch-thins), section "Activation
 checkpointing": the sizes, the cells and the readings. Its `hidden_sizes[-1]` is the width of a

@@ -1,43 +1,46 @@
 """Cut a net into several checkpoints: a single one around everything saves nothing.
 
-Backward needs activations that forward computed. A block of this lesson keeps three, and 32 blocks
-keep 96. A checkpoint around a segment of blocks keeps only the input of the segment. In backward
-it computes the inside of the segment again, to the same bits.
+Backward needs activations that forward computed. A block of this lesson keeps three activations,
+and 32 blocks keep 96. A checkpoint around a segment of blocks keeps only the input of the segment.
+In backward it computes the inside of the segment again, to the same bits.
 
-The gain depends on the number of segments. After forward, n segments hold n activations. In
-backward the inside of one segment is added, which is 96/n activations. So one segment around the
-whole net saves nothing: its inside is the whole net, only later. The sum n + 96/n is smallest near
-n = 10, and the chart has a valley there. If the weights need more memory than the activations, the
-valley is flat.
+The gain depends on the number of segments. After forward, n segments hold n activations. Backward
+computes the inside of one segment at a time, which adds 96/n activations. So one segment around the
+whole net saves nothing: backward then has all 96 activations in memory. The sum n + 96/n is
+smallest near n = 10, and the chart has a valley there. If the weights need more memory than the
+activations, the valley is flat, because checkpoints do not change the memory of weights.
 
-The price hardly depends on n. Forward is a third of the arithmetic of a step, and is done twice
-except for a few products. Side effects also happen twice: a batch norm counts its batch again.
-Dropout draws the same mask again, but only because `preserve_rng_state` is on by default.
+The price in time hardly depends on n. Forward is a third of the arithmetic of a step. It runs
+twice, except for the last product of each segment. Side effects also happen twice: a batch norm
+counts its batch again. Dropout draws the same mask again, but only because `preserve_rng_state` is
+on by default.
 
 In practice: checkpoint each block of a deep net, or groups of a few blocks, with
 `use_reentrant=False`. Accept the longer step only if memory limits the batch or the model. The
 lesson ckpt-targets shows which layers to choose. The lesson selective-ckpt shows how much larger
 the batch can be.
 ## Predict
-The net is cut into 4 checkpoints. What share of the peak of a step is left, from 0 to 1?
+The net is cut into 4 checkpoints. What share of the peak memory of a step without checkpoints is
+left, from 0 to 1?
 ## Look for
-- [gradients] the gradients with checkpoints are bitwise equal to those without
+- [gradients] the gradients are bitwise equal with and without checkpoints
 - [activations] a net in n checkpoints keeps n activations for backward
 - [one-segment] one checkpoint around the whole net lowers the peak of a step by less than 2 %
 - [quarter-less] the chosen number of checkpoints, by default 4, lowers the peak of a step by 25 %
   or more
-- [valley] the best number of checkpoints has a peak at least 1.15 times lower than 2 checkpoints,
-  and than a checkpoint around each block
-- [products-again] checkpoints compute all matrix products of forward again, except the last
-  product of each segment
+- [valley] with 2 checkpoints, and with one around each block, the peak is at least 1.15 times that
+  of the best number
+- [products-again] backward with checkpoints computes all matrix products of forward again, except
+  the last product of each segment
 - [batch-norm] a batch norm inside a checkpoint counts its batch twice
-- [slower] if matrix products are most of a step, checkpoints make it at least 1.2 times longer
+- [slower] if matrix products take most of a step, the step takes at least 1.2 times as long with
+  checkpoints
 ## Try next
 `--dropout 0.1 --forget-rng`: backward draws other masks. The last mask of a segment is saved after
 the last product, so that product is also repeated. refutes: gradients, products-again
-`--segments 1`: the peak stays, and the time is spent all the same. refutes: quarter-less
-`--rows 64`: the weights need more memory than the activations, and the peak stays.
-refutes: quarter-less, valley
+`--segments 1`: the peak does not fall, and the step still takes longer. refutes: quarter-less
+`--rows 64`: the weights need more memory than the activations, and the peak hardly falls with
+checkpoints. refutes: quarter-less, valley
 ## Source
 "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 8,
 https://www.toymoban.com/news/detail-808122.html: keep the inputs of a few layers, and compute the

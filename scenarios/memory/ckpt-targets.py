@@ -1,8 +1,9 @@
 """Checkpoint layers with a large, cheap output and the layer that reads it.
 
 A checkpoint keeps its input, drops the tensors that are saved inside, and computes them again in
-backward. Two questions decide whether it pays. Does a layer next to it save the same tensor
-anyway? Then nothing is gained. Does the inside contain matrix products? They are the price.
+backward. Two questions decide whether a checkpoint is useful. Does a layer next to the checkpoint
+save the same tensor anyway? Then nothing is gained. Does the inside contain matrix products? Then
+backward computes them again, and takes longer.
 
 The block of this lesson is Linear, GELU, Linear, and keeps three activations: each Linear saves its
 input, and the GELU saves its input.
@@ -10,43 +11,49 @@ input, and the GELU saves its input.
 - A checkpoint around the GELU alone drops nothing. The Linear after it saves the output of the
   GELU, and the checkpoint keeps the input.
 - A checkpoint around the GELU and the Linear after it drops the output of the GELU. No product is
-  repeated: a Linear does not save its output, so the repetition stops before it.
+  repeated: a Linear saves its input and not its output, so the repetition stops before this Linear.
 - A checkpoint around all three layers drops two of three activations. It repeats the first product.
 
 The source names ReLU, sigmoid, tanh, upsampling, downsampling, and products with few inputs as
-targets. The first three save their output, which the Linear after them also saves, so a checkpoint
-around them alone costs memory. Upsampling is the best target: its output is four times its input,
-and the layer after it saves the output. The output of downsampling is small, so there is little to
-drop. A Linear from few features to many has a large output, and its product is cheap.
+targets. ReLU, sigmoid and tanh save their output, which the Linear after them also saves. So a
+checkpoint around such a layer alone costs memory. Upsampling is the best target: its output is four
+times its input, and the layer after it saves this output. So the checkpoint must contain both. The
+output of downsampling is small, so there is little to drop. A Linear from few features to many has
+a large output, and its product is cheap.
 
-Another source computes x - 2 again instead of keeping it for sigmoid((x - 2)²). A checkpoint around
-x - 2 alone gains nothing, because the square saves that difference. The checkpoint has to contain
-the square. It then keeps x in place of x - 2, which is a gain only if x is in memory anyway.
+Another source computes sigmoid((x - 2)²), and wants to compute x - 2 again instead of keeping it. A
+checkpoint around x - 2 alone gains nothing, because the square saves that difference. The
+checkpoint has to contain the square. Then the checkpoint keeps x in place of x - 2, which is a gain
+only if x is in memory anyway.
 
-In practice: end a checkpoint behind the layer that reads the large activation, not before it. Good
-insides are activations, norms, dropout and upsampling, without a large product except the last.
+In practice: include the layer that reads the large activation, and end the checkpoint after it. Put
+activation functions, norms, dropout and upsampling into checkpoints. A large matrix product is free
+only as the last operator of a checkpoint.
 ## Predict
-For backward, an upsampling by 2 and a convolution keep 4 times their input. How many times is it
-with a checkpoint around the upsampling alone?
+For backward, an upsampling by 2 with a convolution keeps 4 times its input. How many times its
+input does it keep with a checkpoint around the upsampling alone?
 ## Look for
 - [none] without checkpoints a block of Linear, GELU, Linear keeps 3 activations for backward
-- [alone] with a checkpoint around the GELU alone a block keeps 3 activations
-- [with-linear] with a checkpoint around the GELU and the Linear after it a block keeps 2
+- [alone] with a checkpoint around the GELU alone a block of Linear, GELU, Linear keeps 3
   activations
-- [block] with a checkpoint around all three layers a block keeps 1 activation
-- [free] checkpoints around the GELU, with and without the Linear after it, repeat no product; those
-  around all three layers repeat 1 for each block
-- [gradients] the gradients are bitwise equal with all checkpoints and without
-- [saves-output] with ReLU, sigmoid or tanh in place of the GELU a block keeps 2 activations, and 3
-  with a checkpoint around that layer alone
-- [upsampling] an upsampling by 2 with a convolution keeps 4 times its input, 5 times with the
-  upsampling in a checkpoint, and 1 time with both
+- [with-linear] with a checkpoint around GELU and last Linear a block of Linear, GELU, Linear keeps
+  2 activations
+- [block] with a checkpoint around all three layers a block of Linear, GELU, Linear keeps 1
+  activation
+- [free] checkpoints around a GELU, or a GELU and Linear, repeat no product; around Linear, GELU and
+  Linear they repeat 1 for each block
+- [gradients] the gradients are bitwise equal with each choice of checkpoints and without
+  checkpoints
+- [saves-output] a block of Linear, ReLU, Linear keeps 2 activations, and 3 with a checkpoint around
+  the ReLU; so with sigmoid or tanh
+- [upsampling] an upsampling by 2 with a convolution keeps 4 times its input, 5 times with a
+  checkpoint around the upsampling, and 1 with both
 - [downsampling] an average pooling by 2 with a convolution keeps 1.25 times its input, and 1 time
-  with a checkpoint around both
-- [difference] sigmoid((x - 2)²) holds 2 new tensors, 2 with x - 2 in a checkpoint, and 1 with the
-  square inside as well
-- [few-inputs] a checkpoint around Linear from 4 to 64 features, GELU and Linear keeps 4 of 132
-  numbers a row, and repeats 1/17 of the products
+  with both in a checkpoint
+- [difference] sigmoid((x - 2)²) adds 2 tensors to memory, 2 with x - 2 in a checkpoint, and 1 with
+  the square in it as well
+- [few-inputs] a checkpoint around Linear(4, 64), GELU and Linear(64, 64) keeps 4 of 132 numbers a
+  row, and repeats 1/17 of their products
 ## Try next
 `--activation relu`: a ReLU saves its output, which the Linear after it also saves. So a block keeps
 2 activations without checkpoints. refutes: none

@@ -1,51 +1,53 @@
 """To fit a large batch, accumulate the gradients of the largest parts that fit.
 
 If a batch is too large for the memory, divide it into micro-batches. `backward()` adds to the
-`.grad` of each parameter. So several backward passes without `zero_grad()` add up their gradients,
-and each pass frees its graph before the next one begins. The peak is that of one micro-batch. A
-loop that only forgets `zero_grad()` does the same by mistake: its third step follows the sum of
-three gradients.
+`.grad` of each parameter, and keeps no gradient for an output. So several backward passes without
+`zero_grad()` add up their gradients, and each pass frees its graph before the next one begins. The
+peak of the memory is the peak of one micro-batch. A loop that forgets `zero_grad()` adds up
+gradients by mistake: its third step uses the sum of three gradients.
 
 Three details decide whether the sum is the gradient of the whole batch. A loss that is a mean must
-be divided by the number of micro-batches. If the sizes differ, each mean must be weighed by its
-rows. BatchNorm uses the statistics of the rows that it sees, so with smaller batches it is another
-function, and no weighing helps.
+be divided by the number of micro-batches. If the sizes differ, each mean must be weighted by its
+number of rows. BatchNorm uses the mean and variance of the rows in a batch. So with smaller batches
+it computes another function, and weights do not help.
 
 The text of the source runs several forwards and then one backward. This gives the same gradient,
-but all graphs are alive at the end, so almost no memory is saved. Its code is right, except for the
-end of an epoch: batches that are left over stay in `.grad`.
+but all graphs are alive at the end, so almost no memory is saved. The code of the source has one
+mistake, at the end of an epoch: gradients of the last batches stay in `.grad` without a step.
 
 The source warns that fixed costs double. Each micro-batch has the fixed costs of a batch: the calls
-of all operators, and the latency of the copy to the GPU. These costs are hidden if the products of
-a micro-batch take long. The optimizer is a cost of the step, and is paid once.
+of all operators, and the latency of the copy to the GPU. On a GPU these costs are hidden if the
+matrix products of a micro-batch take long. The optimizer runs once for each step, so its cost does
+not grow.
 
 In practice: use the largest micro-batch that fits, and divide the loss. Call `optimizer.step()` for
 the shorter group at the end of an epoch as well. If the loss is a mean over tokens, divide the sum
 by the tokens of the whole batch. With small micro-batches, use LayerNorm or GroupNorm.
 ## Predict
-16 micro-batches run forward, and then one backward follows. Without the data and the weights, what
-share of the peak of the whole batch does this need, from 0 to 1?
+16 micro-batches run forward, and then one backward follows. What share of the peak memory of the
+whole batch does this need, from 0 to 1? Do not count the data and the weights.
 ## Look for
-- [equal] the gradient of 16 micro-batches is that of the whole batch to 1e-6
-- [forgotten] without the division, the gradient of n micro-batches is n times as large bit for
-  bit, for n = 1, 2, 4, 8 and 16
+- [equal] the gradient of 16 micro-batches, with each loss divided by 16, is that of the whole batch
+  to 1e-6
+- [forgotten] without division by n, n micro-batches give n times the gradient bit for bit, for n =
+  1, 2, 4, 8 and 16
 - [batch-norm] with BatchNorm the gradient of 16 micro-batches differs from that of the whole batch
   by 10 % or more
-- [uneven] if batches of 1000 and 24 rows count the same, their gradient differs from that of the
-  whole batch by 30 % or more
-- [weighed] if batches of 1000 and 24 rows are weighed by their rows, their gradient is that of the
-  whole batch to 1e-6
+- [uneven] if mean losses of 1000 and 24 rows get equal weights, the gradient differs from that of
+  the whole batch by 30 % or more
+- [weighed] if the mean losses of 1000 and of 24 rows are weighted by their rows, the gradient is
+  that of the whole batch to 1e-6
 - [peak] without the data and the weights, 16 micro-batches have at most an eighth of the peak of
   the whole batch
 - [late] with one backward after 16 forwards, the peak is at least three quarters of the peak of
   the whole batch
 - [late-equal] with one backward after 16 forwards, the gradient is that of the whole batch to 1e-6
-- [third] a loop without zero_grad() has three times the gradient after three equal batches, bit
-  for bit
+- [third] after three equal batches without zero_grad(), .grad is three times the gradient of a
+  batch, bit for bit
 - [leaves] a weight has no grad_fn, and reading its .grad gives no warning; an output has a grad_fn,
-  and reading its .grad warns
-- [steps] with the loop of the source, 10 batches make 2 steps, and .grad still holds the gradient
-  of the last 2 batches
+  and reading its .grad gives a warning
+- [steps] if only full groups of micro-batches make a step, 10 make 2 steps, and .grad still holds
+  the gradient of the last 2
 - [operators] n micro-batches call n times as many operators as the whole batch, for n = 1, 2, 4, 8
   and 16
 - [work] n micro-batches need as many floating-point operations as the whole batch, for n = 1, 2, 4,
@@ -58,10 +60,10 @@ share of the peak of the whole batch does this need, from 0 to 1?
 - [gpu-copy-time] copying 16 micro-batches of 16 KiB to a GPU takes at least 1.5 times as long
   as copying the batch of 256 KiB
 ## Try next
-`--norm batch`: every net has BatchNorm, and weighing by rows does not help. refutes: equal,
-weighed, late-equal
+`--norm batch`: every net has BatchNorm, and weights by rows do not help. refutes: equal, weighed,
+late-equal
 `--norm layer`: LayerNorm uses one row alone, so all claims hold as without a norm.
-`--every 5`: each of 2 steps has 5 batches, and no batch is left over. refutes: steps
+`--every 5`: each of 2 steps has 5 batches, and no batch is left without a step. refutes: steps
 ## Source
 - "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 10,
   https://www.toymoban.com/news/detail-808122.html: the loop, the late backward, and fixed costs

@@ -1,49 +1,50 @@
 """Evaluate under torch.no_grad(): less memory, less time. net.eval() saves neither.
 
-In training, each layer keeps tensors for backward. A Linear keeps its input, and so does a GELU.
-All activations of a net are then alive at the same time. Evaluation needs no gradients, but
-PyTorch records them unless you switch it off.
+In training, each layer keeps tensors for backward. A Linear keeps its input, and so does a GELU. At
+the end of forward all activations of the net are alive at the same time. Evaluation needs no
+gradients, but PyTorch records them unless you switch it off.
 
 Under `torch.no_grad()` the same operators run and give the same bits, but nothing is kept. Each
 activation is freed as soon as the next layer has used it. This also saves time, for two reasons.
-First, autograd creates no node for an operator, which counts if the tensors are small. Second, an
-activation reuses the memory of the last one. A recorded forward needs new memory for each
+First, autograd creates no node for an operator, which matters if the tensors are small. Second, an
+activation reuses the memory of an earlier one. A recorded forward needs new memory for each
 activation, and on a CPU the operating system clears new memory first. On a GPU the caching
-allocator of PyTorch keeps the memory, so only the first reason is left.
+allocator of PyTorch keeps the memory, so on a GPU only the first reason is left.
 
-Two habits are no substitute. `net.eval()` changes dropout and batch norm, and records as before.
-`net(x).detach()` drops the graph after the peak. A sum of losses has a related problem: it keeps
-the graph of each loss, while a sum of `loss.item()` is a number.
+Two habits are no substitute. `net.eval()` changes dropout and batch norm, but autograd records as
+before. `net(x).detach()` drops the graph, but only after the peak. A sum of losses has a related
+problem: it keeps the graph of each loss. A sum of `loss.item()` is a number and keeps no graph.
 
-The decorator `@torch.no_grad` works with or without brackets. On a generator it records again
-during each `yield`. A `with` block inside of the generator stays active during the `yield`, so the
-loop that reads the generator gets no gradients. `torch.inference_mode()` records nothing either,
-and its tensors have no version counter. So autograd refuses to save them for backward later, and
-outside of the mode they cannot be changed in place.
+The decorator `@torch.no_grad` works with or without brackets. If it decorates a generator, the loop
+that reads the generator records as usual. A `with` block inside of the generator stays active
+during each `yield`, so this loop records nothing. `torch.inference_mode()` records nothing either.
+Tensors that it makes have no version counter, which counts writes. So autograd refuses to save
+these tensors for backward later, and outside of the mode they cannot be changed in place.
 
 In practice: put `with torch.no_grad():` around the evaluation, next to `net.eval()`. Use
 `torch.inference_mode()` if no later computation with gradients needs the outputs.
 ## Predict
-A net has 12 Linears and 12 GELUs, and all activations have the same size. How many activations
-are alive at the peak of a forward under no_grad?
+A net has 12 Linears and 12 GELUs, and all activations have the same size. How many activations are
+alive at the peak of a forward under no_grad? Do not count the input of the net.
 ## Look for
 - [kept] a recorded forward keeps 2 activations for each block of Linear and GELU, and a forward
   without gradients keeps 0
-- [peak] a recorded forward has a peak of 2 activations for each block, and a forward without
-  gradients has a peak of 2 in all
+- [peak] a recorded forward has a peak of 2 activations for each block of Linear and GELU, and a
+  forward without gradients of 2 in all
 - [same] a forward without gradients calls the same operators as a recorded one, and gives the same
   bits
 - [forms] no_grad as a decorator with and without brackets keeps 0 activations, and inference_mode
   keeps 0
 - [substitutes] net.eval() and net(x).detach() have the peak of a recorded forward
-- [losses] the sum of four losses keeps 8 activations for each block, and the sum of their items
-  keeps 0
+- [losses] the sum of four losses keeps 8 activations for each block of Linear and GELU, and the sum
+  of their loss.item() keeps 0
 - [generator] a loop over a generator with the decorator no_grad records, and a loop over a
   generator with a no_grad block does not
-- [inference] a product that is recorded and a write refuse a tensor of inference_mode, and accept
-  a tensor of no_grad
-- [parameter] under no_grad a new nn.Parameter requires a gradient, and its double does not
-- [integer] torch.tensor([1], requires_grad=True), as in the source, raises a RuntimeError
+- [inference] a recorded product and a write in place raise an error for a tensor from
+  inference_mode, and none for a tensor from no_grad
+- [parameter] under no_grad a new nn.Parameter p requires a gradient, and 2 * p does not
+- [integer] an integer tensor cannot require a gradient: torch.tensor([1], requires_grad=True)
+  raises a RuntimeError
 - [time] on a CPU a recorded forward with activations of 1 KiB takes at least 1.05 times as long as
   one without gradients
 - [large-time] on a CPU a recorded forward with activations of 1 MiB takes at least 1.1 times as
@@ -53,9 +54,9 @@ are alive at the peak of a forward under no_grad?
 - [gpu-large-time] on a GPU a recorded forward with activations of 64 MiB takes at most 1.1 times as
   long as one without gradients
 ## Try next
-`--mode eval`: the net is in evaluation mode, and everything is kept. The times become the same.
-refutes: kept, peak
-`--mode detach`: the result is detached, but the peak was before. refutes: kept, peak, same
+`--mode eval`: the net is in evaluation mode, and all activations are kept. The times become the
+same. refutes: kept, peak
+`--mode detach`: the result is detached, but the peak came before. refutes: kept, peak, same
 ## Source
 "28 PyTorch best practices" (in Chinese, after PyTorch's Performance Tuning Guide), tip 3,
 https://www.toymoban.com/news/detail-808122.html: no_grad as a block and as a decorator is faster

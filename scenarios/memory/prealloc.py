@@ -1,17 +1,21 @@
 """Run the longest batch first, or let the segments of the allocator expand.
 
-torch asks the driver for segments, and cuts blocks from a segment for its tensors. Freed blocks
-stay reserved for later tensors. Blocks are merged only inside of their segment. If batches grow
-longer step by step, each batch needs blocks that are a little larger than all free blocks. So torch
-asks for new segments, which takes time, and the old segments stay reserved and too small.
+The allocator of torch asks the driver of the GPU for large pieces of memory, called segments. It
+cuts blocks from a segment for tensors. Freed blocks stay reserved for later tensors, and free
+blocks are merged only inside of their segment. If batches grow longer step by step, each batch
+needs blocks that are a little larger than all free blocks. So torch asks for new segments, which
+takes time, and the old segments stay reserved but are too small. By default, torch returns unused
+segments only when the driver has no memory left.
 
-There are two remedies. Run a random batch of the greatest length first, forward and backward. Its
-blocks are large enough for all later batches. Do not call `optimizer.step()`, and set the gradients
-to None. Like any batch, it draws random numbers and updates the statistics of a batch norm.
+There are two remedies. The first remedy is to run a random batch of the greatest length first,
+forward and backward. Its blocks are large enough for all later batches. Do not call
+`optimizer.step()`, and set the gradients to None. Like any batch, this batch draws random numbers
+and updates the statistics of a batch norm.
 
-The other remedy is `PYTORCH_ALLOC_CONF=expandable_segments:True`, which torch reads when the
-process starts. All segments of a kind become one range of addresses. If no block fits, memory is
-mapped at the end of the range. Free blocks next to each other are one block.
+The second remedy is `PYTORCH_ALLOC_CONF=expandable_segments:True`, which torch reads when the
+process starts. The segments for small blocks then become one range of addresses, and those for
+large blocks another range. If no block fits, torch adds memory at the end of the range. So free
+blocks next to each other can always be merged.
 
 Without a GPU the lesson uses a model of the allocator. It records the requests of a Transformer on
 the device "meta", and replays them by the rules in the source code of torch:
@@ -24,37 +28,37 @@ the device "meta", and replays them by the rules in the source code of torch:
 - An expandable range grows by pieces of 2 MiB for small blocks and 20 MiB for large blocks.
 
 The model has one stream, no workspaces of libraries, and returns nothing to the driver. On a GPU
-the lesson also trains, and claims the counters of the real allocator.
+the lesson also trains, and checks the counters of the real allocator.
 
 In practice: if the lengths of batches vary, set `PYTORCH_ALLOC_CONF=expandable_segments:True`, or
 run the longest batch before the first step. Compare `torch.cuda.max_memory_reserved()` with
-`torch.cuda.max_memory_allocated()` to see whether it helps.
+`torch.cuda.max_memory_allocated()` to see whether the remedy helps.
 ## Predict
-A Transformer of 2 layers gets batches of length 32, 64 and so on to 512. How many segments does the
-allocator ask for after the first batch?
+A Transformer of 2 layers, with width 512, gets batches of 32 sequences. Their lengths are 32, 64
+and so on to 512. How many segments does the allocator ask the driver for after the first batch?
 ## Look for
 - [rising] if batches grow longer, the modelled allocator reserves at least twice the peak of the
   memory in use
 - [segments] if batches grow longer, the modelled allocator asks for at least 20 segments after the
   first batch
-- [longest] with the longest batch first, the modelled allocator reserves at most 1.3 times the peak
-  for batches that grow longer
-- [none] after a batch of the greatest length the modelled allocator asks for at most 1 segment, for
-  growing, shrinking and random lengths
-- [random] batches in random order reserve at least 1.1 times as much memory as with the longest
-  batch first
+- [longest] for batches that grow longer, after the longest batch, the modelled allocator reserves
+  at most 1.3 times the peak in use
+- [none] after a batch of the greatest length, the modelled allocator asks for at most 1 more
+  segment, for growing, shrinking and random lengths
+- [random] batches in random order reserve at least 1.1 times as much memory as the same batches
+  after the longest batch
 - [order] batches that grow longer reserve at least 1.8 times as much memory as batches that get
   shorter
-- [expandable] with expandable segments the modelled allocator reserves at most 1.2 times the peak,
-  for growing and for shrinking lengths
-- [expandable-saves] batches that grow longer reserve at least twice as much memory as with
-  expandable segments
-- [peak] the peak of the memory in use is the same to 1 % in all orders of the batches and with both
+- [expandable] with expandable segments the modelled allocator reserves at most 1.2 times the peak
+  in use, for growing and for shrinking lengths
+- [expandable-saves] batches that grow longer reserve at least twice as much memory with ordinary
+  segments as with expandable segments
+- [peak] the peak of the memory in use is the same to 1 % for all orders of the batches and both
   kinds of segments
-- [gpu] on a GPU, batches that grow longer ask for more segments, and reserve more memory, than with
-  the longest batch first
-- [gpu-expandable] on a GPU, batches that grow longer reserve at least 1.5 times as much memory as
-  with expandable segments
+- [gpu] on a GPU, batches that grow longer ask for more segments and reserve more memory than the
+  same batches after the longest batch
+- [gpu-expandable] on a GPU, batches that grow longer reserve at least 1.5 times as much memory with
+  ordinary as with expandable segments
 ## Try next
 `--first 128`: the first batch is not the longest. refutes: longest, none, random
 `--fixed`: the arms with expandable segments get ordinary segments.

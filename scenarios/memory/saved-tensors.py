@@ -1,25 +1,26 @@
 """To save memory, ask what each operator keeps: its input, its output or nothing.
 
-For backward, an operator keeps the tensors that its derivative is written in. The square z = y ** 2
-has the derivative 2 * y, so it keeps its input y. The sigmoid p = sigmoid(z) has the derivative
-p * (1 - p), so it keeps its output p, and z is freed. A subtraction has the derivative 1 and keeps
-nothing.
+For backward, an operator keeps the tensors that appear in the formula of its derivative. The square
+z = y ** 2 has the derivative 2 * y, so it keeps its input y. The sigmoid p = sigmoid(z) has the
+derivative p * (1 - p), so it keeps its output p, and z is freed. The subtraction y = x - 2 has the
+derivative 1 and keeps nothing.
 
-The experiment has the chain `y = x - 2; z = y ** 2; p = sigmoid(z)`. The page that it comes from
-says that y and z are kept. That is right if the chain ends with a SiLU, because the derivative of a
-SiLU is written in its input.
+The experiment has the chain `y = x - 2; z = y ** 2; p = sigmoid(z)`. The source of this chain says
+that y and z are kept. That is right if the chain ends with a SiLU, because the derivative of a SiLU
+is computed from its input.
 
 A tensor that is kept must not change. Autograd counts the writes into each tensor, and backward
-raises an error if a kept tensor was written to. All other tensors may be overwritten: a write into
-z leaves the gradient right. So a ReLU can work in place after a Linear, which does not keep its
-output, and fails after a sigmoid. Backward frees the kept tensors as it goes, so a second backward
-through the same graph is refused.
+raises an error if a kept tensor was written to. All other tensors may be overwritten: after a write
+into z the gradient is still right. So a ReLU can work in place after a Linear, which does not keep
+its output. After a sigmoid it causes an error in backward. Backward frees the kept tensors while it
+runs, so a second backward through the same graph raises an error.
 
 Instead of keeping y, backward can compute x - 2 again. A checkpoint does this, but it must contain
-the operator that keeps y, which is the square. It then keeps x, and that is free if x is in memory
-anyway. A checkpoint around the subtraction alone saves nothing: the square still keeps y, and the
-checkpoint keeps x as well. The gain is the memory between forward and backward. The peak of this
-short chain stays the same, because backward makes y and z again.
+the operator that keeps y, which is the square. The checkpoint then keeps x, which costs nothing if
+x is in memory anyway. A checkpoint around the subtraction alone saves nothing: the square still
+keeps y, and the checkpoint keeps x as well. The gain is the memory between forward and backward.
+The peak of this short chain stays the same: backward of the square needs the most memory, and y has
+been computed again by then.
 
 In practice: write `nn.ReLU(inplace=True)` after a Linear or a convolution. Put a cheap operator
 into a checkpoint together with the next operator that keeps its output. To see what your net keeps,
@@ -28,33 +29,35 @@ print `tensor.shape` in the hooks of `torch.autograd.graph.saved_tensors_hooks`.
 Each of x, y, z and p has 1,048,576 numbers in float32, which is 4 MiB. How many MiB does the graph
 of this chain keep for backward?
 ## Look for
-- [kept] the chain y = x - 2, z = y ** 2, p = sigmoid(z) keeps y p
-- [bytes] for 1,048,576 numbers in x the chain keeps 8,388,608 bytes
-- [write] backward of the chain refuses a write into y or p before it, and gives the same gradient
-  after a write into x or z
-- [live] of the three tensors that the chain makes, 2 are alive when it returns p, and 1 if no
-  gradient is recorded
+- [kept] the chain y = x - 2, z = y ** 2, p = sigmoid(z) keeps y and p
+- [bytes] for 1,048,576 numbers in x, in float32, the chain keeps 8,388,608 bytes
+- [write] backward of the chain raises an error after a write into y or p, and gives the right
+  gradient after one into x or z
+- [live] of the tensors y, z and p, 2 are alive when the chain returns p, and 1 if no gradient is
+  recorded
 - [once] a second backward through the same graph raises a RuntimeError
 - [after] after the backward of the chain 2 tensors are alive: p and the gradient of x
-- [recompute] with a checkpoint around x - 2 and the square, the chain keeps x p
-- [recompute-live] with this checkpoint, 1 of the tensors that the chain makes is alive when it
-  returns p
-- [recompute-peak] the peak of the chain with its backward is 5 tensors, with and without this
-  checkpoint
-- [recompute-calls] the backward of the chain subtracts 0 times, and 1 time with this checkpoint
-- [recompute-gradient] with this checkpoint the gradient of x is the same bit for bit
-- [recompute-alone] with a checkpoint around x - 2 alone, the chain keeps x y p
-- [nothing] of 13 operators these keep neither input nor output: x-2 -x mean
-- [input] of 13 operators these keep their input: x**2 gelu silu sin log
-- [output] of 13 operators these keep their output: relu sigmoid tanh exp sqrt
-- [relu-in-place] after a Linear a ReLU in place passes backward, and after a sigmoid it raises an
-  error
+- [recompute] with a checkpoint around x - 2 and the square, the chain keeps x and p
+- [recompute-live] with a checkpoint around x - 2 and the square, 1 of the tensors y, z and p is
+  alive when the chain returns p
+- [recompute-peak] the peak of the chain with its backward is 5 tensors, without a checkpoint and
+  with one around x - 2 and the square
+- [recompute-calls] the backward of the chain computes x - 2 0 times, and 1 time with a checkpoint
+  around x - 2 and the square
+- [recompute-gradient] with a checkpoint around x - 2 and the square, the gradient of x is the same
+  bit for bit
+- [recompute-alone] with a checkpoint around x - 2 alone, the chain keeps x, y and p
+- [nothing] of 13 operators these keep neither input nor output: x-2, -x, mean
+- [input] of 13 operators these keep their input: x**2, gelu, silu, sin, log
+- [output] of 13 operators these keep their output: relu, sigmoid, tanh, exp, sqrt
+- [relu-in-place] backward through a ReLU in place works after a Linear, and raises an error after a
+  sigmoid
 ## Try next
-`--last silu`: the derivative of a SiLU is written in its input, so the chain keeps y and z, as the
-page says. These are as many bytes, but p is alive as well. refutes: kept, live, write, recompute,
-recompute-live, recompute-alone
-`--last neg`: a minus keeps nothing, so only y is kept. refutes: kept, bytes, write, recompute,
-recompute-alone
+`--last silu`: the derivative of a SiLU is computed from its input, so the chain keeps y and z, as
+the source says. These take as many bytes as y and p, but p is alive as well. refutes: kept, live,
+write, recompute, recompute-live, recompute-alone
+`--last neg`: the operator -z keeps nothing, so only y is kept. refutes: kept, bytes, write,
+recompute, recompute-alone
 ## Source
 "Training tricks" (in Chinese, after https://github.com/owenliang/torch-thins), section "Activation
 checkpointing": the chain, and the advice to compute x - 2 again. Ours: the writes, the table of

@@ -1,32 +1,35 @@
 """Use fused attention, and ask for its kernel by name: the fallback is silent.
 
-Attention that is written out makes a table of each query with each key. For T rows these are T * T
-numbers in each head, and the softmax of the table is kept for backward. A fused kernel computes the
-table in tiles. It keeps the output and, for each row, the logarithm of the sum of exponentials.
-Backward makes the tiles again from these. With rows of width D, a fused kernel keeps 4 * D + 1
-numbers for each row of a head. The written-out form keeps 3 * D + T.
+Attention that is written out computes a table with a score for each query and each key. For T rows
+the table has T * T numbers in each head, and its softmax is kept for backward. A fused kernel
+computes the table in tiles, and never has the whole table in memory. It keeps queries, keys,
+values, the output and, for each row, the logarithm of the sum of exponentials. Backward computes
+the tiles again from these. With rows of width D, a fused kernel keeps 4 * D + 1 numbers for each
+row of a head. The written-out form keeps 3 * D + T.
 
 `F.scaled_dot_product_attention` chooses the kernel. A call that no fused kernel can compute goes to
-the written-out form, which is called "math". The numbers are right and there is no warning, but the
-memory is lost. On a CPU this happens with dropout, with a mask that needs a gradient, without a
-batch dimension, with wider values, and with another stride. If you name the kernel with
-`sdpa_kernel`, such a call raises an error, and a warning gives the reason.
+the written-out form, which is called "math". The numbers are right and there is no warning, but no
+memory is saved. On a CPU five kinds of calls fall back. They have dropout, a mask that needs a
+gradient, no batch dimension, or values that are wider than the queries. The fifth kind has a last
+dimension with another stride than 1. If you name the kernel with `sdpa_kernel`, such a call raises
+an error, and a warning gives the reason.
 
 A GPU has three fused kernels. Flash and cuDNN compute in 16 bits only, so float32 goes to the third
 one, the memory-efficient kernel, without a warning. In 16 bits all three keep the same tensors, in
-half the bytes. The list of calls that fall back is shorter than on a CPU, because dropout, masks
-and wider values have a fused kernel. "math" converts 16 bits to float32, and saves no memory.
+half the bytes. Fewer calls fall back than on a CPU, because dropout, masks and wider values have a
+fused kernel. "math" converts 16 bits to float32, so 16 bits save no memory there.
 
-`is_causal=True` keeps nothing more, while the same mask as a tensor is kept. On a GPU, Flash takes
-no mask, so a mask needs another kernel. `nn.MultiheadAttention` uses the written-out form unless
-you pass `need_weights=False`.
+With `is_causal=True` nothing more is kept for backward. The same mask as a tensor is kept. On a
+GPU, Flash accepts no mask tensor, so such a call needs another kernel. `nn.MultiheadAttention` uses
+the written-out form unless you pass `need_weights=False`.
 
 In practice: train under autocast or in bfloat16, and pass `is_causal=True` in place of a mask. Run
 one step of your model under `with sdpa_kernel([SDPBackend.FLASH_ATTENTION,
-SDPBackend.CUDNN_ATTENTION]):`. It raises an error at the first call that falls back.
+SDPBackend.CUDNN_ATTENTION]):`. It raises an error at the first call that neither Flash nor cuDNN
+can compute.
 ## Predict
-For 1024 rows of width 64, attention that is written out keeps more bytes for backward than fused
-attention. How many times as many?
+For 1024 rows of width 64 in float32, attention that is written out keeps more bytes for backward
+than fused attention. How many times as many bytes does it keep?
 ## Look for
 - [written] for T rows of width D in float32, attention that is written out keeps 3 D + T numbers
   for each row of a head
@@ -40,36 +43,38 @@ attention. How many times as many?
   the largest number
 - [peak] for 512 rows the peak of a step with fused attention is at most a quarter of the peak with
   attention that is written out
-- [fallback] on a CPU five calls leave the fused kernel: dropout, a mask with a gradient, no batch,
-  wide values, another stride
-- [silent] on a CPU the five calls that fall back from fused attention to "math" give 0 warnings
-- [asked] if Flash is asked for by name, dropout raises a RuntimeError, and the last warning names
-  dropout
-- [causal] for 256 rows is_causal keeps 0 bytes more, and the same mask as a tensor keeps 262,144
-  bytes more
+- [fallback] on a CPU five calls fall back to "math": dropout, a mask with a gradient, no batch,
+  values wider than queries, another stride
+- [silent] on a CPU the five calls that fall back to "math" give 0 warnings
+- [asked] on a CPU, sdpa_kernel(FLASH_ATTENTION) with dropout raises a RuntimeError, and the last
+  warning names dropout
+- [causal] for 256 rows in float32, is_causal=True keeps 0 bytes more, and the same mask as a tensor
+  keeps 262,144 bytes more
 - [module] nn.MultiheadAttention calls a fused kernel only with need_weights=False
 - [gpu-flash] on an NVIDIA GPU Flash accepts float16 and refuses float32
 - [gpu-cudnn] on an NVIDIA GPU cuDNN accepts float16 and refuses float32
 - [gpu-efficient] on an NVIDIA GPU the memory-efficient kernel accepts float16 and float32
 - [gpu-flash-kept] on an NVIDIA GPU in float16, Flash keeps 8 D + 4 bytes for each row of width D,
-  plus at most 512
+  plus 0 to 512
 - [gpu-cudnn-kept] on an NVIDIA GPU in float16, cuDNN keeps 8 D + 4 bytes for each row of width D,
-  plus at most 512
+  plus 0 to 512
 - [gpu-efficient-kept] on an NVIDIA GPU in float16, the memory-efficient kernel keeps 8 D + 4 bytes
-  for each row of width D, plus at most 512
+  for each row of width D, plus 0 to 512
 - [gpu-math-kept] on an NVIDIA GPU in float16, "math" keeps 12 D + 4 T bytes for each of T rows,
-  plus at most 512
+  plus 0 to 512
 - [gpu-choice] on an NVIDIA GPU torch chooses Flash or cuDNN in float16, and the memory-efficient
   kernel in float32
 - [gpu-silent] on an NVIDIA GPU, if Flash and "math" are allowed, float32 falls back to "math" with
   0 warnings
-- [gpu-fallback] on an NVIDIA GPU in float16, of nine calls two fall back to "math": no batch,
-  another stride
-- [gpu-mask] on an NVIDIA GPU a mask in float16 goes to cuDNN or the memory-efficient kernel
+- [gpu-fallback] on an NVIDIA GPU in float16, two of nine calls fall back to "math": no batch, and
+  another stride in the last dimension
+- [gpu-mask] on an NVIDIA GPU a call with a mask in float16 goes to cuDNN or the memory-efficient
+  kernel
 - [gpu-time] on an NVIDIA GPU "math" takes at least 2 times as long as the kernel that torch
   chooses, for 2048 rows in float16
 ## Try next
-`--second math`: the second form is written out as well. refutes: fused, half, peak, causal
+`--second math`: the second form is "math" in place of fused attention, and keeps the whole table as
+well. refutes: fused, half, peak, causal
 ## Source
 Documentation of `torch.nn.functional.scaled_dot_product_attention`,
 https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html:

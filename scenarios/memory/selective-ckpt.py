@@ -1,51 +1,58 @@
 """Save only the first product of a block in its checkpoint: half the memory.
 
-A checkpoint drops the tensors that its block saves for backward, and computes the block again. It
-is expensive to repeat a matrix product, and cheap to repeat a norm or an activation. A selective
-checkpoint asks a policy about each operator. The results that the policy saves go to a cache, and
-the repetition takes them from there. All other operators run again.
+A checkpoint drops the tensors that its block saves for backward, and computes the block again. To
+repeat a matrix product is expensive; to repeat a norm or an activation is cheap. A selective
+checkpoint asks a policy, which is a function of yours, about each operator. Results that the policy
+saves go to a cache, and the repetition reads them from the cache. All other operators run again.
 
-The block of this lesson is LayerNorm, Linear to four times the width, GELU, and Linear back. It
-keeps ten activations of its width without a checkpoint. They are its input, the output of the norm,
-and four each for the input and the output of the GELU. The two products together have results of
-five widths. Backward does not need the result of the second product, so saving it wastes memory.
-The repetition stops before that product anyway.
+The block of this lesson is LayerNorm, Linear to four times the width, GELU, and Linear back.
+Without a checkpoint the block keeps ten activations of its width. Two are its input and the output
+of the norm. The input and the output of the GELU take four each. The result of the first product is
+four activations large, and that of the second product one. Backward does not need the result of the
+second product, so saving it wastes memory. The repetition stops before the second product anyway.
 
 Two properties surprise users. Saved results are not saved tensors of autograd, so hooks for saved
-tensors do not see them: measure the live bytes. A policy that names an operator which the block
-never calls saves nothing, without an error. A Linear with a bias calls `addmm`, not `mm`.
+tensors do not see the cache. To see it, measure the bytes in use. A policy that names an operator
+which the block never calls saves nothing, without an error. A Linear with a bias calls `addmm`, not
+`mm`.
 
-Freed memory allows a larger batch. A GPU then does more work for each launched operator, so it
-waits less. If the small batch already keeps the GPU busy, the gain is small, and the repeated
-arithmetic remains.
+Freed memory allows a larger batch. A GPU then does more work for each operator that it starts, so
+it waits less. If a small batch already keeps the GPU busy, the gain is small, but the arithmetic is
+still repeated.
 
-In practice: pass `context_fn=partial(create_selective_checkpoint_contexts, policy)` to
-`checkpoint`. Save the products whose results backward needs, but not the last product of a block.
-Print the operators of one step to learn their names. Use full checkpoints if only memory counts.
+In practice: pass `use_reentrant=False` and
+`context_fn=partial(create_selective_checkpoint_contexts, policy)` to `checkpoint`. Save the
+products whose results backward needs, but not the last product of a block. Print the operators of
+one step to learn their names. If memory is more important than time, use full checkpoints.
 ## Predict
-Without a checkpoint a block keeps ten activations of its width, in a full checkpoint only its
-input. How many does it keep if a policy saves both of its products?
+Without a checkpoint a block keeps ten activations of its width, and in a full checkpoint only its
+input. How many activations does it keep if a policy saves the results of both products?
 ## Look for
 - [plain] after forward, a transformer MLP block without a checkpoint holds 10 activations of its
   width, to 1 %
 - [full] in a full checkpoint, the MLP block holds 1 activation
-- [products] with a policy that saves both of its products, the MLP block holds 6 activations
-- [first] with a policy that saves only its first product, the MLP block holds 5 activations
-- [repeated] backward computes one product of each block again in a full checkpoint, and none with
-  the policies or without a checkpoint
-- [cheap] all checkpoints compute each norm and each GELU again, with and without a policy
-- [wrong-name] with a policy that saves aten.mm, which the MLP block does not call, it holds 1
-  activation and repeats one product
+- [products] with a policy that saves the results of both of its products, the MLP block holds 6
+  activations
+- [first] with a policy that saves the result of its first product only, the MLP block holds 5
+  activations
+- [repeated] backward repeats one product of each block in a full checkpoint, and none without one
+  or if a policy saves the first product
+- [cheap] backward computes each norm and each GELU again in full checkpoints, and if a policy saves
+  products
+- [wrong-name] with a policy that saves only aten.mm, which the MLP block never calls, the block
+  holds 1 activation and repeats one product
 - [hooks] hooks for saved tensors see 1 activation of each block, whatever the policy saves
-- [gradients] the gradients are bitwise equal with all policies and without checkpoints
-- [batch] with 1 MiB for each block, full checkpoints allow a batch of at least 3.5 times the rows
-- [batch-first] with 1 MiB for each block, checkpoints that save the first product allow a batch of
-  at least 1.6 times the rows
-- [use] with the largest batch in 1 MiB for each block, full checkpoints compute at least 2.5 times
-  the rows for each called operator
+- [gradients] the gradients are bitwise equal with each policy, with full checkpoints and without
+  checkpoints
+- [batch] with 1 MiB for each block, full checkpoints allow at least 3.5 times as many rows in a
+  batch as no checkpoints
+- [batch-first] with 1 MiB for each block, checkpoints that save the first product allow at least
+  1.6 times as many rows as none
+- [use] with the largest batch in 1 MiB for each block, full checkpoints process at least 2.5 times
+  as many rows for each called operator
 ## Try next
 `--whole`: the repetition runs to the end of the block. The last product is computed again, unless
-it was saved. refutes: repeated, wrong-name
+its result was saved. refutes: repeated, wrong-name
 `--blocks 1`: all layers of a single block are in memory during its backward, with a checkpoint as
 well as without.
 refutes: batch, batch-first, use

@@ -1,27 +1,31 @@
 """Set gradients to None, not to zero: zeros cost memory, and move unused layers.
 
-`backward()` adds to `.grad`. Old advice replaces `zero_grad()` by `.grad = None`, because zeros
-cost memory operations. For each parameter, one operator writes the zeros, and another one adds the
-gradient to them. If `.grad` is None, backward stores the gradient that it has just computed.
+`backward()` adds to `.grad`. Old advice is to set `.grad = None` in place of `zero_grad()`, because
+zeros cost memory operations. For each parameter, one operator writes the zeros, and another
+operator adds the gradient to them. If `.grad` is None, backward stores the gradient that it has
+just computed, without a copy.
 
 None also frees the memory between two steps. The activations reach their maximum at the end of the
-forward. With None there are no gradients at that moment, so the peak is not the sum of both.
+forward. With None there are no gradients at that moment. With zeros both are in memory, and the
+peak is their sum.
 
 `zero_grad()` of optimizers and modules sets None by default since PyTorch 2.0, so the advice is
 built in. But the two values have different meanings. A zero means that the gradient is zero. The
 optimizer then still applies momentum, weight decay and the averages of Adam. None means that the
-parameter took no part, and the optimizer skips it. So a layer that some batches do not use moves
-with zeros, and stays where it is with None.
+parameter took no part, and the optimizer skips it. So if some batches do not use a layer, zeros
+still change its weights, and None leaves them as they are.
 
-The gain in time depends on the batch. It is large if a batch is small next to the weights, and
-disappears next to the products of a large batch. So the race has batches of 1 row.
+The gain in time depends on the batch. The gain is large if a batch is small compared with the
+weights. With a large batch, the matrix products take so long that the gain disappears. So the
+lesson times batches of 1 row.
 
 In practice: call `optimizer.zero_grad()` without arguments, and remove `set_to_none=False` from old
-code. Code that reads gradients must handle None, for example with `if weight.grad is not None`. In
-DDP, `gradient_as_bucket_view=True` avoids a second copy of all gradients.
+code. Code that reads gradients must handle None, for example with `if weight.grad is not None`. DDP
+copies the gradients into buckets; `gradient_as_bucket_view=True` avoids this second copy.
 ## Predict
-A layer is used only in the first of six steps, and its gradients are zeros after that. How many
-optimizers still move it, among SGD, SGD with momentum, SGD with weight decay, Adam and AdamW?
+A layer is used only in the first of six steps, and its gradients are zeros after that. There are
+five optimizers: SGD, SGD with momentum, SGD with weight decay, Adam and AdamW. How many of the five
+still change the weights of the layer?
 ## Look for
 - [default] zero_grad() of an optimizer and of a module leave None in each parameter
 - [writes] a step that begins with zeros calls zero_ once for each parameter, and a step that begins
@@ -30,18 +34,20 @@ optimizers still move it, among SGD, SGD with momentum, SGD with weight decay, A
   times
 - [same] three steps with zeros and three steps with None give the same weights bit for bit
 - [released] setting zeros releases 0 bytes, and setting None releases the bytes of all parameters
-- [peak] the peak of the second step is lower with None, by the bytes of all parameters
-- [zeros-move] with zeros an unused layer moves under SGD with momentum, SGD with weight decay, Adam
-  and AdamW, and does not move under plain SGD
-- [none-stands] with None an unused layer moves under none of the five optimizers
-- [buckets] in DDP the gradients have memory of their own, as many bytes as the parameters; with
-  gradient_as_bucket_view=True they have 0 bytes of their own
-- [norm] the norm of the gradient of an unused layer raises an AttributeError with None, and no
-  error with zeros
-- [time] on a CPU a step without its optimizer takes at least 1.1 times as long with zeros as with
-  None, for weights of 1 MiB
-- [gpu-time] on a GPU a step without its optimizer takes at least 1.2 times as long with zeros as
-  with None, for weights of 64 MiB
+- [peak] the peak of the second step is lower with None than with zeros, by the bytes of all
+  parameters
+- [zeros-move] zeros still change an unused layer under SGD with momentum, SGD with weight decay,
+  Adam and AdamW, and do not change it under plain SGD
+- [none-stands] with None the weights of an unused layer do not change under SGD, with or without
+  momentum or weight decay, Adam and AdamW
+- [buckets] in DDP the gradients take as many bytes of their own as the parameters; with
+  gradient_as_bucket_view=True, 0 bytes
+- [norm] weight.grad.norm() of an unused layer raises an AttributeError with None, and no error with
+  zeros
+- [time] on a CPU zero_grad(), forward and backward take at least 1.1 times as long with zeros as
+  with None, for weights of 1 MiB
+- [gpu-time] on a GPU zero_grad(), forward and backward take at least 1.2 times as long with zeros
+  as with None, for weights of 64 MiB
 ## Try next
 `--clear zeros`: both arms write zeros, and take the same time. refutes: writes, adds, released,
 peak, none-stands, norm

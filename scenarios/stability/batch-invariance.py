@@ -1,50 +1,58 @@
 """Pad batches to one size where bits must match; else compare with a tolerance.
 
 A seed, a temperature of 0 and deterministic algorithms do not fix the answer of a model. The same
-row gives other numbers in a batch of another size. A server fills its batches with the requests of
-other users. A test compares one sample with a batch. A trainer repeats in large batches the
-forward that a generator ran in small ones. All three see differences that look like a bug.
+row gives other numbers in a batch of another size. Three users see this. A server fills its batches
+with the requests of other users. A test compares one sample with a batch. A trainer repeats in
+large batches the forward that a generator ran in small batches. All three see differences that look
+like a bug.
 
 A matrix product adds up many numbers, and the rounding of a sum depends on the order. The library
 chooses the kernel by the shapes. A vector, a few rows and many rows can have a kernel each, and a
 GPU may split the sums if there are few rows. Every kernel is right and repeats its bits, but each
-adds in another order. `torch.use_deterministic_algorithms(True)` makes one call repeatable. It does
-not make two shapes agree.
+kernel adds in another order. `torch.use_deterministic_algorithms(True)` makes repeated calls with
+one shape agree. It does not make two shapes agree.
 
-The difference is in the last digits, and most nets keep it there. A net that feeds its outputs back
-can let it grow until `argmax` picks another token. The net of this lesson does so by design: its
-step is tanh(2 W h) with random weights. It shows the worst case and not the usual one.
+The difference is in the last digits, and most nets keep it there. But if a net feeds its outputs
+back, the difference can grow until `argmax` picks another token. The net of this lesson is designed
+for that: its step is tanh(2 W h) with random weights. It shows the worst case and not the usual
+case.
 
-The table shows for several batch sizes how many numbers of a row differ from those in a batch of
-64. The size from which on they agree depends on library and processor, so no claim is made about
-it. The chart shows the difference step by step. A difference below 1e-8 is drawn at 1e-8.
+The table compares batches of several sizes with the batch of 64, and counts the numbers of a row
+that differ. The size from which all numbers agree depends on the library and the processor, so no
+claim names this size. The chart shows the difference step by step. A difference below 1e-8 is drawn
+at 1e-8.
 
 In practice: compare with `torch.testing.assert_close` and an `atol` that fits the size of your
 sums, not with `torch.equal`. If bits must match, pad every batch to one fixed size, or use kernels
 that are written to be batch-invariant.
 ## Predict
-A net feeds its 512 outputs back 150 times. They are between -1 and 1. A row runs alone and in a
-batch of 64. How large is the largest difference at the end?
+A net feeds its 512 outputs back 150 times. The outputs are between -1 and 1. A row runs alone and
+in a batch of 64. How large is the largest difference between the outputs of the row at the end?
 ## Look for
 - [differs] at least 100 of 512 outputs of F.linear differ between a row alone and the same row in
   a batch of 64
-- [small] for 4096 inputs a row alone and in a batch of 64 differ by at most 1e-5 of the largest
-  output
-- [close] torch.testing.assert_close with its defaults refuses the row alone and in a batch of 64
-- [deterministic] under use_deterministic_algorithms at least 100 of 512 outputs of a row still
-  differ between the batches
+- [small] for 4096 inputs, the outputs of a row alone and in a batch of 64 differ by at most 1e-5 of
+  the largest output
+- [close] torch.testing.assert_close with its defaults raises an error for the outputs of a row
+  alone and in a batch of 64
+- [deterministic] with use_deterministic_algorithms, at least 100 of 512 outputs still differ
+  between a row alone and a batch of 64
 - [repeat] in 20 calls with the same batch of 64 rows no output of the first row differs
 - [others] no output of a row differs if the other 63 rows of its batch are replaced
-- [padded] no output of a row differs between the batch of 64 and the row with 63 rows of zeros
-- [whole] for whole numbers from -8 to 8 no output differs between a row alone and a batch of 64
-- [chaos] after 150 steps of a net that feeds its outputs back a row alone differs by at least 1
-- [token] in at least 30 of the 150 steps argmax of the row alone picks another output
-- [padded-steps] with 63 rows of zeros no output of the row differs in any of the 150 steps
+- [padded] no output of a row differs between a batch of 64 and the row padded with 63 rows of zeros
+- [whole] if inputs and weights are whole numbers from -8 to 8, no output differs between a row
+  alone and a batch of 64
+- [chaos] after 150 steps of a net that feeds its outputs back, a row alone and in a batch of 64
+  differ by 1 or more
+- [token] if a net feeds its outputs back, argmax differs between a row alone and a batch of 64 in
+  at least 30 of 150 steps
+- [padded-steps] a row padded with 63 rows of zeros has the bits of the row in a batch of 64 in all
+  150 steps
 ## Try next
 `--pad`: the row alone is padded to 64 rows. All bits agree.
 refutes: differs, close, deterministic, chaos, token
-`--dtype float64`: the first difference is 1e-15 instead of 1e-6. It grows as well, and needs twice
-as many steps. refutes: close, chaos, token
+`--dtype float64`: the first difference is 1e-15 instead of 1e-6. The difference grows as well, but
+needs twice as many steps. refutes: close, chaos, token
 ## Source
 - PyTorch documentation, "Numerical accuracy", section "Batched computations or slice computations",
   https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html: the same bits are not

@@ -1,47 +1,54 @@
 """In RL use float16 in generator and trainer, or correct for their difference.
 
-Reinforcement learning of a language model needs two programs. A generator samples tokens, fast and
-in 16 bits. A trainer computes their log probabilities again, for the ratio of the new policy to the
-old one. Before the first update both have the same weights, and every ratio should be 1. It is not,
-and the loss then corrects a change of policy that did not happen.
+Reinforcement learning of a language model uses two programs. A generator samples tokens, fast and
+in 16 bits. A trainer computes the log probabilities of the same tokens again, for the ratio of the
+new policy to the old policy. Before the first update both programs have the same weights, and every
+ratio should be 1. But the ratios differ from 1, and the loss then corrects a change of policy that
+did not happen.
 
-The two programs round at different places. The generator of this lesson casts the weights to 16
-bits. Its trainer keeps them in float32 and runs under autocast, so that norms and the residual
-stream are in float32 as well. The dtype bfloat16 has 7 bits for digits and rounds more coarsely
-than float16, which has 10. The differences of the tokens add up over a sequence. They have random
-signs, so their sum grows about with the root of the length. If the ratio of a whole sequence is
-clipped at 0.8 and 1.2, samples are then dropped at random. A policy that is sure of itself has
-large logits, and the same relative error of a logit is a larger difference.
+The ratios differ because the two programs round at different places. The generator of this lesson
+casts the weights to 16 bits. The trainer keeps the weights in float32 and runs under autocast, so
+that norms and the residual stream are in float32 as well. The dtype bfloat16 has 7 bits for digits,
+and float16 has 10. So bfloat16 rounds more coarsely. The differences of the tokens add up over a
+sequence. They have random signs, so their sum grows about with the square root of the length. If
+the loss clips the ratio of a whole sequence at 0.8 and 1.2, random samples can then lose their
+gradient. A policy that is sure of its tokens has large logits. The same relative error of a logit
+is then a larger difference.
 
-float16 has a limit: from 65520 on a number is inf, and some large models have activations of this
-size. Its gradients also need a loss scale (gradscaler). A head in float32 helps little here,
-because the hidden states are already rounded.
+The range of float16 has a limit: a number of 65520 or more becomes inf, and some large models have
+activations of this size. Gradients in float16 also need a loss scale (lesson gradscaler). A head in
+float32 helps little here, because the hidden states are already rounded.
 
 The net of this lesson is a small transformer with random weights, and its head is multiplied by
 `sharpness`. The chart shows the spread of the logarithm of the ratio of the first n tokens.
 
 In practice: log the ratio of trainer to generator before the first update, and see how far it is
 from 1. Use float16 in both programs if the activations fit its range. Otherwise let the trainer
-compute the old log probabilities itself. Then weight each token by the ratio of trainer to
-generator, with a cap such as 2.
+compute the old log probabilities itself, so that its ratios are 1 before the first update. Then
+weight the loss of each token by the ratio of trainer to generator, with a maximum such as 2.
 ## Predict
-How many times larger is the mean difference of the log probabilities in bfloat16 than in float16?
+How many times larger is the mean difference between the log probabilities of trainer and generator
+in bfloat16 than in float16?
 ## Look for
 - [ratio] the mean difference of the log probabilities of trainer and generator is 5 to 12 times
   larger in bfloat16 than in float16
-- [bf16] in bfloat16 the log probability of a token differs by at least 0.01 on average
-- [clip-bf16] in bfloat16 at least 8 of 32 sequences have a ratio below 0.8 or above 1.2
-- [clip-f16] in float16 0 of 32 sequences have a ratio below 0.8 or above 1.2
-- [length] in bfloat16 the spread of the log ratio is at least 5 times larger after 128 tokens than
-  after 1
-- [head] with the head in float32 at least half of the mean difference in bfloat16 is left
-- [float32] in float32 no log probability of a sequence differs by more than 0.0001 between one
-  forward and one for each token
-- [recomputed] no log probability differs if the trainer computes it twice
+- [bf16] in bfloat16 the log probabilities of a token by trainer and generator differ by at least
+  0.01 on average
+- [clip-bf16] in bfloat16 at least 8 of 32 sequences have a ratio of trainer to generator below 0.8
+  or above 1.2
+- [clip-f16] in float16 0 of 32 sequences have a ratio of trainer to generator below 0.8 or above
+  1.2
+- [length] in bfloat16 the spread of the log ratio of a sequence is at least 5 times larger after
+  128 tokens than after 1
+- [head] in bfloat16 a head in float32 leaves at least half of the mean difference of the log
+  probabilities
+- [float32] in float32 no log probability differs by more than 0.0001 between one forward of the
+  sequence and one forward for each token
+- [recomputed] if the trainer computes the log probabilities twice, no bit differs
 - [massive] if one feature of the hidden states is 70,000, no log probability in float16 is finite,
   and in bfloat16 all are
 ## Try next
-`--sharpness 1`: the policy is nearly uniform, and few ratios leave the range of the clip.
+`--sharpness 1`: the policy is nearly uniform, and few ratios are outside of 0.8 to 1.2.
 refutes: bf16, clip-bf16
 `--trainer cast`: the trainer has the code and the 16-bit weights of the generator, and every ratio
 is 1. refutes: ratio, bf16, clip-bf16, length, head
