@@ -1,4 +1,4 @@
-"""Leave out inplace=True: the peak of a training step stays the same.
+"""Leave out inplace=True in ReLU: the peak of a training step stays the same.
 
 Many published nets have `nn.ReLU(inplace=True)` after each convolution, to save memory. The idea is
 that each layer then needs one tensor instead of two. But a step keeps only the tensors that
