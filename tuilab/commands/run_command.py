@@ -22,6 +22,7 @@ from tuilab.commands.output.pass_on import Passing
 from tuilab.commands.output.scan_numbers import NumberScanner
 from tuilab.commands.start_command import start
 from tuilab.commands.watched import Watched
+from tuilab.commands.watcher._tuilab_watch.out_of_memory import HISTORY
 from tuilab.engine.messages import CommandArm, CommandOrder, LeftProcess
 from tuilab.engine.processes import ended_by, name_of, printing_into
 from tuilab.record import events
@@ -79,12 +80,15 @@ def run_watched(
         is_watched = False
         journal.append(events.Unavailable(what="steps", reason=why_blind))
     watched_marks = marks if is_watched else None
+    variables = dict(arm.env)
+    if command.has_memory_history:
+        variables[HISTORY] = "1"
     try:
         child = start(
             command_of(arm, command.words),
             watched_marks,
             command.watch,
-            arm.env,
+            variables,
             command.folder,
             stdin=command.stdin,
             is_joined=command.is_joined,

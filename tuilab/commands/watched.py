@@ -20,6 +20,7 @@ from tuilab.commands.cpu.core_time import CoreTimes
 from tuilab.commands.cpu.core_use import granted_cores
 from tuilab.commands.cpu.helpers import Helpers
 from tuilab.commands.marks import Mark, MarkedProcess, MarksFolder
+from tuilab.commands.memory_shortage import read_shortages, records_of
 from tuilab.commands.next_step import Loading, loading_of
 from tuilab.commands.output.scan_numbers import NumberScanner
 from tuilab.commands.process_tree import ProcessTree
@@ -135,6 +136,7 @@ class Watched:
         self._record_parts()
         self._record_count()
         self._record_story()
+        self._record_shortages()
         self._record_patterns()
 
     def record_lost_story(self) -> None:
@@ -509,6 +511,17 @@ class Watched:
                     cause = "the watching process had read them, and was killed"
                 values = plural(process.unnamed, "value")
                 self._record_unavailable(subject, f"the names of {values} were lost: {cause}")
+
+    def _record_shortages(self) -> None:
+        """Record who held the memory of a GPU when a process could not allocate more."""
+        if self._marks is None:
+            return
+        for pid, shortage in read_shortages(self._marks.folder):
+            arm = self._arm
+            if pid in self.lanes:
+                arm = self.lanes[pid].arm
+            for record in records_of(shortage, arm):
+                self._journal.append(record)
 
     def _loading_of(self, lane: Lane) -> Loading | None:
         """Return how the process of a lane loads its data.

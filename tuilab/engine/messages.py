@@ -64,6 +64,8 @@ class CommandOrder(msgspec.Struct, kw_only=True):
     watch: str = "all"  # or `steps` or `nothing`
     metrics: list[str] = []  # NAME=PATTERN of printed numbers
     step_of: str = ""  # the optimizer whose steps are counted
+    # Whether torch records which line allocates each block on a GPU.
+    has_memory_history: bool = False
     outputs: list[int] = []  # stdout and stderr of the client, which get a copy of the output
     # Whether these are one file, as after 2>&1. The command then also has one file for both.
     is_joined: bool = False

@@ -63,6 +63,12 @@ _OPTIONS: list[click.Parameter] = [
     ),
     options.shared("--metric"),
     options.shared("--step-of"),
+    click.Option(
+        ["--memory-history"],
+        is_flag=True,
+        help="Record which line allocates each block on a GPU, so that the result of an "
+        "out-of-memory error names the lines. Steps take longer.",
+    ),
     options.shared("--timeout"),
     options.shared(
         "--json",
@@ -123,11 +129,17 @@ def _make_order(arguments: Mapping[str, Any]) -> RunOrder:
     if arguments["step_of"]:
         is_unwatched = arguments["watch"] == "nothing"
         options.refuse_without_effect("--step-of", {"--watch nothing": is_unwatched})
+    if arguments["memory_history"]:
+        is_partly_watched = arguments["watch"] != "all"
+        options.refuse_without_effect(
+            "--memory-history", {f"--watch {arguments['watch']}": is_partly_watched}
+        )
     command_order = CommandOrder(
         words=list(arguments["command"]),
         watch=arguments["watch"],
         metrics=list(arguments["metrics"]),
         step_of=arguments["step_of"] or "",
+        has_memory_history=arguments["memory_history"],
     )
     return make_order.order(
         command_order,

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from . import backward, compiling, data, forward, gpu, layout
+from . import backward, compiling, data, forward, gpu, layout, out_of_memory
 from .aside import Unscaled, aside_of
 from .ending import call_at_end
 from .hello import Hello, watch_autocast
@@ -73,6 +73,7 @@ class Watcher:
             backward.watch(self)
             data.watch(self)
             watch_autocast(torch, self.report_dtype)
+            out_of_memory.watch(torch, self._folder)
             print_lines_at_once()
 
     def hook_loaded(self) -> None:
