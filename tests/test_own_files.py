@@ -367,6 +367,7 @@ WRITERS: dict[str, list[str] | str] = {
     "cli/verbs/authors/new.py": "a new scenario, which is its author's",
     "cli/verbs/compare.py": HANDED_ON,
     "commands/watcher/_tuilab_watch/__init__.py": "why nothing is watched, which tuilab reads and removes: tests/commands",
+    "commands/watcher/_tuilab_watch/out_of_memory.py": "who held the memory of a GPU: tests/commands/test_out_of_memory.py",
     "commands/watcher/_tuilab_watch/ring.py": "marks of a command, which its worker reads and removes: tests/commands",
     "commands/watched.py": "marks of a command, which its worker reads and removes: tests/commands",
     "doctor/bundle.py": HANDED_ON,
