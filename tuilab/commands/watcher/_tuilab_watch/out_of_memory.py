@@ -28,8 +28,9 @@ _MOST_ENTRIES = 100_000  # of the history
 
 def watch(torch: Any, folder: str) -> None:
     """Have torch call the observer, once the script uses a GPU."""
+    cuda: Any = getattr(torch, "cuda", None)
     attach = getattr(torch._C, "_cuda_attach_out_of_memory_observer", None)
-    call_later = getattr(torch.cuda, "_lazy_call", None)
+    call_later = getattr(cuda, "_lazy_call", None)
     if attach is None or call_later is None:
         return
     observer = make_observer(torch, folder)
@@ -39,7 +40,7 @@ def watch(torch: Any, folder: str) -> None:
         try:
             attach(observer)
             if os.environ.get(HISTORY):
-                torch.cuda.memory._record_memory_history(
+                cuda.memory._record_memory_history(
                     context="alloc", stacks="python", max_entries=_MOST_ENTRIES
                 )
         except Exception as problem:
@@ -67,7 +68,8 @@ def make_observer(torch: Any, folder: str) -> Callable[[int, int, int, int], Non
 
 def describe(torch: Any, device: int) -> dict[str, Any]:
     """Return the bytes that each kind of tensors holds on a GPU, and the largest blocks."""
-    stats = torch.cuda.memory_stats_as_nested_dict(device)
+    cuda: Any = getattr(torch, "cuda", None)
+    stats = cuda.memory_stats_as_nested_dict(device)
     allocated = stats.get("allocated_bytes", {}).get("all", {}).get("current", 0)
     reserved = stats.get("reserved_bytes", {}).get("all", {}).get("current", 0)
     held = list(_held_tensors(torch, torch.device("cuda", device)))
@@ -75,7 +77,7 @@ def describe(torch: Any, device: int) -> dict[str, Any]:
     for kind, size, _ in held:
         kinds[kind] += size
     kinds[UNSEEN] = max(allocated - sum(kinds.values()), 0)
-    blocks = _blocks_of_history(torch, device)
+    blocks = _blocks_of_history(cuda, device)
     if not blocks:
         held.sort(key=lambda tensor: tensor[1], reverse=True)
         blocks = [[size, kind, words] for kind, size, words in held[:_MOST_BLOCKS]]
@@ -139,12 +141,12 @@ def _values_of(state: Any) -> list[Any]:
     return list(state.values()) if isinstance(state, dict) else []
 
 
-def _blocks_of_history(torch: Any, device: int) -> list[list[Any]]:
+def _blocks_of_history(cuda: Any, device: int) -> list[list[Any]]:
     """Return the largest live blocks with the line that allocated each; none without a history."""
     if not os.environ.get(HISTORY):
         return []
     blocks = []
-    for segment in torch.cuda.memory._snapshot(device)["segments"]:
+    for segment in cuda.memory._snapshot(device)["segments"]:
         if segment.get("device") != device:
             continue
         for block in segment["blocks"]:
