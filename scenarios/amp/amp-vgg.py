@@ -58,6 +58,8 @@ ARMS = ("float32", "autocast", "cast")
 CHANNELS = (1, 2, 4, 4, 8, 8, 8, 8)  # of the convolutions of a VGG11, times its width
 POOLED = (0, 1, 3, 5, 7)  # a pool follows these convolutions
 LEARNING_WIDTH = 4  # of the nets that learn
+CPU_WIDTH = 8  # of the nets that are counted and timed
+GPU_WIDTH = 64  # the same on a GPU: VGG's
 
 
 def build_net(width, average):
@@ -189,7 +191,7 @@ def run(
 ) -> None:
     device = lab.device()
     on_gpu = device.type == "cuda"
-    width = 64 if on_gpu else 8  # of the nets that are counted and timed; 64 is VGG's
+    width = GPU_WIDTH if on_gpu else CPU_WIDTH
     batches = [4 * width, 8 * width, 16 * width, 32 * width]  # to 2048 on a GPU, as in the source
 
     @lab.once

@@ -71,6 +71,8 @@ from tuilab import Lab
 
 CLASSES = 127
 STEPS = 200
+TOKENS = 4096  # of the output layer of GPT-2 that is timed
+HIDDEN = 768
 SIZES = [*range(17, 64, 4), *range(65, 256, 12), *range(257, 1026, 48)]
 
 
@@ -221,12 +223,12 @@ def race_products(lab, device, n, lacks_units):
 
 def start_output_layer(device, classes):
     """Return a function that runs an output layer of GPT-2 forward and backward."""
-    hidden = torch.randn(4096, 768, device=device, dtype=torch.bfloat16, requires_grad=True)
-    weight = torch.randn(classes, 768, device=device, dtype=torch.bfloat16, requires_grad=True)
-    upstream = torch.randn(4096, classes, device=device, dtype=torch.bfloat16)
+    hidden = torch.randn(TOKENS, HIDDEN, device=device, dtype=torch.bfloat16, requires_grad=True)
+    weight = torch.randn(classes, HIDDEN, device=device, dtype=torch.bfloat16, requires_grad=True)
+    upstream = torch.randn(TOKENS, classes, device=device, dtype=torch.bfloat16)
 
     def step():
-        logits = F.linear(hidden, weight)  # (4096, classes)
+        logits = F.linear(hidden, weight)  # (TOKENS, classes)
         return torch.autograd.grad(logits, (hidden, weight), upstream)
 
     return step

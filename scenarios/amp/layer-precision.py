@@ -73,6 +73,8 @@ from tuilab import Lab
 
 WIDTHS = (64, 128, 256, 128, 64, 10)
 LAYERS = range(len(WIDTHS) - 1)
+GPU_FACTOR = 16  # widens the nets that race on a GPU
+GPU_ROWS = 8192  # at least, of their input
 
 
 def build_net(device, factor=1):
@@ -185,8 +187,8 @@ def race_nets(lab, device, half, rows):
         lacks_gpu = lacks_units
         lacks_tf32 = lacks_units or lab.lacks_units(torch.float32)
         lacks_cpu = "--device cpu"
-        factor = 16
-        rows = max(rows, 8192)
+        factor = GPU_FACTOR
+        rows = max(rows, GPU_ROWS)
     lab.claim_ratio("time", "float32/cut", at_least=1.5, lacks=lacks_gpu)
     lab.claim_ratio("time-tf32", "tf32/cut", at_least=1.2, lacks=lacks_tf32)
     lab.claim_ratio("time-keep-last", "keep_last/cut", at_most=1.25, lacks=lacks_gpu)

@@ -65,6 +65,7 @@ from torch.utils.benchmark import Timer
 from tuilab import Lab
 
 ROOT_OF_2 = 1.4142135623730951
+GPU_NUMBERS = 2**26  # 256 MiB: larger than the caches of a GPU
 
 
 def written_out(x, root: float = ROOT_OF_2):  # TorchScript needs the type
@@ -240,7 +241,7 @@ def run(
     lab.stage("timing the forward")
     numbers = 2**20
     if is_gpu:
-        numbers = 2**26  # 256 MiB: larger than the caches of a GPU
+        numbers = GPU_NUMBERS
     x = torch.randn(numbers, device=device)
     call_three_times(script, x)
     lab.claim_ratio("library-time", "plain/library", at_least=2)
