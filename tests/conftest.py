@@ -222,7 +222,8 @@ def result(
     """Return a function that runs one scenario with `--quick --json`, and returns `run_of` it."""
 
     def run(name: str, *words: str) -> dict[str, Any]:
-        done = tuilab("run", name, "--headless", "--quick", "--json", "--quiet", *words)
+        words = ("--headless", "--quick", "--json", "--quiet", *words)
+        done = tuilab("run", name, *words, timeout=400)  # also on a busy machine
         return run_of(done)
 
     return run

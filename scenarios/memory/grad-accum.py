@@ -85,6 +85,8 @@ ROWS = 1024
 WIDTH = 64
 OUTPUTS = 8
 NUMBERS = [1, 2, 4, 8, 16]  # of micro-batches
+GPU_ROWS = 16384  # with this width, enough work for a GPU
+GPU_WIDTH = 2048
 NORMS = {"none": nn.Identity, "layer": nn.LayerNorm, "batch": nn.BatchNorm1d}
 
 
@@ -252,7 +254,7 @@ def race_batches(lab, device):
     needs_gpu = "a CUDA device" if is_cpu else ""
     rows, width = 1024, 256
     if not is_cpu:
-        rows, width = 16384, 2048  # enough work for a GPU
+        rows, width = GPU_ROWS, GPU_WIDTH
     small_net = build_net("none", WIDTH, device)
     large_net = build_net("none", width, device)
     small_batch = make_batch(64, WIDTH, device)

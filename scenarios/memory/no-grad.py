@@ -73,6 +73,7 @@ from tuilab import Lab
 
 WIDTH = 256
 LOSSES = 4
+GPU_WIDTH = 1024  # activations of 64 MiB: the GPU computes for longer than the CPU records
 
 
 def build_net(blocks, width, device):
@@ -254,7 +255,7 @@ def race_forwards(lab, blocks, mode, device):
     lab.stage("timing large activations")
     width = 16  # an activation has 1 MiB
     if not is_cpu:
-        width = 1024  # 64 MiB: the GPU computes for longer than the CPU records
+        width = GPU_WIDTH
     large_net = build_net(blocks, width, device)
     large_x = torch.randn(16384, width, device=device)
     large_ratio = "recorded_large/without_large"

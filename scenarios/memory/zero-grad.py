@@ -66,6 +66,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from tuilab import Lab
 
+GPU_WIDTH = 4096  # weights of 64 MiB
 OPTIMIZERS = {
     "SGD": partial(torch.optim.SGD, lr=0.1),
     "SGD, momentum": partial(torch.optim.SGD, lr=0.1, momentum=0.9),
@@ -245,7 +246,7 @@ def race_backwards(lab, clear, device):
     needs_gpu = "a CUDA device" if is_cpu else ""
     layers, width = 8, 512  # a weight has 1 MiB
     if not is_cpu:
-        layers, width = 4, 4096  # 64 MiB
+        layers, width = 4, GPU_WIDTH
     lab.claim_ratio("time", "zeros/second", at_least=1.1, lacks=needs_cpu)
     lab.claim_ratio("gpu-time", "zeros/second", at_least=1.2, lacks=needs_gpu)
     lab.race(

@@ -13,6 +13,7 @@ from tests.scenarios.lessons import is_without_arms
 from tests.warm_process import WarmTuilab
 from tuilab.catalogue import catalog
 
+LIMIT_S = 400  # of a run, also on a busy machine: a compiler alone may take a minute there
 Result = Callable[..., dict[str, Any]]
 
 
@@ -21,6 +22,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path).startswith(here):
             item.add_marker("real_torch")
+            if not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(LIMIT_S + 20))
 
 
 @pytest.fixture(autouse=True)
@@ -50,11 +53,11 @@ def as_it_comes(
     def run(name: str) -> dict[str, Any]:
         if not is_without_arms(paths[name], ranks=True):
             done = tuilab(
-                "run", name, "--headless", "--json", "--quiet", "--repeat", "1", timeout=400
+                "run", name, "--headless", "--json", "--quiet", "--repeat", "1", timeout=LIMIT_S
             )
         else:
             done = waiting.run(
-                ("run", name), {**os.environ, "TUILAB_ROOT": str(root)}, Path.cwd(), 400
+                ("run", name), {**os.environ, "TUILAB_ROOT": str(root)}, Path.cwd(), LIMIT_S
             )
         found = run_of(done)
         assert found["state"] == "succeeded", found["reason"]
@@ -82,7 +85,7 @@ def result(result: Result, root: Path, waiting: WarmTuilab) -> Result:
             ("run", name, "--quick", *words),
             {**os.environ, "TUILAB_ROOT": str(root)},
             Path.cwd(),
-            100,
+            LIMIT_S,
         )
         return run_of(done)
 
