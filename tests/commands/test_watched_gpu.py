@@ -1,5 +1,7 @@
 """What the watcher asks of a GPU: one event for each step, parts of a few steps, and numbers in bundles."""
 
+import itertools
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -11,8 +13,8 @@ import torch
 
 from tuilab.commands.marks import Mark
 from tuilab.commands.steps import Step, Steps
+from tuilab.commands.watcher._tuilab_watch import data, gpu_numbers, layout
 from tuilab.commands.watcher._tuilab_watch import gpu as watched
-from tuilab.commands.watcher._tuilab_watch import gpu_numbers, layout
 from tuilab.commands.watcher._tuilab_watch.part_sampling import PartSampling
 
 MS = 1_000_000
@@ -319,6 +321,34 @@ def test_numbers_of_a_gpu_that_is_far_behind_are_left_out(training: Training, cu
 
     assert sum(are_late) == 16 * 32
     assert len(values(training.steps())) == sum(are_late)
+
+
+def test_batches_of_an_evaluation_bring_the_last_roots(
+    training: Training, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No step is made there, so only the waits for data can ask for what has landed."""
+    training.train(3, loss)
+    landed_before = sum(mark.kind == layout.LANDED for mark in training.marks)
+
+    class Loop:
+        def fetch(self) -> None:
+            """Return no batch; a watched loop calls it through its wrapper."""
+
+    watcher: Any = SimpleNamespace(
+        torch=torch,
+        gpu=training.gpu,
+        threads=set(),
+        spent_ns=0,
+        put=lambda *mark: None,
+    )
+    fetch = data.Waits(watcher).timed_next(Loop.fetch)
+    times_ns = itertools.count(time.monotonic_ns() + 10**9, 2 * 10**9)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: next(times_ns))
+    for _ in range(3):
+        fetch(Loop())
+
+    landed = sum(mark.kind == layout.LANDED for mark in training.marks)
+    assert (landed_before, landed) == (0, 3)
 
 
 # ---- memory

@@ -110,6 +110,8 @@ class Waits:
         spent_ns = min(watcher.spent_ns, _MOST_NS)
         last_word = layout.last_of(layout.WAITED, number, flags) + spent_ns
         watcher.put(began, ended, 0.0, last_word)
+        if watcher.gpu is not None and not flags & layout.ELSEWHERE:
+            watcher.gpu.mark_landed()  # an evaluation makes no steps, which do this otherwise
         watcher.spent_ns = _now() - ended
 
 
