@@ -13,6 +13,7 @@ from tuilab.text.words import seconds
 
 _EVEN = 0.2  # of the mean: a median that is nearer to the mean is not mentioned
 _CLEAR = 0.1  # of the time of a step: a CPU time that is nearer to it is not mentioned
+_LEAST_PAUSED = 0.02  # of the time, in which Python collected garbage
 _LEAST_READ = 0.9  # of the steps must have a CPU time
 
 
@@ -30,6 +31,7 @@ def story_of(
     timed = steady(last)
     if timed:
         yield from _times(process, steps, timed, loading, helper_cores)
+        yield from _pauses(timed)
         yield from _cost(timed)
     if last:
         yield _pattern(process, steps, timed or last)
@@ -88,6 +90,20 @@ def _times(
     )
     if advice:
         yield advice
+
+
+def _pauses(timed: Collection[Step]) -> Iterator[str]:
+    """Yield a sentence about collections of garbage, if they take a noticeable part of the time."""
+    pauses_ns = [pause_ns for step in timed for pause_ns in step.pauses_ns]
+    share = sum(pauses_ns) / sum(step.took_ns or 0 for step in timed)
+    if share < _LEAST_PAUSED:
+        return
+    count = plural(len(pauses_ns), "pause")
+    longest = seconds(max(pauses_ns) / 1e9)
+    yield (
+        f"Python collected garbage for {100 * share:.0f} % of the time: "
+        f"{count} of up to {longest}; see `tuilab run gc-pause`"
+    )
 
 
 def _core_time(timed: Collection[Step], helper_cores: float) -> str:

@@ -8,7 +8,7 @@ compiled whole, or if all optimizers step during a backward.
 Times from the GPU are preferred to times from the host, because the host only sees launches.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -17,6 +17,7 @@ from tuilab.commands.deferred_marks import DeferredMarks
 from tuilab.commands.marks import UNKNOWN_NS, Mark
 from tuilab.commands.watcher._tuilab_watch.layout import (
     BEGINS,
+    COLLECTED,
     ELSEWHERE,
     ENDS,
     FROM_WORKERS,
@@ -71,6 +72,7 @@ class Step:
     has_parts: bool = True  # whether its parts were timed: on a GPU, those of a few steps are
     roots: dict[int, float] = field(default_factory=dict)  # sum, by the optimizer that steps next
     core_time: CoreTime | None = None  # of this step, and of earlier ones without a reading
+    pauses_ns: list[int] = field(default_factory=list)  # of collections of garbage, if long
 
     @property
     def is_on_gpu(self) -> bool:
@@ -126,6 +128,8 @@ class Steps:
         self._read: dict[int, CoreTimeReading] = {}  # by the optimizer that steps next
         self._readings = CoreTimeReadings()
         self._within: set[int] = set()  # optimizers that step during a backward
+        # Collections of garbage since the last step.
+        self._pauses: deque[Mark] = deque(maxlen=_MOST_HELD)
         self._held: list[Mark] = []
         self._step: list[Mark] = []  # the marks of the unfinished step
         self._ended: int | None = None  # the end of the last step
@@ -190,6 +194,8 @@ class Steps:
                 self._begun.add(mark.name)
             if mark.kind == WAITED:
                 self._take_wait(mark)
+            elif mark.kind == COLLECTED:
+                self._pauses.append(mark)
             else:
                 self._hold(mark)
         if self.ends_with is None and self._can_find_end():
@@ -296,12 +302,21 @@ class Steps:
                 if _is_parallel(step, marks):
                     self._parallel_steps += 1
                 step.core_time = self._readings.take(step.ended, mark.reading)
+                step.pauses_ns = self._take_pauses(step.ended)
                 steps.append(step)
                 self._ended = mark.ended
                 self._step = []
                 self._most = max(self._most, step.optimized)
         self._held = []
         return steps
+
+    def _take_pauses(self, until_ns: int) -> list[int]:
+        """Return how long the collections of garbage took that ended by then, and forget them."""
+        pauses_ns = []
+        while self._pauses and self._pauses[0].ended <= until_ns:
+            pause = self._pauses.popleft()
+            pauses_ns.append(max(pause.ended - pause.began, 0))
+        return pauses_ns
 
     def _without_evaluations(self, marks: list[Mark]) -> list[Mark]:
         """Return the marks of a step without the waits of evaluations.

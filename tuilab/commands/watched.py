@@ -40,7 +40,8 @@ from tuilab.text.words import size
 _ACCOUNT_S = 2.0  # between two records of where the time goes, and of the number of steps
 _LARGEST = 2**62  # a larger number does not fit into an integer of a record
 _KEPT = 5_000  # of the last steps, to compute where the time goes
-_ASIDE = (layout.LOGGED, layout.HELD, layout.SCRIPT_ENDED)  # marks that are no part of a step
+# Marks that are no part of a step.
+_ASIDE = (layout.LOGGED, layout.HELD, layout.COLLECTED, layout.SCRIPT_ENDED)
 ROOT = "backward root"
 
 

@@ -57,6 +57,7 @@ SCRIPT_ENDED = 20
 STEP_BEGAN = 21  # id: the optimizer, which begins its first step
 # A call of a logger. If a logger calls another logger, only the outer call has a mark.
 LOGGER_CALL = 22
+COLLECTED = 23  # a pause in which Python collected garbage; number: the generation
 # CPU time, before the STEPPED or SKIPPED of the same id; the docstring describes the fields.
 USED = 12
 

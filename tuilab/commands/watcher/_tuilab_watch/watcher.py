@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from . import backward, compiling, data, forward, gpu, layout, out_of_memory
+from . import backward, collecting, compiling, data, forward, gpu, layout, out_of_memory
 from .aside import Unscaled, aside_of
 from .ending import call_at_end
 from .hello import Hello, watch_autocast
@@ -74,6 +74,7 @@ class Watcher:
             data.watch(self)
             watch_autocast(torch, self.report_dtype)
             out_of_memory.watch(torch, self._folder)
+            collecting.watch(self)
             print_lines_at_once()
 
     def hook_loaded(self) -> None:
@@ -86,12 +87,17 @@ class Watcher:
             self._loggers.wrap_loaded()
             self._report_compiled()
 
+    @property
+    def has_marks(self) -> bool:
+        """Whether this process has made a mark."""
+        return self.put != self._put_first
+
     def end(self) -> None:
         """Mark that the script has ended.
 
         Do nothing if this process made no mark, or no step since it last marked the end.
         """
-        if self.put == self._put_first or self._ended_after == self.steps:
+        if not self.has_marks or self._ended_after == self.steps:
             return
         self._ended_after = self.steps
         now_ns = time.monotonic_ns()
