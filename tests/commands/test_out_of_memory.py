@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tests.engine import newest, read_stream
-from tuilab.commands.memory_shortage import Shortage, describe, read_shortages
+from tuilab.commands.facts.memory_shortage import Shortage, describe, read_shortages
 from tuilab.commands.watcher._tuilab_watch import out_of_memory
 from tuilab.record.events import TableShown, TextShown
 

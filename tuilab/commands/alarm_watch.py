@@ -86,6 +86,10 @@ class Alarms:
         process.fresh += len(steps_with_parts)
         process.last.extend(steps_with_parts)
 
+    def compiled(self, arm: str, text: str) -> None:
+        """Record that a function is compiled again and again; an empty text is no alert."""
+        self._alert("recompiles", [arm], text)
+
     def leave(self, pid: int, arm: str, at_ns: int) -> None:
         """Note when the script of a process ended; after that, a missing step is no stall."""
         process = self._processes.setdefault(pid, TrainingProcess(pid, arm))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tuilab.commands.cpu.core_time import CoreTimeReading
+from tuilab.commands.facts.compiled_graphs import CompiledGraphs
 from tuilab.commands.watcher._tuilab_watch import layout
 from tuilab.storage.files import open_regular
 
@@ -52,6 +53,7 @@ class MarkedProcess:
     losses: dict[int, int] = field(default_factory=dict)  # lost marks, by first file of a program
     unnamed: int = 0  # values whose name was lost
     trouble: str = ""  # why the process is not watched, or only in part
+    compiled: CompiledGraphs = field(default_factory=CompiledGraphs)
     file: int = 0
     slot: int = layout.FIRST
     written: int = layout.FIRST  # slots written at the last read, so they are complete now
@@ -180,7 +182,7 @@ class MarksFolder:
         while process.slot < whole:
             mark = Mark(*layout.MARK.unpack(slots[process.slot - first]))
             next_slot = process.slot + 1
-            if mark.kind in (layout.HELLO, layout.NAME):
+            if mark.kind in (layout.HELLO, layout.NAME, layout.COMPILED):
                 text_slot = next_slot
                 next_slot += layout.slots_for(min(mark.number, _TEXT_LIMIT))
                 if next_slot > whole and not is_last:
@@ -200,6 +202,9 @@ class MarksFolder:
         text = layout.text_of(data, mark.number).decode(errors="replace")
         if mark.kind == layout.NAME:
             process.names[mark.name] = text
+            return
+        if mark.kind == layout.COMPILED:
+            process.compiled.take(text)
             return
         try:
             facts = json.loads(text)

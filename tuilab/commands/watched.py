@@ -19,8 +19,8 @@ from tuilab.commands.cpu.contention import Contention
 from tuilab.commands.cpu.core_time import CoreTimes
 from tuilab.commands.cpu.core_use import granted_cores
 from tuilab.commands.cpu.helpers import Helpers
+from tuilab.commands.facts.memory_shortage import read_shortages, records_of
 from tuilab.commands.marks import Mark, MarkedProcess, MarksFolder
-from tuilab.commands.memory_shortage import read_shortages, records_of
 from tuilab.commands.next_step import Loading, loading_of
 from tuilab.commands.output.scan_numbers import NumberScanner
 from tuilab.commands.process_tree import ProcessTree
@@ -295,6 +295,7 @@ class Watched:
         """
         steps = [step for step in steps if step.ended > lane.until_ns]
         if not self._arm:
+            self._alarms.compiled(lane.arm, lane.process.compiled.alert())
             self._alarms.step(
                 lane.process.pid, lane.arm, steps, lambda owner: self._root_name(lane, owner)
             )
@@ -550,7 +551,7 @@ class Watched:
     def _story_of(self, lane: Lane) -> str:
         loading = self._loading_of(lane)
         sentences = story_of(lane.process, lane.steps, lane.last, loading, lane.helpers.cores)
-        return "\n".join(sentences)
+        return "\n".join([*sentences, *lane.process.compiled.sentences()])
 
     def _record_missing_optimizer(self) -> None:
         """Record that no optimizer has the name in --step-of, and which optimizers stepped."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from . import backward, collecting, compiling, data, forward, gpu, layout, out_of_memory
 from .aside import Unscaled, aside_of
+from .compiled_graphs import GraphReports
 from .ending import call_at_end
 from .hello import Hello, watch_autocast
 from .loggers import Loggers
@@ -51,6 +52,7 @@ class Watcher:
         self._names: dict[str, int] = {}
         self._loggers = Loggers(self)
         self._stepping: Any = None
+        self._graph_reports = GraphReports(self)
         self._has_failed = False
         self._ended_after = -1  # steps at the last SCRIPT_ENDED
         self.threads: set[int] = set()  # ids of the threads in which optimizers step
@@ -86,6 +88,7 @@ class Watcher:
             forward.watch(self)
             self._loggers.wrap_loaded()
             self._report_compiled()
+            self._graph_reports.hook()
 
     @property
     def has_marks(self) -> bool:
@@ -102,6 +105,9 @@ class Watcher:
         self._ended_after = self.steps
         now_ns = time.monotonic_ns()
         try:
+            if self.is_all:
+                self._graph_reports.report()
+                self._graph_reports.report_breaks()
             self.mark(layout.SCRIPT_ENDED, now_ns, now_ns)
         except Exception as problem:
             self.fail(problem)
@@ -185,6 +191,10 @@ class Watcher:
         """Put a mark; layout.py describes its fields."""
         self.put(began, ended, value, layout.last_of(kind, name, flags) + number)
 
+    def text(self, kind: int, words: str) -> None:
+        """Put a text with its mark."""
+        self._get_ring().text(kind, words)
+
     def _put_first(self, *mark: Any) -> None:
         """Put the first mark of this process, after another hello."""
         self.put = self._get_ring().put
@@ -225,6 +235,7 @@ class Watcher:
         self.gpu = None
         self.put = self._put_first
         self._has_failed = False
+        self._graph_reports.forget()
         self._hello.loaders = []
         self._hello.optimizers = []
         if self._stepping is not None:

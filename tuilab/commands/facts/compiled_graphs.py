@@ -1,0 +1,118 @@
+"""Describe what torch.compile made in a process: how many graphs, why again, where they break."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Annotated
+
+import msgspec
+
+from tuilab.text.display import plural, show
+from tuilab.text.words import seconds
+
+_MOST = 1000  # graphs
+_LONGEST = 200  # characters of a reason
+_OFTEN = 3  # times that a function is compiled again, from which on this is an alert
+# The function that goes on after a break, as torch names it.
+_AFTER_BREAK = re.compile(r"torch_dynamo_resume_in_(?P<function>.*)_at_(?P<line>\d{1,7})")
+_GRAPH_BEFORE = re.compile(r"^\d{1,6}/\d{1,6}: ")  # at the beginning of a reason
+
+
+class Graph(msgspec.Struct, frozen=True):
+    """One graph."""
+
+    graph: str
+    function: str = ""
+    file: str = ""
+    line: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
+    seconds: Annotated[float, msgspec.Meta(ge=0, lt=1e7)] = 0.0
+    reason: str = ""  # why it was made again
+    failure: str = ""  # why it could not be made
+
+    @property
+    def place(self) -> str:
+        """The function with its file and line, for people."""
+        file = show(PurePath(self.file).name, 60)
+        after_break = _AFTER_BREAK.fullmatch(self.function)
+        if after_break:
+            function = show(after_break["function"], 60)
+            return f"{file}:{after_break['line']} {function}, after a graph break,"
+        return f"{file}:{self.line} {show(self.function, 60)}"
+
+    @property
+    def short_reason(self) -> str:
+        return show(_GRAPH_BEFORE.sub("", self.reason), _LONGEST)
+
+
+class _Breaks(msgspec.Struct, frozen=True):
+    breaks: list[tuple[str, Annotated[int, msgspec.Meta(ge=0, lt=2**31)]]]
+
+
+class CompiledGraphs:
+    """The graphs of one process, as far as they were reported."""
+
+    def __init__(self) -> None:
+        self.graphs: list[Graph] = []
+        self._breaks: list[tuple[str, int]] = []
+        self._told: set[str] = set()  # places of which it was told that they are compiled again
+
+    def take(self, text: str) -> None:
+        """Take a report of the watcher; one of another form is ignored."""
+        try:
+            facts = json.loads(text)
+            if isinstance(facts, dict) and "breaks" in facts:
+                self._breaks = msgspec.convert(facts, _Breaks).breaks
+            elif len(self.graphs) < _MOST:
+                self.graphs.append(msgspec.convert(facts, Graph))
+        except (ValueError, RecursionError):
+            return
+
+    def alert(self) -> str:
+        """Return a sentence about a function that is compiled again and again, once for each."""
+        again = Counter(graph.place for graph in self.graphs if graph.reason)
+        for graph in self.graphs:
+            place = graph.place
+            if again[place] >= _OFTEN and place not in self._told:
+                self._told.add(place)
+                last = [other for other in self.graphs if other.place == place][-1]
+                return (
+                    f"{place} was compiled again {again[place]} times; the last time: "
+                    f"{last.short_reason}"
+                )
+        return ""
+
+    def sentences(self) -> Iterator[str]:
+        """Yield how many graphs were made in which time, why again, and where they break."""
+        if not self.graphs:
+            return
+        total_s = sum(graph.seconds for graph in self.graphs)
+        again = [graph for graph in self.graphs if graph.reason]
+        sentence = f"torch.compile made {plural(len(self.graphs), 'graph')} in {seconds(total_s)}"
+        if again:
+            again_s = sum(graph.seconds for graph in again)
+            sentence += f"; {len(again)} of them again, in {seconds(again_s)}"
+        yield sentence
+        if again:
+            (place, count), *_ = Counter(graph.place for graph in again).most_common(1)
+            last = [graph for graph in again if graph.place == place][-1]
+            yield (
+                f"most often again: {place}, {plural(count, 'time')}; the last time: "
+                f"{last.short_reason}; see `tuilab run compile-start`"
+            )
+        yield from self._describe_breaks()
+
+    def _describe_breaks(self) -> Iterator[str]:
+        places: dict[str, None] = {}
+        for graph in self.graphs:
+            after_break = _AFTER_BREAK.fullmatch(graph.function)
+            if after_break:
+                file = show(PurePath(graph.file).name, 60)
+                places[f"{file}:{after_break['line']}"] = None
+        if not places:
+            return
+        sentence = f"graphs break at {', '.join(list(places)[:3])}"
+        if self._breaks:
+            sentence += f": {show(self._breaks[0][0], _LONGEST)}"
+        yield f"{sentence}; see `tuilab run graph-breaks`"
