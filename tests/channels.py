@@ -106,6 +106,8 @@ def _fill(kind: Any, channel: str) -> Any:
     match kind:
         case msgspec.inspect.StructType(cls=events.Measured):
             return {"words": hostile_word(channel)}
+        case msgspec.inspect.StructType(array_like=True, fields=fields):
+            return [_fill(field.type, f"{channel}-{field.name}") for field in fields]
         case msgspec.inspect.StructType(fields=fields):
             values = {}
             for field in fields:
