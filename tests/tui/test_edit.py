@@ -166,7 +166,7 @@ def test_the_screens_come_back_whole_from_the_editor_and_what_it_wrote_is_there(
     script.chmod(0o755)
     env = {"VISUAL": str(script), "XDG_STATE_HOME": str(tmp_path / "state")}
     with terminal(tmp_path, "--scenarios", str(folder), env=env) as term:
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
         term.type("/zz_broken\r")
         term.wait_for(
             "This file cannot be used", "/ filter"

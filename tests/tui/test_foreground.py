@@ -80,7 +80,7 @@ def test_editor_can_save_unsaved_text_when_a_signal_ends_it(tmp_path: Path) -> N
     folder = write(tmp_path / "scenarios", zz_plain=PLAIN)
     env = {"VISUAL": write_program(tmp_path, EDITOR)}
     with terminal(tmp_path, "--scenarios", str(folder), env=env) as term:
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
         term.type("/zz_plain\r")
         term.wait_for("A plain one", "/ filter")
         term.type("E")
@@ -119,7 +119,7 @@ print("code", foreground.run(["sleep", "600"]))
 
 def test_sigterm_gives_130_even_if_the_terminal_closes_then(tmp_path: Path) -> None:
     with terminal(tmp_path) as term:
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
         term.process.send_signal(signal.SIGTERM)
         term.hang_up()
 

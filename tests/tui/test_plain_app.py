@@ -66,7 +66,7 @@ def renamed(tmp_path: Path) -> Path:
 def screens(tmp_path: Path, packages: Path, *words: str, **more: Any) -> Iterator[Terminal]:
     """Open the screens with the Textual of a folder, and wait until they are there."""
     with terminal(tmp_path, *words, env={"PYTHONPATH": str(packages)}, **more) as term:
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
         yield term
 
 
@@ -85,7 +85,7 @@ def is_drawn_again_down_to_the_last_line(term: Terminal) -> bool:
     """Draw a picture over nothing; return whether it has the size of the terminal, which the screens may not know yet."""
     term.wipe()
     term.type("\x0c")
-    term.wait_for("softmax", "quit")
+    term.wait_for("tensor-basics", "quit")
     return "quit" in term.text.splitlines()[-1]
 
 
@@ -164,7 +164,7 @@ def test_suspended_screens_on_another_driver_come_back(tmp_path: Path, future: P
         term.wipe()
         term.type("\x1a")
         until(lambda: b"suspended" in term.sent)
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
         term.type("q")
 
         term.wait_for("rc=0")

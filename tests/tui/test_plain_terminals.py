@@ -22,7 +22,7 @@ def test_where_colours_are_not_wanted_or_not_there_none_is_sent(
     tmp_path: Path, kind: dict[str, str]
 ) -> None:
     with terminal(tmp_path, kind={**GOOD, **kind}) as term:
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
         term.type("?")
         term.wait_for("Here: lab")
 
@@ -71,6 +71,6 @@ def test_where_utf8_is_not_promised_the_screens_are_ascii(
     for name in ("LANG", "LC_ALL", "LC_CTYPE", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     with terminal(tmp_path, kind=kind) as term:
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
 
         assert term.sent.isascii()

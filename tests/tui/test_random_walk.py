@@ -65,7 +65,7 @@ def test_no_burst_of_keys_clicks_and_sizes_ends_the_screens(tmp_path: Path, seed
         recorded(name, runs)
     hostile(runs)
     with terminal(tmp_path, columns=80, rows=24, env={"PAGER": "true"}) as term:
-        term.wait_for("softmax", "quit")
+        term.wait_for("tensor-basics", "quit")
         for typed, size in bursts(seed):
             assert term.process.poll() is None, bytes(term.sent[-3000:]).decode(errors="replace")
             term.type(typed)

@@ -31,7 +31,7 @@ def test_q_leaves_and_gives_the_terminal_back(tmp_path: Path) -> None:
     with terminal(
         tmp_path, env={"TEXTUAL_COLOR_SYSTEM": "odd", "TEXTUAL_LOG": "/not/there"}
     ) as term:  # of which none ends it
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
         term.type("q")
 
         assert term.wait() == 0
@@ -51,7 +51,7 @@ def test_q_leaves_and_gives_the_terminal_back(tmp_path: Path) -> None:
 @pytest.mark.first(1)
 def test_a_signal_leaves_in_order(tmp_path: Path, number: int, code: int) -> None:
     with terminal(tmp_path) as term:
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
         term.process.send_signal(number)
 
         assert term.wait() == code
@@ -66,7 +66,7 @@ def test_a_sudden_death_gives_the_terminal_back_too(tmp_path: Path, number: int)
     with terminal(
         tmp_path, env={"PYTHONFAULTHANDLER": ""}
     ) as term:  # whose words would end the sequence that is cut
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
         term.process.send_signal(number)
 
         assert term.process.wait(PATIENCE_S) == -number
@@ -76,7 +76,7 @@ def test_a_sudden_death_gives_the_terminal_back_too(tmp_path: Path, number: int)
 @pytest.mark.slow
 def test_a_terminal_that_is_gone_ends_the_screens(tmp_path: Path) -> None:
     with terminal(tmp_path) as term:
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
         term.hang_up()
 
         term.process.wait(PATIENCE_S)
@@ -87,7 +87,7 @@ def test_keys_that_come_at_once_act_one_after_another(tmp_path: Path) -> None:
     """As on a slow link: the letters after `/` are for the filter that it opens, not for the list."""
     count = len(catalog.load())
     with terminal(tmp_path) as term:
-        term.wait_for("softmax", "quit")
+        term.wait_for("tensor-basics", "quit")
         term.type("/softmax")
         term.wait_for(f" of {count} ")
         term.type("\x1b")
@@ -101,7 +101,7 @@ def test_keys_that_come_at_once_act_one_after_another(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_bytes_that_are_no_text_are_ignored(tmp_path: Path) -> None:
     with terminal(tmp_path) as term:
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
         term.type(
             b"\x80\xff\xfe\xc3\x28"
             + b"\x1b" * 50
@@ -112,7 +112,7 @@ def test_bytes_that_are_no_text_are_ignored(tmp_path: Path) -> None:
         term.type("?")
         term.wait_for("esc")
         term.type("\x1b")
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
         term.type("q")
 
         assert term.wait() == 0
@@ -131,7 +131,7 @@ def test_a_folder_of_scenarios_that_is_not_there_is_one_sentence_and_no_screen_o
 @pytest.mark.slow
 def test_a_terminal_that_takes_nothing_costs_nothing_and_lets_us_go(tmp_path: Path) -> None:
     with terminal(tmp_path) as term:
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
         front = psutil.Process(term.process.pid)
         term.stop_reading()
         for _ in range(30):
@@ -157,8 +157,8 @@ def test_every_size_opens_and_leaves(tmp_path: Path, size: tuple[int, int]) -> N
 @pytest.mark.slow
 def test_a_storm_of_sizes_ends_with_the_right_picture(tmp_path: Path) -> None:
     with terminal(tmp_path) as term, terminal(tmp_path, columns=100, rows=30) as calm:
-        term.wait_for("softmax", "quit", " cores")
-        calm.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
+        calm.wait_for("tensor-basics", "quit", " cores")
         for number in range(60):
             term.resize(20 + number * 2, 8 + number % 30)
         term.resize(100, 30)
@@ -193,11 +193,11 @@ def test_suspended_and_resumed_it_shows_the_same(tmp_path: Path) -> None:
     with terminal(
         tmp_path, "-c", f"set -m; {TUILAB}; echo suspended; fg; echo rc=$?", command="bash"
     ) as term:
-        term.wait_for("softmax", "quit", "cores")
+        term.wait_for("tensor-basics", "quit", "cores")
         term.wipe()
         term.type("\x1a")
         until(lambda: b"suspended" in term.sent)
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
         term.type("q")
 
         term.wait_for("rc=0")
@@ -235,7 +235,7 @@ def test_a_key_of_a_burst_is_heard_when_the_one_before_has_acted_however_slow_th
     script = tmp_path / "slow.py"
     script.write_text(SLOW)
     with terminal(tmp_path, str(script), command=sys.executable) as term:
-        term.wait_for("softmax", "quit", " cores")
+        term.wait_for("tensor-basics", "quit", " cores")
         term.type("/bx")
         term.wait_for("no match")
         term.type(b"\x11")
