@@ -62,15 +62,15 @@ def test_script_without_the_compiler_loads_nothing_of_it(watch: Watch) -> None:
 def test_function_that_is_compiled_again_and_again_is_an_alert_once() -> None:
     again = {"function": "forward", "line": 31, "reason": REASON}
     compiled = made({"function": "forward", "line": 31}, again, again)
-    assert compiled.alert() == ""
+    assert compiled.take_alert() == ""
 
     compiled.take(json.dumps({"graph": "0/3", "file": "/home/ada/train.py"} | again))
 
-    assert compiled.alert() == (
+    assert compiled.take_alert() == (
         "train.py:31 forward was compiled again 3 times; the last time: "
         "tensor 'x' size mismatch at index 0. expected 4, actual 5"
     )
-    assert compiled.alert() == ""
+    assert compiled.take_alert() == ""
 
 
 def test_sentences_tell_times_the_guard_and_the_break() -> None:

@@ -199,9 +199,9 @@ class SlowRank:
     def look(self, ranks: Mapping[str, Collection[Step]]) -> str:
         """Take the last steps of each rank; return a sentence about a slow rank, once for each.
 
-        The parts of all steps must have been timed.
         A rank is slow if it was the slowest in several comparisons in a row. The caller passes only
-        steps that are new since the last call. The result is empty if a rank has too few of them.
+        steps that are new since the last call, and whose parts were timed. The result is empty if a
+        rank has too few of them.
         """
         own_s: dict[str, float] = {}
         for name, steps in ranks.items():

@@ -295,7 +295,7 @@ class Watched:
         """
         steps = [step for step in steps if step.ended > lane.until_ns]
         if not self._arm:
-            self._alarms.compiled(lane.arm, lane.process.compiled.alert())
+            self._alarms.compiled(lane.arm, lane.process.compiled.take_alert())
             self._alarms.step(
                 lane.process.pid, lane.arm, steps, lambda owner: self._root_name(lane, owner)
             )

@@ -31,7 +31,7 @@ class DiskRoom:
     def __init__(self, folder: Path) -> None:
         """Prepare checks of the disk of a folder; the first call of `is_full` starts one."""
         self._folder = folder
-        self._is_full = False
+        self.free_bytes: int | None = None  # at the last check; None if the disk did not say
         self._is_checking = False
         self._checked_at_s = -_PERIOD_S
 
@@ -45,7 +45,7 @@ class DiskRoom:
                 Thread(target=self._check, daemon=True).start()
             except RuntimeError:  # no thread can be started now; a later call tries again
                 self._is_checking = False
-        return self._is_full
+        return _is_too_little(self.free_bytes)
 
     def warning(self, watch: Watch) -> str:
         """Return a warning if a run is running here and its disk is full; else an empty string."""
@@ -54,7 +54,7 @@ class DiskRoom:
         return describe_room(watch.run_dir.parent)
 
     def _check(self) -> None:
-        self._is_full = is_full(self._folder)
+        self.free_bytes = free_bytes(self._folder)
         self._is_checking = False
 
 
@@ -83,12 +83,14 @@ class RunGrowth:
             return 0.0
         return max(last_bytes - first_bytes, 0) / (last_s - first_s) * 3600
 
-    def warning(self, folder: Path) -> str:
-        """Return a warning if the record grows fast, or if the disk is full within a day."""
+    def warning(self, free: int | None) -> str:
+        """Return a warning if the record grows fast, or if the disk is full within a day.
+
+        `free` is the room on the disk, in bytes, or None if that is unknown.
+        """
         rate = self.bytes_per_hour()
         if not rate:
             return ""
-        free = free_bytes(folder)
         is_short = free is not None and free < _HOURS * rate
         if rate < _FAST and not is_short:
             return ""
@@ -121,7 +123,10 @@ def free_bytes(folder: Path) -> int | None:
 
 def is_full(folder: Path) -> bool:
     """Return whether the owner of a folder has no room in it; False if the disk does not say."""
-    free = free_bytes(folder)
+    return _is_too_little(free_bytes(folder))
+
+
+def _is_too_little(free: int | None) -> bool:
     return free is not None and free < _RECORD_BYTES
 
 

@@ -29,7 +29,6 @@ class Graph(msgspec.Struct, frozen=True):
     line: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
     seconds: Annotated[float, msgspec.Meta(ge=0, lt=1e7)] = 0.0
     reason: str = ""  # why it was made again
-    failure: str = ""  # why it could not be made
 
     @property
     def place(self) -> str:
@@ -56,7 +55,8 @@ class CompiledGraphs:
     def __init__(self) -> None:
         self.graphs: list[Graph] = []
         self._breaks: list[tuple[str, int]] = []
-        self._told: set[str] = set()  # places of which it was told that they are compiled again
+        self._again: Counter[str] = Counter()  # by place: graphs that were made again
+        self._alerts: list[str] = []  # that nobody has taken yet
 
     def take(self, text: str) -> None:
         """Take a report of the watcher; one of another form is ignored."""
@@ -65,23 +65,24 @@ class CompiledGraphs:
             if isinstance(facts, dict) and "breaks" in facts:
                 self._breaks = msgspec.convert(facts, _Breaks).breaks
             elif len(self.graphs) < _MOST:
-                self.graphs.append(msgspec.convert(facts, Graph))
+                self._add(msgspec.convert(facts, Graph))
         except (ValueError, RecursionError):
             return
 
-    def alert(self) -> str:
+    def take_alert(self) -> str:
         """Return a sentence about a function that is compiled again and again, once for each."""
-        again = Counter(graph.place for graph in self.graphs if graph.reason)
-        for graph in self.graphs:
-            place = graph.place
-            if again[place] >= _OFTEN and place not in self._told:
-                self._told.add(place)
-                last = [other for other in self.graphs if other.place == place][-1]
-                return (
-                    f"{place} was compiled again {again[place]} times; the last time: "
-                    f"{last.short_reason}"
-                )
-        return ""
+        return self._alerts.pop(0) if self._alerts else ""
+
+    def _add(self, graph: Graph) -> None:
+        self.graphs.append(graph)
+        if not graph.reason:
+            return
+        place = graph.place
+        self._again[place] += 1
+        if self._again[place] == _OFTEN:
+            self._alerts.append(
+                f"{place} was compiled again {_OFTEN} times; the last time: {graph.short_reason}"
+            )
 
     def sentences(self) -> Iterator[str]:
         """Yield how many graphs were made in which time, why again, and where they break."""
@@ -95,7 +96,7 @@ class CompiledGraphs:
             sentence += f"; {len(again)} of them again, in {seconds(again_s)}"
         yield sentence
         if again:
-            (place, count), *_ = Counter(graph.place for graph in again).most_common(1)
+            ((place, count),) = self._again.most_common(1)
             last = [graph for graph in again if graph.place == place][-1]
             yield (
                 f"most often again: {place}, {plural(count, 'time')}; the last time: "

@@ -170,7 +170,7 @@ class LiveRun(RunSource):
         if self.is_over:
             return ""
         self._growth.read(time.monotonic(), self.bytes_read[1])
-        return self._disk.warning(self._watch) or self._growth.warning(self.run_dir)
+        return self._disk.warning(self._watch) or self._growth.warning(self._disk.free_bytes)
 
     def read(self) -> bool:
         """Read new records for a moment. The state is known only when all records were read."""

@@ -67,7 +67,6 @@ class GraphReports:
                 "line": getattr(metrics, "co_firstlineno", None) or 0,
                 "seconds": getattr(metrics, "entire_frame_compile_time_s", None) or 0.0,
                 "reason": _text_of(metrics, "recompile_reason"),
-                "failure": _text_of(metrics, "fail_reason"),
             }
             self._watcher.text(layout.COMPILED, json.dumps(facts))
 

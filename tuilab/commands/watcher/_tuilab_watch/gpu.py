@@ -53,9 +53,9 @@ class GpuMarks:
         self._cuda: Any = sys.modules.get("torch.cuda")
         self._is_broken = self._cuda is None or not self._cuda.is_initialized()
         self._sampling = PartSampling(are_parts_watched=watcher.is_all)
-        self._numbers = GpuNumbers(watcher, self._cuda, self._record)
         self._has_stepped_after_backward = False
         self._free: list[Any] = []  # events
+        self._numbers = GpuNumbers(watcher, self._cuda, self._record, self._free.append)
         self._timings: deque[_Timing] = deque()
         self._count = 0  # of timings so far
         self._previous_end: Any = None  # the event at the end of the last timing

@@ -50,11 +50,18 @@ class _Kept:
 class GpuNumbers:
     """The numbers that are on their way to the host."""
 
-    def __init__(self, watcher: Any, cuda: Any, record_event: Callable[[Any], Any]) -> None:
-        """`record_event` returns an event that was recorded in the stream that it is given."""
+    def __init__(
+        self,
+        watcher: Any,
+        cuda: Any,
+        record_event: Callable[[Any], Any],
+        free_event: Callable[[Any], object],
+    ) -> None:
+        """`record_event` returns an event recorded in a stream; `free_event` takes it back."""
         self._watcher = watcher
         self._cuda = cuda
         self._record_event = record_event
+        self._free_event = free_event
         self._kept: dict[tuple[int, Any], _Kept] = {}  # by stream and dtype
         # Copies that have not landed: event, pinned numbers, what marks them.
         self._landing: deque[tuple[Any, Any, list[MarkNumber]]] = deque()
@@ -96,7 +103,8 @@ class GpuNumbers:
                 self._send(kept)
         landing = self._landing
         while landing and landing[0][0].query():
-            _, numbers, marks = landing.popleft()
+            event, numbers, marks = landing.popleft()
+            self._free_event(event)
             for mark, number in zip(marks, numbers.tolist(), strict=False):
                 mark(float(number))
             self._free[numbers.dtype].append(numbers)
