@@ -19,6 +19,7 @@ from textual.widgets import Static
 
 import tuilab
 import tuilab.tui
+from tests.tui.screens import eventually
 from tuilab.tui.terminal.known_textual import PARTS, VALUE, lack
 
 HOUSE = Path(tuilab.__file__).parent
@@ -129,7 +130,7 @@ async def test_a_new_widget_is_told_its_size_though_somebody_has_asked_where_it_
         with app.batch_update():
             await app.screen.mount(told := Told("new"))
             assert told.region.size == (40, 1)
-        await pilot.pause()
+        await eventually(pilot, lambda: told.count > 0)
         assert (told.size.height, told.count) == (1, 1)
 
 
