@@ -36,6 +36,18 @@ class CommandArm(msgspec.Struct, kw_only=True):
     env: dict[str, str] = {}
     prefix: list[str] = []  # before the words of the command
     words: list[str] = []  # after the words of the command
+    treatments: list[str] = []  # of a tuning, which its process applies
+
+
+class TuneOrder(msgspec.Struct, kw_only=True):
+    """What to tune, and within which limits."""
+
+    budget_s: float
+    only: list[str] = []  # names of treatments; empty: all
+    steps: int = 0  # of each process; 0: chosen after the script was watched
+    # Whether the script may run again although it has changed or deleted files.
+    may_change_files: bool = False
+    copied_from: str = ""  # the folder that was copied; empty: the script runs in its own folder
 
 
 class ArmClaim(msgspec.Struct, kw_only=True):
@@ -64,6 +76,7 @@ class CommandOrder(msgspec.Struct, kw_only=True):
     watch: str = "all"  # or `steps` or `nothing`
     metrics: list[str] = []  # NAME=PATTERN of printed numbers
     step_of: str = ""  # the optimizer whose steps are counted
+    tune: TuneOrder | None = None  # try treatments instead of running the command once
     # Whether torch records which line allocates each block on a GPU.
     has_memory_history: bool = False
     outputs: list[int] = []  # stdout and stderr of the client, which get a copy of the output
@@ -219,6 +232,7 @@ class WorkerResult(msgspec.Struct, tag=True):
     rank: int = 0  # under torchrun, or TORCHRUN
     failed_ns: int = 0  # on the clock of the run: the earliest failure of all nodes is recorded
     lacks: str = ""  # what the machine lacks: the run is over, but has not failed
+    enough: str = ""  # of a tuning: why no further repeat is needed
     left: list[LeftProcess] = []
 
 

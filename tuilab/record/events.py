@@ -34,6 +34,7 @@ AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 Word = Annotated[str, msgspec.Meta(pattern=r"^(?a:[\w .+-]{1,60})\Z")]
+WordOrNothing = Annotated[str, msgspec.Meta(pattern=r"^(?a:[\w .+-]{0,60})\Z")]
 
 
 def _snake(name: str) -> str:
@@ -133,6 +134,7 @@ class BudgetSpent(Event):
     """No further repeat fits the time budget."""
 
     repeats: Count
+    stage: WordOrNothing = ""  # the stage of a tuning whose share of the budget is spent
 
 
 class NothingTimed(Event):
@@ -491,6 +493,10 @@ class ArmFinished(Event):
     error: str = ""
 
 
+# How a treatment changes what a script learns: not at all, by rounding as in another order of
+# operations, or by the rounding of another dtype. A `bound` learns something else on purpose: it
+# shows what other treatments can gain at most.
+Learning = Literal["same", "rounding", "other rounding", "bound"]
 OWN_PROCESS = "process"  # the device of a race in which each arm has a process of its own
 
 
@@ -510,6 +516,72 @@ class RaceStarted(Event):
     measure: str = ""  # the quantity that is compared instead of the time of a call
     unit: Literal["", "bytes"] = ""  # of that quantity: blocks count bytes, or billionths
     guard: str = ""  # the curve that shows whether the arms learn the same, if they have to
+    # Of a tuning. Its stages are judged one by one: each has its own claims and repeats.
+    stage: WordOrNothing = ""
+    learns: dict[str, Learning] = {}  # by arm: how a treatment changes what the script learns
+
+
+class TreatmentPlanned(Event):
+    """A change to a training that a tuning has thought about."""
+
+    arm: Word  # unique, such as "workers-2"
+    name: Word  # of the treatment, as in `--only`, such as "workers"
+    title: str  # such as "2 DataLoader workers"
+    treatments: list[str] = []  # what the process applies, such as "workers=2"
+    env: dict[str, str] = {}  # variables that it adds to the environment
+    prefix: list[str] = []  # words before the command
+    learns: Learning = "same"
+    change: str = ""  # the change as the user would write it
+    diff: str = ""  # the change as a unified diff of the script, if its line is known
+    file: str = ""  # where the change belongs
+    line: Count = 0
+    lesson: str = ""  # the scenario that explains it
+    # The most that it can make a step faster, as a ratio: the upper end of its interval.
+    at_most: float | None = None
+    at_most_why: str = ""  # how that is known, or why it is not
+    memory: str = ""  # what it costs in memory, in words
+    outcome: WordOrNothing = ""  # why it is not tried, such as "ALREADY SET"; empty: it is
+    why: str = ""  # the reason of that outcome
+
+
+class TuningPlanned(Event):
+    """The plan of a tuning is complete: its treatments come in the records before this one."""
+
+    steps: Count  # of each process
+    step_s: float  # a step of the unchanged script
+    process_s: float  # a whole process, from its start to its end
+    parts: dict[str, float] = {}  # of a step: shares in percent
+    disabled: list[str] = []  # what was switched off, such as uploads
+    written: list[str] = []  # files that the script wrote
+
+
+class TreatmentTried(Event):
+    """A process with a treatment has ended.
+
+    It is recorded for each process before the comparison, and in the comparison for a process that
+    ends its treatment.
+    """
+
+    arm: Word
+    outcome: WordOrNothing = ""  # such as "OUT OF MEMORY"; empty: the treatment goes on
+    why: str = ""  # the reason of that outcome
+    did: list[str] = []  # what the treatment did
+    step_s: float | None = None
+    ratio: float | None = None  # the time of the base divided by this one; above 1 is faster
+    peak_bytes: Count | None = None  # of the memory that counts: that of the GPU if one is used
+    base_peak_bytes: Count | None = None  # the same of the base
+    graphs: Count | None = None  # that torch.compile made
+    compile_s: float | None = None
+
+
+class TuningCombined(Event):
+    """The winners of a tuning are combined into one more arm."""
+
+    arm: Word
+    parts: list[Word]  # the arms, in the order in which they are applied
+    best: Word  # the best of the winners alone
+    learns: Learning = "same"
+    left_out: dict[str, str] = {}  # winners that are not in it: the reason by arm
 
 
 class FirstCalled(Event):
@@ -727,7 +799,8 @@ Record = (
     | BoxLacked | ScenarioFinished | Sampled | GpuFound | Unavailable | VerdictReached
     | NothingTimed | XidReported | GpuHeld | GpuShared | Alerted | AxesNamed | BarsShown
     | TableShown | SpanShown | QuestionAnswered | SettingRaced | RankPlaced | CoresAwaited
-    | BlockLogged
+    | BlockLogged | TreatmentPlanned | TuningPlanned | TreatmentTried
+    | TuningCombined
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from tuilab.record.summary_parts import (
     GpuState,
     GpuTenants,
     RacedSetting,
+    Tuning,
     Worker,
 )
 
@@ -131,6 +132,7 @@ class RunSummary:
     outputs: dict[str, events.OutputCaptured] = field(default_factory=Few)
     counted: dict[str, int] = field(default_factory=Few)  # by stream: records, at the end
     arms: list[events.ArmFinished] = field(default_factory=list)
+    tuning: Tuning = field(default_factory=Tuning)
     is_budget_spent: bool = False
     is_untimed: bool = False  # the first repeat timed nothing, and is the only one
     damage: Damage = field(default_factory=Damage)

@@ -189,3 +189,15 @@ class GpuTenants:
     def has_now(self, tenant: GpuTenant) -> bool:
         """Say whether a process is in the last report."""
         return tenant.seen_t == self.reported_t
+
+
+@dataclass
+class Tuning:
+    """What a tuning has planned and tried so far."""
+
+    treatments: dict[str, events.TreatmentPlanned] = field(default_factory=Few)  # by arm
+    plan: events.TuningPlanned | None = None  # None: the plan is not complete yet
+    # by arm: the last record of a process before the comparison, or the one that ended the arm
+    tried: dict[str, events.TreatmentTried] = field(default_factory=Few)
+    combinations: list[events.TuningCombined] = field(default_factory=list)
+    spent_stages: set[str] = field(default_factory=set)  # whose share of the budget is spent

@@ -60,6 +60,12 @@ from tuilab.record.folding.fold_run import (
     worker_exited,
     worker_started,
 )
+from tuilab.record.folding.fold_tuning import (
+    treatment_planned,
+    treatment_tried,
+    tuning_combined,
+    tuning_planned,
+)
 from tuilab.record.folding.limits import keep
 from tuilab.record.journal.lines import Corrupt, Gap, Item
 from tuilab.record.series import add_block, add_logged
@@ -161,4 +167,8 @@ _FOLDS: dict[type, Callable[[RunSummary, str, Any], None]] = {
     events.Unavailable: unavailable,
     events.Alerted: lambda summary, stream, event: keep(summary.alerts, event),
     events.VerdictReached: verdict_reached,
+    events.TreatmentPlanned: treatment_planned,
+    events.TuningPlanned: tuning_planned,
+    events.TreatmentTried: treatment_tried,
+    events.TuningCombined: tuning_combined,
 }

@@ -121,7 +121,10 @@ def image_shown(summary: RunSummary, stream: str, event: events.ImageShown) -> N
 
 
 def budget_spent(summary: RunSummary, stream: str, event: events.BudgetSpent) -> None:
-    summary.is_budget_spent = True
+    if event.stage:
+        summary.tuning.spent_stages.add(event.stage)
+    else:
+        summary.is_budget_spent = True
 
 
 def nothing_timed(summary: RunSummary, stream: str, event: events.NothingTimed) -> None:
