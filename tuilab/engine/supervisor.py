@@ -69,6 +69,7 @@ class Supervisor:
         self._stopped_at: float | None = None
         self._must_hurry = False
         self._state = RunState.STARTING
+        self._enough = ""  # of a tuning: why its last worker wants no further repeat
         self._given_up: set[int] = set()  # processes that cannot be ended, so we do not wait again
 
     def run(self) -> None:
@@ -197,6 +198,8 @@ class Supervisor:
                 if unkillable:
                     return _unkillable(unkillable)
         self._end_others(self._waiting(), worker.result.left if worker.result else ())
+        if worker.result:
+            self._enough = worker.result.enough
         return self._stop or worker.outcome()
 
     def _waiting(self) -> set[int]:
@@ -237,10 +240,12 @@ class Supervisor:
 
         The reasons are that all claims are decided, that the budget is spent, or that the first
         repeat timed nothing. The last two are recorded. At a planned interim look, the judge
-        decides.
+        decides. The worker of a tuning decides itself.
         """
         if repeats >= self.order.repeats:
             return ""
+        if self.order.command and self.order.command.tune:
+            return self._enough
         if repeats == 1 and self.order.has_usual_repeats and not has_races(self.run_dir):
             self.journal.append(events.NothingTimed())
             return "nothing was timed: one repeat is enough"
@@ -436,7 +441,8 @@ class Supervisor:
             self._tell(f"waits for {', '.join(names)}")
 
         is_stopped = self._stop is not None and self._stop[0] == RunState.STOPPED
-        is_single_command = self.order.command is not None and not self.order.command.arms
+        command = self.order.command
+        is_single_command = command is not None and not (command.arms or command.tune)
         if is_stopped and not self._must_hurry and is_single_command:
             processes.interrupt_descendants(
                 INTERRUPT_S, self._children.children, spare | self._given_up, tend

@@ -59,16 +59,17 @@ class InterimAnalysis:
 ONLY_ANALYSIS = InterimAnalysis()
 
 
-def latest_analysis(summary: RunSummary) -> InterimAnalysis:
-    """Return the latest analysis that a run has reached.
+def latest_analysis(summary: RunSummary, stage: str = "") -> InterimAnalysis:
+    """Return the latest analysis that a run, or a stage of a tuning, has reached.
 
     Before the first one, it is the first one, with the repeats that there are. A run that ended
     as planned is analysed for the last time, even if repeats failed or did not fit into its
     budget. No measured value has ended such a run, so it may spend the rest of the error.
     """
-    ended = list_ended_repeats(summary)
+    ended = list_ended_repeats(summary, stage)
     if summary.run is None:
         return InterimAnalysis(workers=tuple(ended))
+    is_budget_spent = summary.is_budget_spent or stage in summary.tuning.spent_stages
     has_budget = bool(summary.run.looks)  # `looks` is the recorded name of the planned counts
     planned_counts = _plan_counts(summary.run.repeats, summary.run.looks)
     planned_end = planned_counts[-1]
@@ -78,7 +79,7 @@ def latest_analysis(summary: RunSummary) -> InterimAnalysis:
     success_count = len(succeeded)
     reached = _counts_up_to(planned_counts, success_count)
     has_failures = success_count < planned_end <= len(ended)
-    is_final = summary.is_budget_spent or has_failures
+    is_final = is_budget_spent or has_failures
     if is_final and succeeded:  # it takes place now, whether or not it was planned for now
         reached = _counts_up_to(planned_counts, success_count - 1)
         reached.append(success_count)
@@ -116,11 +117,15 @@ def decisive_analysis(repeats: int, planned: Sequence[int]) -> InterimAnalysis:
     return InterimAnalysis(tuple(counts), tuple(spent_shares))
 
 
-def list_ended_repeats(summary: RunSummary) -> list[str]:
-    """Return the workers of the repeats that ended by themselves, successful or not, in order."""
+def list_ended_repeats(summary: RunSummary, stage: str = "") -> list[str]:
+    """Return the workers of the repeats that ended by themselves, successful or not, in order.
+
+    A stage of a tuning has only the repeats that raced in it.
+    """
     ended = []
     for name in summary.finished_repeats():
-        if not summary.workers[name].is_stopped:
+        is_of_stage = not stage or name in summary.workers_of_stage(stage)
+        if is_of_stage and not summary.workers[name].is_stopped:
             ended.append(name)
     return sorted(ended, key=lambda name: summary.workers[name].repeat)
 

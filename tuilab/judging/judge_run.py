@@ -3,7 +3,7 @@
 A verdict depends on the claims, the measurements and the version of the rule, and on nothing else.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from tuilab.judging.evidence import gather_evidence
@@ -74,15 +74,33 @@ def _judge_without_times(
 
 
 def _judge_ratios(summary: RunSummary, flaws: Mapping[str, str]) -> dict[str, Judgement]:
-    """Judge the claims about ratios that have no flaw, together and at the latest analysis."""
-    analysis = latest_analysis(summary)
-    pairs = {}
+    """Judge the claims about ratios that have no flaw, together and at the latest analysis.
+
+    The stages of a tuning are judged one by one, because each has repeats of its own. In all other
+    runs, all claims are of one stage.
+    """
+    names_of_stages: dict[str, list[str]] = {}
     for name, claim in summary.claims.items():
         if claim.declared is None or flaws.get(name) != "":  # None: no claim about a ratio
             continue
-        evidence = gather_evidence(claim.declared, summary, analysis.workers)
+        stage = summary.stage_of(claim.declared)
+        names_of_stages.setdefault(stage, []).append(name)
+    judgements: dict[str, Judgement] = {}
+    for stage, names in names_of_stages.items():
+        judgements |= _judge_stage(summary, stage, names)
+    return judgements
+
+
+def _judge_stage(summary: RunSummary, stage: str, names: Sequence[str]) -> dict[str, Judgement]:
+    """Judge the claims with these names together; return the judgements of those with evidence."""
+    analysis = latest_analysis(summary, stage)
+    pairs = {}
+    for name in names:
+        declared = summary.claims[name].declared
+        assert declared is not None
+        evidence = gather_evidence(declared, summary, analysis.workers)
         if evidence is not None:
-            pairs[name] = (claim.declared, evidence)
+            pairs[name] = (declared, evidence)
     judgements = judge_ratios(list(pairs.values()), analysis)
     return dict(zip(pairs, judgements, strict=True))
 

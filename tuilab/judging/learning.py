@@ -62,15 +62,47 @@ def compare_learning(claim: events.ClaimDeclared, summary: RunSummary) -> tuple[
         return "", f"whether the arms learn the same cannot be judged: {off}"
 
     dtype = _find_coarsest_dtype(claim, results)
-    tolerance = _rounding_tolerance(dtype) + chance
+    tolerance = chance
+    if not _must_be_equal(claim, summary):
+        tolerance += _rounding_tolerance(dtype)
     over = _mean_values(learned, claim.over)
     under = _mean_values(learned, claim.under)
     if not over or not under:
         return "", _NOT_SEEN
-    difference = _describe_difference(claim, over, under, tolerance)
+    advice = "; if that is intended, add --different-learning"
+    if _kinds_of_learning(claim, summary):  # a tuning has no such option
+        advice = ""
+    difference = _describe_difference(claim, over, under, tolerance, advice)
     if difference or tolerance <= _FINE_TOLERANCE:
         return difference, ""
     return "", _describe_tolerance(tolerance, dtype, chance)
+
+
+def describe_other_rounding(claim: events.ClaimDeclared, summary: RunSummary) -> str:
+    """Return why a gain of a treatment that computes in another dtype supports no claim, or ""."""
+    kinds = _kinds_of_learning(claim, summary)
+    if "other rounding" not in kinds:
+        return ""
+    return (
+        "whether it learns as well is not shown: it rounds otherwise, and the first steps cannot"
+        " show what that costs later"
+    )
+
+
+def _must_be_equal(claim: events.ClaimDeclared, summary: RunSummary) -> bool:
+    """Return whether both arms of a claim are those of a tuning that must learn bit for bit."""
+    return _kinds_of_learning(claim, summary) == {"same"}
+
+
+def _kinds_of_learning(claim: events.ClaimDeclared, summary: RunSummary) -> set[str]:
+    """Return how the arms of a claim change what the script learns; empty if no race says it."""
+    kinds: set[str] = set()
+    for _, race in summary.races:
+        if {claim.over, claim.under} <= set(race.arms):
+            for arm in (claim.over, claim.under):
+                if arm in race.learns:
+                    kinds.add(race.learns[arm])
+    return kinds
 
 
 def _difference_by_chance(learned: Sequence[_LearnedValues], base: str) -> float | None:
@@ -122,6 +154,7 @@ def _describe_difference(
     over: Sequence[float],
     under: Sequence[float],
     tolerance: float,
+    advice: str,
 ) -> str:
     """Return the first step in which the means of both arms differ, or an empty string."""
     for step, (first, second) in enumerate(zip(over, under, strict=False)):
@@ -129,8 +162,7 @@ def _describe_difference(
         if not difference <= tolerance:
             learns = f"{claim.under} learns something else than {claim.over}"
             differs = f"differs by {_format_share(difference)} at step {step}"
-            advice = "if that is intended, add --different-learning"
-            return f"{learns}: what it goes backward from {differs}; {advice}"
+            return f"{learns}: what it goes backward from {differs}{advice}"
     return ""
 
 

@@ -137,7 +137,10 @@ def reach_verdict(
         return Verdict.INVALID, reason
     if reason := describe_doubt(claim, evidence) or describe_too_few(test):
         return Verdict.INCONCLUSIVE, reason
-    return _decide(test)
+    verdict, reason = _decide(test)
+    if verdict == Verdict.SUPPORTED and evidence.learning_doubt:
+        return Verdict.INCONCLUSIVE, evidence.learning_doubt
+    return verdict, reason
 
 
 def _decide(test: RatioTest) -> tuple[Verdict, str]:

@@ -231,6 +231,17 @@ class RunSummary:
                 names.append(name)
         return names
 
+    def workers_of_stage(self, stage: str) -> set[str]:
+        """Return the workers that raced in a stage of a tuning."""
+        return {worker for worker, race in self.races if race.stage == stage}
+
+    def stage_of(self, claim: events.ClaimDeclared) -> str:
+        """Return the stage of a tuning that races the arms of a claim; empty if there is none."""
+        for _, race in self.races:
+            if claim.over in race.arms and claim.under in race.arms:
+                return race.stage
+        return ""
+
     def repeat_of(self, writer: str) -> int:
         """Return the number of the repeat that a stream belongs to, counted from 1."""
         worker = self.workers.get(_worker_of(writer))
