@@ -15,7 +15,7 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
-_WITH_COMMAND = ("exec", "ab", "sweep")  # subcommands that take a command behind --
+_WITH_COMMAND = ("exec", "ab", "tune", "sweep")  # subcommands that take a command behind --
 _ALTERNATIVES = "|".join(_WITH_COMMAND)
 
 _BASH = f"""

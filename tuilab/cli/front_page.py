@@ -14,6 +14,7 @@ GROUPS = {
         "run": "Run a scenario, a topic or all scenarios.",
         "exec": "Run your own training script and watch it.",
         "ab": "Compare ways to run a command, each in fresh processes.",
+        "tune": "Try training advice on your own script, unchanged.",
         "sweep": "Run a scenario or a command with every combination of values.",
         "learn": "Open the next lesson; show how close your predictions were.",
     },

@@ -21,6 +21,7 @@ from tuilab.text.display import show
 
 TOPIC = "exec"
 RACE_TOPIC = "ab"
+TUNE_TOPIC = "tune"
 WATCH = ("all", "steps", "nothing")
 _LONGEST_NAME = 40  # characters of the name of a run
 _MOST_BYTES = 150_000  # of a packed command, which must fit into a message to the worker
@@ -48,13 +49,15 @@ def order(
     command.umask = _umask()
     script = script_of(command.words, command.folder)
     run_name = plain_name(name) if name else name_of(command.words, command.folder)
+    if command.tune:
+        budget_s = command.tune.budget_s
     has_budget = bool(budget_s)
     looks = list(PLANNED_ANALYSES) if has_budget and not repeats else []
     device = "cuda" if is_gpu_there() else CORES
     return RunOrder(
         root=str(root.absolute()),
         scenario=run_name,
-        topic=RACE_TOPIC if command.arms else TOPIC,
+        topic=_topic_of(command),
         title=show(shlex.join(words_for_record(command.words)), 200),
         path=str(script or ""),
         params={},
@@ -71,11 +74,20 @@ def order(
     )
 
 
+def _topic_of(command: CommandOrder) -> str:
+    if command.tune:
+        return TUNE_TOPIC
+    return RACE_TOPIC if command.arms else TOPIC
+
+
 def _planned_repeats(command: CommandOrder, repeats: int | None, *, has_budget: bool) -> int:
     """Return how many repeats a command has: 1 without arms, else as many as the user asked for.
 
     If the user asked for no number, a run with a budget may have as many repeats as are planned.
+    A tuning has at most its study and two stages, each with as many repeats as are planned.
     """
+    if command.tune:
+        return 1 + 2 * PLANNED_ANALYSES[-1]
     if not command.arms:
         return 1
     if repeats:

@@ -4,6 +4,7 @@ If the watching fails, the command still runs undisturbed.
 """
 
 import contextlib
+import math
 import os
 import select
 import shlex
@@ -24,7 +25,7 @@ from tuilab.commands.start_command import start
 from tuilab.commands.watched import Watched
 from tuilab.commands.watcher._tuilab_watch.out_of_memory import HISTORY
 from tuilab.engine.messages import CommandArm, CommandOrder, LeftProcess
-from tuilab.engine.processes import ended_by, name_of, printing_into
+from tuilab.engine.processes import ended_by, kill_descendants_once, name_of, printing_into
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.scrub import words_for_record
@@ -46,6 +47,9 @@ class CommandEnd(NamedTuple):
     last_line: str = ""
     lost_rank: str = ""  # under torchrun: which rank a signal ended
     left_processes: Sequence[LeftProcess] = ()
+    failure: events.ScenarioFailed | None = None  # that it printed
+    is_over_time: bool = False  # it was killed, because it had reached its limit
+    elapsed_s: float = 0.0
 
 
 def stay_when_stopped() -> None:
@@ -67,13 +71,19 @@ def run_watched(
     journal: Writer,
     arm: CommandArm = _AS_IT_IS,
     label: str = "",
+    *,
+    limit_s: float | None = None,
+    may_fail: bool = False,
 ) -> CommandEnd:
     """Run a command, or an arm of it, to its end; raise CannotStart if it cannot be started.
 
     What the processes mark, and the failure that they print, are recorded; `label` is the arm that
     the records belong to. The folder `marks` is made and removed. Descriptors that only the command
-    needs are closed here.
+    needs are closed here. After `limit_s`, the command is killed with all its processes; this
+    process must be a subreaper then. With `may_fail`, a failure is returned, but not recorded as
+    the failure of the run.
     """
+    began = time.monotonic()
     is_watched = command.watch != "nothing"
     why_blind = _make_folder(marks) if is_watched else ""
     if why_blind:  # the command matters more than its marks, so it runs without being watched
@@ -102,28 +112,34 @@ def run_watched(
         streams = _pass_on(child, command.outputs, printed, stderr_tail)
         watched = Watched(command, watched_marks, printed, journal, label, child.pid)
         watched.why_blind = why_blind
-        code, cpu_s, peak_bytes = _follow(child, Turns(watched.turn, journal))
+        deadline = began + limit_s if limit_s else math.inf
+        followed = _follow(child, Turns(watched.turn, journal), deadline)
+        code = followed.code
         _finish(streams, journal)
         left_processes = _find_left_processes(child)
         Turns(watched.finish, journal).take()
         failure = None
-        if code:
+        if code and not followed.is_over_time:
             failure = failure_of(stderr_tail.text(), command.words, command.folder)
         if failure:
             failure.hint = _describe_arm(arm, command) if label else ""
-            journal.append(failure)
+            if not may_fail:
+                journal.append(failure)
     finally:
         if is_watched:
             shutil.rmtree(marks, ignore_errors=True)
     watched.record_lost_story()
     return CommandEnd(
         code,
-        cpu_s,
-        peak_bytes,
+        followed.cpu_s,
+        followed.peak_bytes,
         watched,
         last_line="" if failure else stderr_tail.last_line(),
         lost_rank=lost_rank_of(stderr_tail.text()) if code else "",
         left_processes=left_processes,
+        failure=failure,
+        is_over_time=followed.is_over_time,
+        elapsed_s=time.monotonic() - began,
     )
 
 
@@ -222,14 +238,23 @@ class Turns:
             self._journal.append(events.Unavailable(what=what, reason=reason[:1000]))
 
 
-def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
+class _Followed(NamedTuple):
+    """How a command ended that was followed to its end."""
+
+    code: int  # negative: a signal
+    cpu_s: float
+    peak_bytes: int
+    is_over_time: bool
+
+
+def _follow(child: "Popen[bytes]", turns: Turns, deadline: float) -> _Followed:
     """Take what is new until the command ends, and reap it.
 
-    Return its exit code (negative: a signal), its CPU time in seconds, and its peak memory in
-    bytes.
+    After `deadline`, on the monotonic clock, the command and its processes are killed.
     """
     end = select.poll()
     handle = -1
+    is_over_time = False
     # Old kernels and sandboxes have no pidfd. Then only the next turn notices the end.
     with contextlib.suppress(OSError):
         handle = os.pidfd_open(child.pid)
@@ -239,6 +264,9 @@ def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
         pid, status, usage = os.wait4(child.pid, os.WNOHANG)
         if pid:
             break
+        if began > deadline:
+            is_over_time = True
+            kill_descendants_once()
         turns.take()
         # Wait at least as long as the turn took, so that it uses at most half of a core.
         turn_s = time.monotonic() - began
@@ -247,7 +275,7 @@ def _follow(child: "Popen[bytes]", turns: Turns) -> tuple[int, float, int]:
         os.close(handle)
     child.returncode = os.waitstatus_to_exitcode(status)
     cpu_s = usage.ru_utime + usage.ru_stime
-    return child.returncode, cpu_s, usage.ru_maxrss * 1024
+    return _Followed(child.returncode, cpu_s, usage.ru_maxrss * 1024, is_over_time)
 
 
 def how_it_ended(ended: CommandEnd, *, is_seen: bool) -> str:

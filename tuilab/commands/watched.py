@@ -19,7 +19,7 @@ from tuilab.commands.cpu.contention import Contention
 from tuilab.commands.cpu.core_time import CoreTimes
 from tuilab.commands.cpu.core_use import granted_cores
 from tuilab.commands.cpu.helpers import Helpers
-from tuilab.commands.facts.memory_shortage import read_shortages, records_of
+from tuilab.commands.facts.memory_shortage import Shortage, read_shortages, records_of
 from tuilab.commands.marks import Mark, MarkedProcess, MarksFolder
 from tuilab.commands.next_step import Loading, loading_of
 from tuilab.commands.output.scan_numbers import NumberScanner
@@ -109,6 +109,8 @@ class Watched:
         self._held_count = 0  # readings so far of memory on a GPU without a UUID
         self.lanes: dict[int, Lane] = {}
         self.last: dict[str, float] = {}  # the last value of each curve
+        self.gpu_peak_bytes = 0  # most that torch held on a GPU; 0 if it held nothing there
+        self.shortage: Shortage | None = None  # the last lack of memory on a GPU
         self.why_blind = ""  # why there is no folder for marks
         self._is_story_lost = False  # the disk had no room for an account
 
@@ -382,8 +384,9 @@ class Watched:
             uuid = process.names.get(mark.name, "").partition("\n")[0]
             allocated = max(mark.began, 0)
             reserved = max(mark.ended, 0)
+            peak = int(mark.value) if 0 <= mark.value < _LARGEST else 0
+            self.gpu_peak_bytes = max(self.gpu_peak_bytes, peak, allocated)
             if uuid:
-                peak = int(mark.value) if 0 <= mark.value < _LARGEST else 0
                 self._journal.append(events.GpuHeld(uuid, allocated, reserved, peak))
                 continue
             values = {
@@ -519,6 +522,7 @@ class Watched:
         if self._marks is None:
             return
         for pid, shortage in read_shortages(self._marks.folder):
+            self.shortage = shortage
             arm = self._arm
             if pid in self.lanes:
                 arm = self.lanes[pid].arm

@@ -46,7 +46,11 @@ def main() -> None:
         reason = cannot_write(run_dir.parent, problem.strerror or str(problem))
         messages.send(line, WorkerResult(error=f"{NOT_STARTED}: {reason}"))
         leave(OURS)
-    if order.command.arms:
+    if order.command.tune:
+        from tuilab.commands.tune.worker import tune  # only a tuning needs so much
+
+        result, code = tune(order.command, run_dir, order.writer, journal)
+    elif order.command.arms:
         result, code = race(order.command, order.repeat, run_dir, order.writer, journal)
     else:
         result, code = run(order.command, run_dir, order.writer, journal)

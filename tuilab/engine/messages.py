@@ -47,7 +47,7 @@ class TuneOrder(msgspec.Struct, kw_only=True):
     steps: int = 0  # of each process; 0: chosen after the script was watched
     # Whether the script may run again although it has changed or deleted files.
     may_change_files: bool = False
-    copied_from: str = ""  # the folder that was copied; empty: the script runs in its own folder
+    is_in_copy: bool = False  # whether the script runs in a copy of its folder
 
 
 class ArmClaim(msgspec.Struct, kw_only=True):

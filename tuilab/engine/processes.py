@@ -151,6 +151,15 @@ def end_descendants(
     return names_of(lambda: living(spared))
 
 
+def kill_descendants_once() -> None:
+    """Send SIGKILL to the descendants of this process (a subreaper) that live now.
+
+    They may start others meanwhile, so the caller repeats it until its own child has ended.
+    """
+    for pid in living():
+        _signal_now(pid, signal.SIGKILL)
+
+
 def interrupt_descendants(
     patience_s: float, watching: Container[int], spare: Iterable[int], tend: Callable[[], bool]
 ) -> None:

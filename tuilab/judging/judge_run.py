@@ -170,7 +170,11 @@ def _describe_missing_declaration(
     measured.
     """
     arms = {declared.over, declared.under}
-    raced = {worker for worker, race in summary.races if arms <= set(race.arms)}
+    stage = summary.stage_of(declared)
+    raced = set()
+    for worker, race in summary.races:
+        if race.stage == stage and arms <= set(race.arms):
+            raced.add(worker)
     undeclared = raced - claim.declared_in
     if not undeclared or not claim.declared_in:
         return ""

@@ -20,7 +20,7 @@ PathLike = str | os.PathLike[str]
 
 _FOLDER_OPTION = "--scenarios"
 _ARM_OPTION = "--arm"
-_COMMAND_VERBS = ("exec", "ab")  # subcommands that run a command of the user's
+_COMMAND_VERBS = ("exec", "ab", "tune")  # subcommands that run a command of the user's
 _SHOWING = {"--headless", "--detach", "--beside", "--json", "--jsonl", "--quiet", "--strict"}
 _SHOWING_WITH_VALUE = {"--report", "--fps", "--root"}
 _PLANNED = {"--repeat", "--budget", "--timeout"}

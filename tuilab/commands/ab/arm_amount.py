@@ -47,10 +47,10 @@ def amount_of(measure: str, ended: CommandEnd) -> ArmAmount:
         return ArmAmount(max(ended.peak_bytes, 1))
     if measure:
         return _last_value(measure, ended)
-    return _step_time(ended)
+    return step_time(ended)
 
 
-def _step_time(ended: CommandEnd) -> ArmAmount:
+def step_time(ended: CommandEnd) -> ArmAmount:
     """Return the steady time of a step.
 
     If several processes step, return the time of the slowest one: the others wait for it.

@@ -82,10 +82,10 @@ def race(
             settled.append(amount.is_settled)
             learned[label] = ended.watched.first_roots()
             dtypes[label] = ended.watched.dtype()
-            block = _make_block(arm.name, slot, amount, ended)
+            block = make_block(arm.name, slot, amount, ended)
             if is_control:
                 block.control = "same"
-            _add_sensor_counts(block, counts, took_ns)
+            add_sensor_counts(block, counts, took_ns)
             journal.append(block)
             if not is_control:
                 accounts[arm.name] = account_of(ended)
@@ -129,7 +129,7 @@ def _declare(command: CommandOrder, names: list[str], journal: Writer) -> None:
     journal.append(started)
 
 
-def _make_block(arm: str, slot: int, amount: ArmAmount, ended: CommandEnd) -> events.BlockTimed:
+def make_block(arm: str, slot: int, amount: ArmAmount, ended: CommandEnd) -> events.BlockTimed:
     """Return the record of one process, without the counts of the sensors."""
     steps = most_steps(ended) or 1
     block = events.BlockTimed(
@@ -150,7 +150,7 @@ def _make_block(arm: str, slot: int, amount: ArmAmount, ended: CommandEnd) -> ev
     return block
 
 
-def _add_sensor_counts(block: events.BlockTimed, counts: SensorCounts, took_ns: int) -> None:
+def add_sensor_counts(block: events.BlockTimed, counts: SensorCounts, took_ns: int) -> None:
     """Add what disturbed the process to its record: pressure, stolen time, throttling."""
     cores = os.cpu_count() or 1
     block.pressure_us = counts.pressure_us

@@ -1,0 +1,113 @@
+"""Try each treatment in one process, and choose which are compared with the unchanged script.
+
+One process decides nothing about a gain. It shows that a treatment fails, does nothing, takes too
+much memory or time, or is clearly slower.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tuilab.commands.tune import limits
+from tuilab.commands.tune.session import TuningSession, arm_of
+from tuilab.commands.tune.trial import ALREADY_SET, NOT_APPLICABLE, NOT_COMPARED, Trial
+from tuilab.record.events import TreatmentPlanned, TreatmentTried
+from tuilab.text.display import brief, plural
+
+_BOUND = "bound"  # a treatment that only shows what others can gain
+
+
+class Screened(NamedTuple):
+    """A treatment that may be compared."""
+
+    planned: TreatmentPlanned
+    tried: TreatmentTried
+    process_s: float
+
+
+def screen(
+    session: TuningSession, planned: Sequence[TreatmentPlanned], base: Trial, steps: int
+) -> list[TreatmentPlanned]:
+    """Try the treatments that the plan has not ruled out; return those that are compared."""
+    session.enter("screening")
+    waiting = [treatment for treatment in planned if not treatment.outcome]
+    screened = []
+    for number, treatment in enumerate(waiting):
+        session.report_progress(number, len(waiting), "screening")
+        if session.elapsed_s > limits.STUDY_SHARE * session.order.budget_s:
+            _rule_out(session, treatment, "no time was left to try it; raise --budget")
+            continue
+        trial = session.run(
+            arm_of(treatment), steps=steps, limit_s=session.limit_s(base.ended.elapsed_s)
+        )
+        tried = describe_trial(treatment, trial, base)
+        session.journal.append(tried)
+        session.record_end_of(treatment, tried.outcome, tried.why)
+        if not tried.outcome and treatment.learns != _BOUND:
+            screened.append(Screened(treatment, tried, trial.ended.elapsed_s))
+    session.report_progress(len(waiting), len(waiting), "screening")
+    return _choose(session, screened, base)
+
+
+def describe_trial(treatment: TreatmentPlanned, trial: Trial, base: Trial) -> TreatmentTried:
+    """Return the record of a process with a treatment."""
+    reports = trial.ended.watched.treated()
+    outcome = trial.outcome
+    why = trial.why
+    did = [report.did for report in reports if report.did]
+    if not outcome and treatment.treatments and not did:
+        outcome = NOT_APPLICABLE
+        why = "it did nothing"
+        if reports:
+            why = reports[0].why
+            if reports[0].is_already_set:
+                outcome = ALREADY_SET
+    ratio = None
+    if trial.step_s and base.step_s:
+        ratio = base.step_s / trial.step_s
+    if not outcome and ratio is not None and ratio < limits.SLOWEST:
+        outcome = NOT_COMPARED
+        why = f"its first process was slower: {brief(ratio)}x"
+    tried = TreatmentTried(
+        arm=treatment.arm,
+        outcome=outcome,
+        why=why,
+        did=did,
+        step_s=trial.step_s,
+        ratio=ratio,
+        peak_bytes=trial.peak_bytes or None,
+        base_peak_bytes=base.peak_bytes or None,
+    )
+    for report in reports:
+        if report.graphs is not None:
+            tried.graphs = report.graphs
+            tried.compile_s = report.compile_s
+    return tried
+
+
+def _choose(
+    session: TuningSession, screened: Sequence[Screened], base: Trial
+) -> list[TreatmentPlanned]:
+    """Return as many treatments as the budget can compare, the most promising first."""
+    compared: list[TreatmentPlanned] = []
+    left_s = session.left_s - limits.COMBINATION_SHARE * session.order.budget_s
+    round_s = 2 * base.ended.elapsed_s  # the base runs twice
+    fastest_first = sorted(screened, key=lambda each: each.tried.ratio or 0.0, reverse=True)
+    for each in fastest_first:
+        if (round_s + each.process_s) * limits.LEAST_ROUNDS > left_s:
+            count = plural(len(compared), "treatment")
+            why = f"the budget is enough to compare {count}; raise --budget"
+            _rule_out(session, each.planned, why)
+            continue
+        round_s += each.process_s
+        compared.append(each.planned)
+    return compared
+
+
+def _rule_out(session: TuningSession, treatment: TreatmentPlanned, why: str) -> None:
+    """Record that a treatment is not compared."""
+    tried = session.summary.tuning.tried.get(treatment.arm)
+    record = TreatmentTried(arm=treatment.arm, outcome=NOT_COMPARED, why=why)
+    if tried is not None:
+        record.did = tried.did
+        record.ratio = tried.ratio
+    session.journal.append(record)

@@ -1,0 +1,194 @@
+"""Decide what a worker of a tuning does after the study: another repeat, another stage, or nothing.
+
+The decision rests on the record alone, and on the time that is left. A stage ends when its claims
+are decided, or when its share of the budget is spent.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from tuilab.commands.tune import limits
+from tuilab.commands.tune.combination import combine
+from tuilab.commands.tune.comparison import RacedArm, Round
+from tuilab.commands.tune.session import TuningSession, arm_of, claim_text
+from tuilab.engine.messages import CommandArm, WorkerResult
+from tuilab.judging.interim_analyses import (
+    PLANNED_ANALYSES,
+    can_end_run,
+    list_ended_repeats,
+)
+from tuilab.record import events
+from tuilab.record.summary import RunSummary
+from tuilab.text.display import plural
+
+_OTHER_ROUNDING = "other rounding"
+
+
+def go_on(session: TuningSession) -> tuple[WorkerResult, int]:
+    """Do the next repeat of the tuning, or say why it is enough."""
+    tuning = session.summary.tuning
+    if not tuning.combinations:
+        arms = compared_arms(session.summary)
+        reason = _why_over(session, limits.COMPARISON, arms)
+        if not reason:
+            turn = _count_repeats(session.summary, limits.COMPARISON)
+            return Round(session, limits.COMPARISON, arms, turn).run()
+        combinations = combine(session.summary, verdicts_by_arm(session.summary))
+        if not combinations:
+            return WorkerResult(enough=reason), 0
+        for combination in combinations:
+            session.journal.append(combination)
+            tuning.combinations.append(combination)
+    arms = combined_arms(session.summary)
+    reason = _why_over(session, limits.COMBINATION, arms)
+    if reason:
+        return WorkerResult(enough=reason), 0
+    turn = _count_repeats(session.summary, limits.COMBINATION)
+    return Round(session, limits.COMBINATION, arms, turn).run()
+
+
+# ---- the arms of a stage
+
+
+def compared_arms(summary: RunSummary) -> list[RacedArm]:
+    """Return the treatments that are still compared with the unchanged script."""
+    arms = []
+    for name, planned in summary.tuning.treatments.items():
+        tried = summary.tuning.tried.get(name)
+        if planned.outcome or tried is None or tried.outcome or planned.learns == "bound":
+            continue
+        claim = _make_claim(name, claim_text(planned), limits.BASE, name)
+        arms.append(RacedArm(arm_of(planned), planned.learns, [claim]))
+    return arms
+
+
+def combined_arms(summary: RunSummary) -> list[RacedArm]:
+    """Return the arms of the combination: the best treatment alone, then each combination."""
+    tuning = summary.tuning
+    arms = []
+    for best in dict.fromkeys(combination.best for combination in tuning.combinations):
+        planned = tuning.treatments[best]
+        arms.append(RacedArm(arm_of(planned), planned.learns, []))
+    for combination in tuning.combinations:
+        if _has_failed(summary, combination.arm):
+            continue
+        title = " and ".join(tuning.treatments[part].title for part in combination.parts)
+        best_title = tuning.treatments[combination.best].title
+        name = combination.arm
+        claims = [
+            _make_claim(
+                name, f"{title} are together faster than the unchanged script", limits.BASE, name
+            ),
+            _make_claim(
+                f"{name}-best",
+                f"{title} are together faster than {best_title} alone",
+                combination.best,
+                name,
+            ),
+        ]
+        arms.append(RacedArm(_combined_arm(summary, combination), combination.learns, claims))
+    return arms
+
+
+def _combined_arm(summary: RunSummary, combination: events.TuningCombined) -> CommandArm:
+    """Return the arm that applies all parts of a combination, in their order."""
+    arm = CommandArm(name=combination.arm)
+    for part in combination.parts:
+        planned = summary.tuning.treatments[part]
+        arm.env = {**arm.env, **planned.env}
+        arm.prefix = [*arm.prefix, *planned.prefix]
+        arm.treatments = [*arm.treatments, *planned.treatments]
+    return arm
+
+
+def _has_failed(summary: RunSummary, arm: str) -> bool:
+    tried = summary.tuning.tried.get(arm)
+    return tried is not None and bool(tried.outcome)
+
+
+def _make_claim(key: str, text: str, over: str, under: str) -> events.ClaimDeclared:
+    """Return the claim that the arm `under` is faster than the arm `over`."""
+    return events.ClaimDeclared(
+        text=text, key=key, over=over, under=under, op="at_least", bound=1.0
+    )
+
+
+# ---- when a stage is over
+
+
+def _why_over(session: TuningSession, stage: str, arms: Sequence[RacedArm]) -> str:
+    """Return why a stage needs no further repeat; an empty string if it needs one.
+
+    If its share of the budget is spent, that is recorded: the verdicts depend on it.
+    """
+    claims = [claim for raced in arms for claim in raced.claims]
+    if not claims:
+        return "no treatment is left to compare"
+    summary = session.summary
+    count = _count_repeats(summary, stage)
+    if count in PLANNED_ANALYSES and _are_decided(summary, claims):
+        return f"decided after {plural(count, 'repeat')}"
+    if count >= PLANNED_ANALYSES[-1]:
+        return f"the most repeats that are planned: {count}"
+    kept_s = 0.0
+    if stage == limits.COMPARISON:
+        kept_s = limits.COMBINATION_SHARE * session.order.budget_s
+    if count and _longest_repeat_s(summary, stage) + kept_s > session.left_s:
+        spent = events.BudgetSpent(repeats=count, stage=stage)
+        session.journal.append(spent)
+        summary.tuning.spent_stages.add(stage)
+        return f"the budget of {session.order.budget_s:g} s is spent"
+    return ""
+
+
+def _are_decided(summary: RunSummary, claims: Sequence[events.ClaimDeclared]) -> bool:
+    """Return whether more repeats could not decide more about these claims."""
+    verdicts = verdicts_by_arm(summary)
+    for claim in claims:
+        verdict = verdicts.get(claim.key)
+        if verdict is None:
+            return False
+        if can_end_run(claim, verdict):
+            continue
+        if not is_faster_only(summary, claim.under, verdict):
+            return False
+    return True
+
+
+def verdicts_by_arm(summary: RunSummary) -> dict[str, events.VerdictReached]:
+    """Return the verdicts that the claims would get if the tuning ended now, by key."""
+    from tuilab.judging.judge_run import judge  # it loads scipy, which takes long
+
+    return {verdict.key: verdict for verdict in judge(summary)}
+
+
+def is_faster_only(summary: RunSummary, arm: str, verdict: events.VerdictReached) -> bool:
+    """Return whether an arm is surely faster, although its claim is INCONCLUSIVE.
+
+    That is so if it rounds otherwise: no repeat can show what it learns later.
+    """
+    learns: Mapping[str, str] = {}
+    for _, race in summary.races:
+        if arm in race.arms:
+            learns = race.learns
+    rounds_otherwise = learns.get(arm) == _OTHER_ROUNDING
+    return rounds_otherwise and verdict.low is not None and verdict.low > 1
+
+
+def _count_repeats(summary: RunSummary, stage: str) -> int:
+    """Return how many repeats of a stage have ended well."""
+    count = 0
+    for name in list_ended_repeats(summary, stage):
+        exited = summary.workers[name].exited
+        if exited is not None and exited.code == 0:
+            count += 1
+    return count
+
+
+def _longest_repeat_s(summary: RunSummary, stage: str) -> float:
+    """Return how long the longest repeat of a stage took, from its start to its end."""
+    longest_s = 0.0
+    for name in list_ended_repeats(summary, stage):
+        worker = summary.workers[name]
+        if worker.started and worker.exited:
+            longest_s = max(longest_s, (worker.exited.t - worker.started.t) / 1e9)
+    return longest_s

@@ -1,0 +1,154 @@
+"""The first part of a tuning: watch the script once, and plan which treatments to try."""
+
+import math
+
+from tuilab.commands.start_command import CannotStart
+from tuilab.commands.step_parts import lacking, shares_of
+from tuilab.commands.tune import files, limits
+from tuilab.commands.tune.screening import screen
+from tuilab.commands.tune.session import TuningSession
+from tuilab.commands.tune.trial import OVER_TIME, Trial
+from tuilab.engine.messages import CommandArm, WorkerResult
+from tuilab.record import events
+from tuilab.text.display import join, plural, show
+from tuilab.text.words import clock
+
+_MOST_NAMED = 3  # files in a sentence
+_MOST_RECORDED = 100  # files in a record
+
+
+def study(session: TuningSession) -> tuple[WorkerResult, int]:
+    """Watch the script, plan, and screen the treatments; return the result and the exit code.
+
+    An error in the result ends the tuning: then the script cannot be tuned.
+    """
+    before = files.list_files(session.command.folder, session.run_dir.parent)
+    session.enter("watching")
+    try:
+        watched = _watch(session)
+    except CannotStart as problem:
+        return WorkerResult(error=str(problem)), problem.code
+    problem_of_script = _describe_unusable(session, watched)
+    if problem_of_script:
+        return WorkerResult(error=problem_of_script), abs(watched.ended.code) or 1
+    after = files.list_files(session.command.folder, session.run_dir.parent)
+    changes = files.changes_between(before, after)
+    refusal = _describe_changes(session, changes)
+    if refusal:
+        return WorkerResult(error=refusal), 1
+
+    steps = _choose_steps(session, watched)
+    base = session.run(
+        CommandArm(name=limits.BASE),
+        steps=steps,
+        limit_s=session.limit_s(watched.ended.elapsed_s),
+    )
+    if base.outcome:
+        return WorkerResult(error=f"the unchanged script: {base.why}"), abs(base.ended.code) or 1
+    planned = _plan(session, watched, base)
+    for treatment in planned:
+        session.journal.append(treatment)
+        session.record_end_of(treatment, treatment.outcome, treatment.why)
+    session.journal.append(_describe_plan(watched, base, steps, changes))
+    if not screen(session, planned, base, steps):
+        return WorkerResult(enough="no treatment was worth a comparison"), 0
+    return WorkerResult(), 0
+
+
+# ---- the script as it is
+
+
+def _watch(session: TuningSession) -> Trial:
+    """Run the unchanged script once, and have it report the facts that the plan needs."""
+    budget_s = session.order.budget_s
+    limit_s = max(limits.WATCH_SHARE * budget_s, limits.LEAST_WATCH_S)
+    return session.run(
+        CommandArm(name=limits.BASE),
+        steps=session.order.steps or limits.WATCHED_STEPS,
+        limit_s=limit_s,
+        label=limits.WATCH,
+        wants_facts=True,
+    )
+
+
+def _describe_unusable(session: TuningSession, watched: Trial) -> str:
+    """Return why the script cannot be tuned, or an empty string."""
+    steps = watched.lane.count if watched.lane else 0
+    if watched.outcome == OVER_TIME:
+        if watched.steady is not None and steps >= limits.LEAST_STEPS:
+            return ""
+        return (
+            f"the script made {plural(steps, 'step')} in {clock(watched.ended.elapsed_s)}, and a"
+            f" tuning needs {limits.LEAST_STEPS}; raise --budget, or give the script less work"
+        )
+    if watched.outcome:
+        return watched.why
+    if steps < limits.LEAST_STEPS:
+        return (
+            f"the script made {plural(steps, 'step')}, and a tuning needs {limits.LEAST_STEPS};"
+            " let it train longer"
+        )
+    return ""
+
+
+def _describe_changes(session: TuningSession, changes: files.FileChanges) -> str:
+    """Return why the script must not run again, or an empty string.
+
+    A script that changes or deletes files may lose something each time it runs.
+    """
+    if session.order.may_change_files or session.order.is_in_copy:
+        return ""
+    clauses = []
+    for verb, paths in (("changed", changes.changed), ("deleted", changes.deleted)):
+        if paths:
+            names = join([show(path, 60) for path in paths[:_MOST_NAMED]])
+            if len(paths) > _MOST_NAMED:
+                names += " and more"
+            clauses.append(f"{verb} {plural(len(paths), 'file')} ({names})")
+    if not clauses:
+        return ""
+    return (
+        f"the script {' and '.join(clauses)}, so it was not started again; add --in-copy to run it"
+        " in a copy of its folder, or --yes if that does not matter"
+    )
+
+
+def _choose_steps(session: TuningSession, watched: Trial) -> int:
+    """Return how many steps each process makes.
+
+    A script that ended by itself makes no more steps than it has.
+    """
+    assert watched.lane is not None and watched.step_s is not None
+    if session.order.steps:
+        return session.order.steps
+    least, most = limits.STEP_LIMITS
+    steps = math.ceil(limits.MEASURED_S / watched.step_s)
+    steps = min(max(steps, least), most)
+    has_ended_itself = watched.lane.count < limits.WATCHED_STEPS
+    if has_ended_itself:
+        steps = min(steps, watched.lane.count)
+    return steps
+
+
+# ---- the plan
+
+
+def _plan(session: TuningSession, watched: Trial, base: Trial) -> list[events.TreatmentPlanned]:
+    """Return the treatments in the order in which they are tried."""
+    raise NotImplementedError
+
+
+def _describe_plan(
+    watched: Trial, base: Trial, steps: int, changes: files.FileChanges
+) -> events.TuningPlanned:
+    """Return the record that completes the plan."""
+    assert watched.lane is not None and base.step_s is not None
+    written = [*changes.written, *changes.changed]
+    return events.TuningPlanned(
+        steps=steps,
+        step_s=base.step_s,
+        process_s=base.ended.elapsed_s,
+        parts=shares_of(watched.lane.last, lacking(watched.lane.steps)),
+        disabled=base.ended.watched.disabled(),
+        written=[show(path, 200) for path in written[:_MOST_RECORDED]],
+    )
