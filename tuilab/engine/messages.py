@@ -25,6 +25,7 @@ RECEIPT = b"\x1etuilab: "
 GO = b"!"  # the client has read the receipt
 UNDECIDED = 10  # exit code of a judge: more repeats could decide a claim
 TORCHRUN = -1  # instead of a rank: the message is from torchrun
+TUNE_COPY = "copy"  # the folder of a run with the copy in which a tuning runs the script
 LIMIT = 200_000  # bytes of a message: less than the default send buffer of a unix socket
 _ENVELOPE = 1_000  # bytes of an ArmReply besides the value from the WorkerResult
 

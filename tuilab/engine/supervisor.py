@@ -10,6 +10,7 @@ so that it can always stop the run.
 
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import time
@@ -96,6 +97,8 @@ class Supervisor:
             self._attendants.await_sampler(lambda: self._stop is not None)
         self._attendants.end_sampler()
         leftovers = self._end(spare=self._attendants.pids)
+        if self.order.command and self.order.command.tune:
+            shutil.rmtree(self.run_dir / messages.TUNE_COPY, ignore_errors=True)
         for capture in self._outputs.values():
             self.journal.append(self._captured(capture))
         for counts in stream_counts(self.run_dir / "journal"):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from threading import Event, Thread
 
-from tuilab.judging.interim_analyses import latest_analysis
+from tuilab.judging.interim_analyses import PLANNED_ANALYSES, latest_analysis
 from tuilab.judging.judge_run import judge_ratio_claims
 from tuilab.judging.judgement import Judgement
 from tuilab.record import events
@@ -86,13 +86,17 @@ def _load_scipy() -> None:
 def compute_interim_results(summary: RunSummary) -> list[InterimResult]:
     """Return the interim results of a run in the order of its claims."""
     judgements = judge_ratio_claims(summary)
-    repeats = len(latest_analysis(summary).workers or ())
-    planned_repeats = summary.planned_repeats
     results = []
     for name, claim in summary.claims.items():
-        if claim.declared is not None and name in judgements:
-            result = InterimResult(claim.declared, judgements[name], repeats, planned_repeats)
-            results.append(result)
+        if claim.declared is None or name not in judgements:
+            continue
+        stage = summary.stage_of(claim.declared)
+        repeats = len(latest_analysis(summary, stage).workers or ())
+        planned_repeats = summary.planned_repeats
+        if stage:  # the repeats of a tuning are those of all its stages
+            planned_repeats = PLANNED_ANALYSES[-1]
+        result = InterimResult(claim.declared, judgements[name], repeats, planned_repeats)
+        results.append(result)
     return results
 
 

@@ -6,10 +6,9 @@
 First the script is watched for some steps. Then each change that may help is applied from outside:
 more DataLoader workers, a fused optimizer, bfloat16, torch.compile and others. The promising ones
 are compared with the unchanged script in fresh processes, in random order, and then combined. The
-script starts some forty times, and each process ends after some steps, without its final checkpoint.
+script starts about forty times. Each process ends after some steps, without a final checkpoint.
 """
 
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,9 +18,8 @@ import click
 
 from tuilab.cli import options
 from tuilab.commands import make_order
-from tuilab.commands.start_command import CannotStart
-from tuilab.commands.tune.forecast import describe_start, describe_copy
-from tuilab.commands.tune.treatments import check_names, names
+from tuilab.commands.tune.forecast import describe_copy, describe_start
+from tuilab.commands.tune.treatments import check_names
 from tuilab.engine.messages import CommandOrder, RunOrder, TuneOrder
 from tuilab.errors import UsageError
 

@@ -13,7 +13,7 @@ COMBINATION = "combination"
 STUDY_SHARE = 0.4  # of the budget
 COMBINATION_SHARE = 0.25
 WATCH_SHARE = 1 / 6  # of the budget, for the process that watches the script
-LEAST_WATCH_S = 60.0
+LEAST_WATCH_S = 30.0
 
 WATCHED_STEPS = 60
 LEAST_STEPS = 8  # fewer steps cannot be timed
@@ -21,9 +21,11 @@ LEAST_STEPS = 8  # fewer steps cannot be timed
 MEASURED_S = 3.0
 STEP_LIMITS = (30, 200)
 
-# A process may take so many times as long as that of the unchanged script, and then some.
+# A process may take so many times as long as that of the unchanged script, and then so much longer:
+# seconds, but at most a share of the budget.
 OVERTIME_FACTOR = 2.0
 OVERTIME_S = 60.0
+OVERTIME_SHARE = 0.1
 # A treatment whose only process was slower than this, as a ratio to the base, is not compared.
 SLOWEST = 0.9
 LEAST_ROUNDS = 6  # fewer repeats decide nothing

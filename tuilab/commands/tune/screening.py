@@ -26,8 +26,11 @@ class Screened(NamedTuple):
 
 def screen(
     session: TuningSession, planned: Sequence[TreatmentPlanned], base: Trial, steps: int
-) -> list[TreatmentPlanned]:
-    """Try the treatments that the plan has not ruled out; return those that are compared."""
+) -> str:
+    """Try the treatments that the plan has not ruled out; return why no comparison follows.
+
+    The text is empty if there is something to compare.
+    """
     session.enter("screening")
     waiting = [treatment for treatment in planned if not treatment.outcome]
     screened = []
@@ -45,7 +48,11 @@ def screen(
         if not tried.outcome and treatment.learns != _BOUND:
             screened.append(Screened(treatment, tried, trial.ended.elapsed_s))
     session.report_progress(len(waiting), len(waiting), "screening")
-    return _choose(session, screened, base)
+    if not screened:
+        return "no treatment is worth a comparison"
+    if not _choose(session, screened, base):
+        return "the budget is too short for a comparison; raise --budget"
+    return ""
 
 
 def describe_trial(treatment: TreatmentPlanned, trial: Trial, base: Trial) -> TreatmentTried:

@@ -11,13 +11,11 @@ import msgspec
 from tuilab.commands.tune import limits
 from tuilab.commands.tune.files import move_words
 from tuilab.commands.tune.trial import NOT_COMPARED, Trial, run_trial
-from tuilab.engine.messages import CommandArm, CommandOrder, TuneOrder
+from tuilab.engine.messages import TUNE_COPY, CommandArm, CommandOrder, TuneOrder
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
-
-COPY = "copy"  # the folder in that of the run in which a script runs with --in-copy
 
 
 class TuningSession:
@@ -49,7 +47,7 @@ class TuningSession:
     @property
     def copy(self) -> Path:
         """The copy of the user's folder, if the script runs in one."""
-        return self.run_dir / COPY
+        return self.run_dir / TUNE_COPY
 
     @property
     def elapsed_s(self) -> float:
@@ -104,7 +102,8 @@ class TuningSession:
 
     def limit_s(self, process_s: float) -> float:
         """Return how long a process may take, if one of the unchanged script took `process_s`."""
-        return limits.OVERTIME_FACTOR * process_s + limits.OVERTIME_S
+        overtime_s = min(limits.OVERTIME_S, limits.OVERTIME_SHARE * self.order.budget_s)
+        return limits.OVERTIME_FACTOR * process_s + overtime_s
 
 
 def _start_of(summary: RunSummary) -> int:

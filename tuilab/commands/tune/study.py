@@ -50,9 +50,7 @@ def study(session: TuningSession) -> tuple[WorkerResult, int]:
         session.journal.append(treatment)
         session.record_end_of(treatment, treatment.outcome, treatment.why)
     session.journal.append(_describe_plan(watched, base, steps, changes))
-    if not screen(session, planned, base, steps):
-        return WorkerResult(enough="no treatment was worth a comparison"), 0
-    return WorkerResult(), 0
+    return WorkerResult(enough=screen(session, planned, base, steps)), 0
 
 
 # ---- the script as it is
