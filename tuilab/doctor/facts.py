@@ -16,6 +16,7 @@ from tuilab.judging.calibration_file import Calibration
 from tuilab.probes import NotKnown, gather
 from tuilab.probes.cpu import cpu_facts
 from tuilab.probes.env import environment_facts
+from tuilab.probes.libraries import find_libraries
 from tuilab.probes.numa import numa_facts
 from tuilab.probes.settings import VARIABLES
 from tuilab.storage.files import read_regular
@@ -55,7 +56,6 @@ _LIBRARIES = {
     "Intel OpenMP": "libiomp5.so*",
     "GNU OpenMP": "libgomp.so*",
 }
-_LIBRARY_FOLDERS = ("usr/lib", "usr/lib64", "usr/lib/*-linux-gnu", "usr/local/lib", "opt/conda/lib")
 
 
 @dataclass(frozen=True)
@@ -392,21 +392,13 @@ def libraries(root: Path) -> list[Fact]:
     preloaded = os.environ.get("LD_PRELOAD", "")
     rows = []
     for name, pattern in _LIBRARIES.items():
-        paths = _find_libraries(root, pattern)
+        paths = find_libraries(root, pattern)
         shown_path = show(paths[0], 200) if paths else ""
         reason = "not found in the usual library folders"
         is_preloaded = any(os.path.basename(path) in preloaded for path in paths)
         note = "preloaded" if is_preloaded else ""
         rows.append(Fact("Libraries", name, shown_path, reason, note))
     return rows
-
-
-def _find_libraries(root: Path, pattern: str) -> list[str]:
-    """Return the paths that match a pattern in the library folders, the shortest first."""
-    paths = set()
-    for folder in _LIBRARY_FOLDERS:
-        paths |= {str(path) for path in root.glob(f"{folder}/{pattern}")}
-    return sorted(paths, key=len)
 
 
 def _calibration() -> list[Fact]:
