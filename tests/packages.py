@@ -37,6 +37,7 @@ EXCEPTIONS = {
 # it. A process of a command imports the watcher by its name alone, so the watcher needs this.
 FACADES = {
     "tuilab.cli.schemas",
+    "tuilab.commands.watcher._tuilab_treat",
     "tuilab.commands.watcher._tuilab_watch",
     "tuilab.scrub",
     "tuilab.tui",

@@ -21,7 +21,7 @@ from tuilab.commands.arms import command_of
 from tuilab.commands.command_failure import StderrTail, failure_of, lost_rank_of
 from tuilab.commands.output.pass_on import Passing
 from tuilab.commands.output.scan_numbers import NumberScanner
-from tuilab.commands.start_command import start
+from tuilab.commands.start_command import start, treating_variables
 from tuilab.commands.watched import Watched
 from tuilab.commands.watcher._tuilab_watch.out_of_memory import HISTORY
 from tuilab.engine.messages import CommandArm, CommandOrder, LeftProcess
@@ -72,6 +72,8 @@ def run_watched(
     arm: CommandArm = _AS_IT_IS,
     label: str = "",
     *,
+    last_step: int = 0,
+    has_facts: bool = False,
     limit_s: float | None = None,
     may_fail: bool = False,
 ) -> CommandEnd:
@@ -79,9 +81,13 @@ def run_watched(
 
     What the processes mark, and the failure that they print, are recorded; `label` is the arm that
     the records belong to. The folder `marks` is made and removed. Descriptors that only the command
-    needs are closed here. After `limit_s`, the command is killed with all its processes; this
-    process must be a subreaper then. With `may_fail`, a failure is returned, but not recorded as
-    the failure of the run.
+    needs are closed here.
+
+    The treatments of the arm are applied. If there is a `last_step`, each process ends after so
+    many steps of an optimizer. `has_facts` says whether the processes report facts about the
+    training. After `limit_s`, the command is killed with all its processes; this process must be a
+    subreaper then. With `may_fail`, a failure is returned, but not recorded as the failure of the
+    run.
     """
     began = time.monotonic()
     is_watched = command.watch != "nothing"
@@ -90,7 +96,9 @@ def run_watched(
         is_watched = False
         journal.append(events.Unavailable(what="steps", reason=why_blind))
     watched_marks = marks if is_watched else None
-    variables = dict(arm.env)
+    # The variables of the arm come last: whoever writes an arm knows best.
+    variables = treating_variables(arm.treatments, last_step, has_facts=has_facts)
+    variables.update(arm.env)
     if command.has_memory_history:
         variables[HISTORY] = "1"
     try:

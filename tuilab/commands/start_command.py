@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from tuilab.commands import watcher
+from tuilab.commands.watcher._tuilab_treat import FACTS, STEPS, TREATMENTS
+from tuilab.commands.watcher._tuilab_treat.uploads import VARIABLES
 from tuilab.commands.watcher._tuilab_watch import HOW, VARIABLE
 from tuilab.engine import processes
 from tuilab.errors import TuilabError
@@ -85,6 +87,25 @@ def start(
         cause = _REASONS.get(problem.errno or 0) or problem.strerror or str(problem)
         reason = f"{show(words[0], 200)} cannot be executed: {cause}"
         raise CannotStart(reason, NOT_EXECUTABLE) from problem
+
+
+def treating_variables(
+    treatments: Sequence[str], last_step: int, *, has_facts: bool
+) -> dict[str, str]:
+    """Return the variables that have a process treated, ended early, and described.
+
+    A process that ends early counts for nothing, so its trackers and uploads are switched off.
+    """
+    variables: dict[str, str] = {}
+    if last_step:
+        for name, (value, _) in VARIABLES.items():
+            variables[name] = value
+        variables[STEPS] = str(last_step)
+    if treatments:
+        variables[TREATMENTS] = ",".join(treatments)
+    if has_facts:
+        variables[FACTS] = "1"
+    return variables
 
 
 def check_found(name: str) -> None:

@@ -20,6 +20,12 @@ from tuilab.commands.cpu.core_time import CoreTimes
 from tuilab.commands.cpu.core_use import granted_cores
 from tuilab.commands.cpu.helpers import Helpers
 from tuilab.commands.facts.memory_shortage import Shortage, read_shortages, records_of
+from tuilab.commands.facts.treated import (
+    ProcessTreatments,
+    TreatedReport,
+    merge_reports,
+    switched_off,
+)
 from tuilab.commands.marks import Mark, MarkedProcess, MarksFolder
 from tuilab.commands.next_step import Loading, loading_of
 from tuilab.commands.output.scan_numbers import NumberScanner
@@ -28,6 +34,8 @@ from tuilab.commands.step_blocks import STEPS_ALONE, OpenBlock
 from tuilab.commands.step_parts import curves_of, lacking, shares_of
 from tuilab.commands.step_sentences import optimizer_name, story_of
 from tuilab.commands.steps import BACKWARDS, Step, Steps
+from tuilab.commands.tune.script_facts import ScriptFacts
+from tuilab.commands.watcher._tuilab_treat import FIRST_TREATED_STEP
 from tuilab.commands.watcher._tuilab_watch import layout
 from tuilab.commands.why_no_steps import failure_of_watcher, why_unseen
 from tuilab.engine.messages import CommandOrder
@@ -72,6 +80,8 @@ class Lane:
         self.open_block = OpenBlock(arm)
         self.helpers = Helpers(process.pid)
         self.roots: list[float] = []  # the first values that went backward
+        # The first ones from the step on at which a tuning treats the model.
+        self.treated_roots: list[float] = []
         self.count, self.until_ns = recorded
         self.is_chosen = False  # whether the user chose which optimizer ends a step
 
@@ -161,6 +171,37 @@ class Watched:
         """Return the first values that went backward, in the process that stepped first."""
         lane = self._first_lane()
         return lane.roots if lane else []
+
+    def first_treated_roots(self) -> list[float]:
+        """Return the first values that went backward in steps that a tuning treats.
+
+        They are those of the process that stepped first. A tuning compares these values of all its
+        arms, because it treats a model only after FIRST_TREATED_STEP steps.
+        """
+        lane = self._first_lane()
+        return lane.treated_roots if lane else []
+
+    def treated(self) -> list[TreatedReport]:
+        """Return what the treatments did in all processes that stepped, or why they did nothing.
+
+        If no process stepped, the reports are those of all processes.
+        """
+        return merge_reports(self._treatments())
+
+    def switched_off(self) -> list[str]:
+        """Return what the processes switched off because a tuning runs them, such as uploads."""
+        return switched_off(self._treatments())
+
+    def script_facts(self) -> ScriptFacts:
+        """Return the facts about the training in the process that stepped first."""
+        lane = self._first_lane()
+        return lane.process.treatments.script_facts() if lane else ScriptFacts()
+
+    def _treatments(self) -> list[ProcessTreatments]:
+        processes = [lane.process for lane in self.lanes.values()]
+        if not processes and self._marks:
+            processes = list(self._marks.processes.values())
+        return [process.treatments for process in processes]
 
     def dtype(self) -> str:
         """Return the coarsest dtype in which the process that stepped first was seen to compute."""
@@ -314,6 +355,9 @@ class Watched:
             missing = COMPARED_VALUES - len(lane.roots)
             if missing:
                 lane.roots += list(step.roots.values())[:missing]
+            missing = COMPARED_VALUES - len(lane.treated_roots)
+            if missing and lane.count > FIRST_TREATED_STEP:
+                lane.treated_roots += list(step.roots.values())[:missing]
             if step.took_ns and self._arm:
                 lane.times_s.append(step.took_ns / 1e9)
             if step.core_time and self._arm:

@@ -19,7 +19,7 @@ import click
 from tuilab.cli import options
 from tuilab.commands import make_order
 from tuilab.commands.tune.forecast import describe_copy, describe_start
-from tuilab.commands.tune.treatments import check_names
+from tuilab.commands.tune.planning.plan import check_names
 from tuilab.engine.messages import CommandOrder, RunOrder, TuneOrder
 from tuilab.errors import UsageError
 

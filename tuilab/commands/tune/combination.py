@@ -10,7 +10,7 @@ faster but round otherwise, one with these as well.
 
 from collections.abc import Mapping, Sequence
 
-from tuilab.commands.tune.treatments import group_of
+from tuilab.commands.tune.planning.treatments import CATALOGUE
 from tuilab.record.events import Learning, TreatmentPlanned, TuningCombined, VerdictReached
 from tuilab.record.summary import RunSummary
 from tuilab.record.verdicts import Verdict
@@ -80,7 +80,7 @@ def _combine_arms(
     parts: dict[str, TreatmentPlanned] = {}  # by group
     left_out = {}
     for planned in sorted(winners, key=gain, reverse=True):
-        group = group_of(planned.name) or planned.name
+        group = CATALOGUE[planned.name].group or planned.name
         if group in parts:
             left_out[planned.arm] = f"it excludes {parts[group].arm}, which was faster"
         else:

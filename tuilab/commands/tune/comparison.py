@@ -14,7 +14,6 @@ from tuilab.commands.tune import limits
 from tuilab.commands.tune.session import TuningSession
 from tuilab.commands.tune.trial import Trial
 from tuilab.commands.watched import ROOT
-from tuilab.commands.watcher._tuilab_treat import FIRST_TREATED_STEP
 from tuilab.engine.messages import CommandArm, WorkerResult
 from tuilab.lab.races.sensors import Sensors
 from tuilab.record import events
@@ -117,7 +116,7 @@ class Round:
         add_sensor_counts(block, counts, time.perf_counter_ns() - began_ns)
         session.journal.append(block)
         watched = trial.ended.watched
-        self._result.learned[label] = watched.roots_from(FIRST_TREATED_STEP)
+        self._result.learned[label] = watched.first_treated_roots()
         self._result.dtypes[label] = watched.dtype()
         if not is_control:
             self._result.accounts[name] = account_of(trial.ended)

@@ -8,8 +8,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tuilab.commands.tune import limits
+from tuilab.commands.tune.planning.plan import refine
+from tuilab.commands.tune.planning.treatments import (
+    ALREADY_SET,
+    NOT_APPLICABLE,
+    NOT_COMPARED,
+)
 from tuilab.commands.tune.session import TuningSession, arm_of
-from tuilab.commands.tune.trial import ALREADY_SET, NOT_APPLICABLE, NOT_COMPARED, Trial
+from tuilab.commands.tune.trial import Trial
 from tuilab.record.events import TreatmentPlanned, TreatmentTried
 from tuilab.text.display import brief, plural
 
@@ -33,9 +39,11 @@ def screen(
     """
     session.enter("screening")
     waiting = [treatment for treatment in planned if not treatment.outcome]
-    screened = []
-    for number, treatment in enumerate(waiting):
-        session.report_progress(number, len(waiting), "screening")
+    count = len(waiting)
+    screened: list[Screened] = []
+    while waiting:
+        treatment = waiting.pop(0)
+        session.report_progress(count - len(waiting) - 1, count, "screening")
         if session.elapsed_s > limits.STUDY_SHARE * session.order.budget_s:
             _rule_out(session, treatment, "no time was left to try it; raise --budget")
             continue
@@ -45,14 +53,30 @@ def screen(
         tried = describe_trial(treatment, trial, base)
         session.journal.append(tried)
         session.record_end_of(treatment, tried.outcome, tried.why)
-        if not tried.outcome and treatment.learns != _BOUND:
+        if treatment.learns == _BOUND and tried.ratio is not None:
+            waiting = _lower_bounds(session, waiting, tried.ratio)
+        elif not tried.outcome:
             screened.append(Screened(treatment, tried, trial.ended.elapsed_s))
-    session.report_progress(len(waiting), len(waiting), "screening")
+    session.report_progress(count, count, "screening")
     if not screened:
         return "no treatment is worth a comparison"
     if not _choose(session, screened, base):
         return "the budget is too short for a comparison; raise --budget"
     return ""
+
+
+def _lower_bounds(
+    session: TuningSession, waiting: Sequence[TreatmentPlanned], ideal_ratio: float
+) -> list[TreatmentPlanned]:
+    """Return the treatments that are still worth a process after the ideal loader was tried.
+
+    What has changed in the plan is recorded.
+    """
+    refined = refine(waiting, ideal_ratio)
+    for treatment in refined:
+        if treatment not in waiting:
+            session.journal.append(treatment)
+    return [treatment for treatment in refined if not treatment.outcome]
 
 
 def describe_trial(treatment: TreatmentPlanned, trial: Trial, base: Trial) -> TreatmentTried:

@@ -10,7 +10,8 @@ import msgspec
 
 from tuilab.commands.tune import limits
 from tuilab.commands.tune.files import move_words
-from tuilab.commands.tune.trial import NOT_COMPARED, Trial, run_trial
+from tuilab.commands.tune.planning.treatments import NOT_COMPARED
+from tuilab.commands.tune.trial import Trial, run_trial
 from tuilab.engine.messages import TUNE_COPY, CommandArm, CommandOrder, TuneOrder
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer

@@ -1,10 +1,17 @@
 """The first part of a tuning: watch the script once, and plan which treatments to try."""
 
 import math
+import os
 
+from tuilab.commands.make_order import script_of
 from tuilab.commands.start_command import CannotStart
 from tuilab.commands.step_parts import lacking, shares_of
 from tuilab.commands.tune import files, limits
+from tuilab.commands.tune.planning.candidate import Situation
+from tuilab.commands.tune.planning.machine import read_machine
+from tuilab.commands.tune.planning.measured_steps import measure
+from tuilab.commands.tune.planning.plan import plan
+from tuilab.commands.tune.planning.sources import read_sources
 from tuilab.commands.tune.screening import screen
 from tuilab.commands.tune.session import TuningSession
 from tuilab.commands.tune.trial import OVER_TIME, Trial
@@ -45,7 +52,7 @@ def study(session: TuningSession) -> tuple[WorkerResult, int]:
     )
     if base.outcome:
         return WorkerResult(error=f"the unchanged script: {base.why}"), abs(base.ended.code) or 1
-    planned = _plan(session, watched, base)
+    planned = _plan(session, watched)
     for treatment in planned:
         session.journal.append(treatment)
         session.record_end_of(treatment, treatment.outcome, treatment.why)
@@ -131,9 +138,23 @@ def _choose_steps(session: TuningSession, watched: Trial) -> int:
 # ---- the plan
 
 
-def _plan(session: TuningSession, watched: Trial, base: Trial) -> list[events.TreatmentPlanned]:
+def _plan(session: TuningSession, watched: Trial) -> list[events.TreatmentPlanned]:
     """Return the treatments in the order in which they are tried."""
-    raise NotImplementedError
+    assert watched.lane is not None
+    script = script_of(session.command.words, session.command.folder)
+    script_path = str(script) if script else ""
+    facts = watched.ended.watched.script_facts()
+    compiled = watched.lane.process.compiled.graphs
+    situation = Situation(
+        facts=facts,
+        steps=measure(watched.lane.steps, watched.lane.last),
+        machine=read_machine(),
+        environ=os.environ,
+        script=script_path,
+        sources=read_sources(facts, script_path, session.command.folder),
+        recompilations=sum(1 for graph in compiled if graph.reason),
+    )
+    return plan(situation, session.order.only)
 
 
 def _describe_plan(
@@ -147,6 +168,6 @@ def _describe_plan(
         step_s=base.step_s,
         process_s=base.ended.elapsed_s,
         parts=shares_of(watched.lane.last, lacking(watched.lane.steps)),
-        disabled=base.ended.watched.disabled(),
+        disabled=base.ended.watched.switched_off(),
         written=[show(path, 200) for path in written[:_MOST_RECORDED]],
     )

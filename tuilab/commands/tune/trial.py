@@ -17,9 +17,6 @@ from tuilab.text.words import seconds, size
 OUT_OF_MEMORY = "OUT OF MEMORY"
 OVER_TIME = "OVER TIME"
 FAILED = "FAILED"
-NOT_APPLICABLE = "NOT APPLICABLE"
-ALREADY_SET = "ALREADY SET"
-NOT_COMPARED = "NOT COMPARED"
 
 _GRACE_S = 3.0  # for processes that the command left behind
 _MEMORY_ERRORS = ("OutOfMemoryError", "MemoryError")
@@ -69,8 +66,8 @@ def run_trial(
         label,
         limit_s=limit_s,
         may_fail=True,
-        steps=steps,
-        wants_facts=wants_facts,
+        last_step=steps,
+        has_facts=wants_facts,
     )
     end_descendants(_GRACE_S)
     lane = slowest(ended)

@@ -1,7 +1,8 @@
 """Apply the treatments of `tuilab tune` to the training in this process, from outside the script.
 
-The watcher calls `begin` before it hooks into torch, so that it times the treated training. Nothing
-here may ever raise into the script, except what torch raises because of a treatment.
+The watcher calls `begin` of `process.py` before it hooks into torch, so that it times the treated
+training. Nothing here may ever raise into the script, except what torch raises because of a
+treatment. tuilab imports these names as well.
 """
 
 from __future__ import annotations

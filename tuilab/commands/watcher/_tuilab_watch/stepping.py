@@ -51,6 +51,8 @@ class Stepping:
         module = importlib.import_module("torch.optim.optimizer")
         module.register_optimizer_step_pre_hook(before_step)
         module.register_optimizer_step_post_hook(after_step)
+        if self._watcher.treatments is not None:
+            module.register_optimizer_step_post_hook(self._make_treating_hook())
         self._watch_scaler()
 
     def forget(self) -> None:
@@ -138,6 +140,24 @@ class Stepping:
             watcher.spent_ns = _now() - now_ns
 
         return before_step, after_step
+
+    def _make_treating_hook(self) -> Any:
+        """Return the hook that shows the treatments each step that was marked.
+
+        It runs after the hook that marks the step, because a treatment may end the process.
+        """
+        watcher = self._watcher
+        is_compiling = watcher.is_compiling
+        steps = 0
+
+        def show_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+            nonlocal steps
+            if is_compiling() or watcher.steps == steps:
+                return
+            steps = watcher.steps
+            watcher.treatments.stepped(optimizer)
+
+        return show_step
 
     def _mark_first_begin(self, optimizer: Any, began: int) -> None:
         """Mark that the first step of an optimizer begins.
@@ -275,6 +295,8 @@ class Stepping:
         self._watcher.mark(layout.SKIPPED, began, ended, 0.0, 0, self.number(optimizer), flags)
         if gpu is not None:
             gpu.mark_landed()
+        if self._watcher.treatments is not None:
+            self._watcher.treatments.stepped(optimizer)
 
     def watch_scalers(self) -> None:
         """Wrap `scale` of GradScaler and its subclasses, to remember the unscaled values.

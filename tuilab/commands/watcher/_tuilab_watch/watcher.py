@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from . import backward, collecting, compiling, data, forward, gpu, layout, out_of_memory
@@ -17,6 +18,7 @@ from .aside import Unscaled, aside_of
 from .compiled_graphs import GraphReports
 from .ending import call_at_end
 from .hello import Hello, watch_autocast
+from .importlib_bootstrap import hide_frames
 from .loggers import Loggers
 from .ring import Ring
 from .stepping import Stepping
@@ -24,6 +26,8 @@ from .stepping import Stepping
 _MOST_NAMES = 60_000
 _DEEPEST = 3  # levels of dicts within dicts
 _PLAIN_CLASSES = ("Tensor", "Parameter", "ndarray")
+# If any of these is set, `tuilab tune` treats the process, counts its steps, or wants facts.
+TREATING = ("TUILAB_TREAT", "TUILAB_TREAT_STEPS", "TUILAB_TREAT_FACTS")
 
 
 class Watcher:
@@ -44,6 +48,7 @@ class Watcher:
         self.spent_ns = 0
         self.is_compiling: Callable[[], bool] = compiling.never
         self.aside: Any = nullcontext
+        self.treatments: Any = None  # of `tuilab tune`, if it runs this process
         self.unscaled = Unscaled()
         self.put: Callable[[int, int, float, int], None] = self._put_first
         self._folder = folder
@@ -67,6 +72,7 @@ class Watcher:
         self.is_compiling = compiling.is_compiling_of(torch)
         self.aside = aside_of(torch)
         self._put_hello()
+        self._begin_treatments()
         self._stepping = Stepping(self)
         self._stepping.begin()
         atexit.register(self.end)
@@ -78,6 +84,16 @@ class Watcher:
             out_of_memory.watch(torch, self._folder)
             collecting.watch(self)
             print_lines_at_once()
+
+    def _begin_treatments(self) -> None:
+        """Let `tuilab tune` treat this process. The watcher then times the treated training."""
+        if not any(os.environ.get(name) for name in TREATING):
+            return
+        try:
+            self.treatments = import_module("_tuilab_treat.process").begin(self.torch, self)
+            hide_frames()
+        except Exception as problem:
+            self.fail(problem)
 
     def hook_loaded(self) -> None:
         """Add hooks to the libraries that the script has loaded by now."""
@@ -105,6 +121,8 @@ class Watcher:
         self._ended_after = self.steps
         now_ns = time.monotonic_ns()
         try:
+            if self.treatments is not None:
+                self.treatments.finish()
             if self.is_all:
                 self._graph_reports.report()
                 self._graph_reports.report_breaks()
@@ -171,6 +189,14 @@ class Watcher:
         """Report how an optimizer steps, if that is new."""
         if self._hello.add_optimizer(optimizer, parameters):
             self._put_hello()
+
+    def report_treatment(self, words: str) -> None:
+        """Report what a treatment did, or why it did nothing."""
+        self.text(layout.TREATED, words)
+
+    def report_script_facts(self, words: str) -> None:
+        """Report facts about the training to a tuning."""
+        self.text(layout.SCRIPT_FACTS, words)
 
     def fail(self, problem: BaseException) -> None:
         """Report the first problem of the watcher to tuilab: the script did not cause it."""

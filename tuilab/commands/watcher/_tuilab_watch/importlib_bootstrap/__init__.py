@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from types import CodeType, FunctionType
 
-_PACKAGE = __name__.partition(".importlib_bootstrap")[0]
+_PACKAGES = (__name__.partition(".importlib_bootstrap")[0], "_tuilab_treat")
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -29,7 +29,7 @@ def hide_frames() -> None:
 def our_functions() -> Iterator[FunctionType]:
     """Yield the functions and methods of the watcher's modules."""
     for name, module in list(sys.modules.items()):
-        if name != _PACKAGE and not name.startswith(_PACKAGE + "."):
+        if not _is_ours(name):
             continue
         for value in list(vars(module).values()):
             members = [value]
@@ -41,9 +41,16 @@ def our_functions() -> Iterator[FunctionType]:
                 function = getattr(member, "__func__", getter)
                 if not isinstance(function, FunctionType):
                     continue
-                module_name = function.__module__ or ""
-                if module_name.startswith(_PACKAGE):
+                if _is_ours(function.__module__ or ""):
                     yield function
+
+
+def _is_ours(module_name: str) -> bool:
+    """Return whether a module belongs to the watcher, or to the treatments of a tuning."""
+    for package in _PACKAGES:
+        if module_name == package or module_name.startswith(package + "."):
+            return True
+    return False
 
 
 def _hidden(code: CodeType) -> CodeType:
@@ -58,5 +65,5 @@ def _hidden(code: CodeType) -> CodeType:
         if isinstance(constant, CodeType):
             constant = _hidden(constant)
         constants.append(constant)
-    path = os.path.join(_FOLDER, os.pardir, os.path.basename(code.co_filename))
+    path = os.path.join(_FOLDER, os.path.relpath(code.co_filename, _FOLDER))
     return code.replace(co_filename=path, co_consts=tuple(constants))
