@@ -69,6 +69,11 @@ def combine(summary: RunSummary, verdicts: Mapping[str, VerdictReached]) -> list
     return combinations
 
 
+def group_of(planned: TreatmentPlanned) -> str:
+    """Return the name of the treatments that exclude each other; its own name if none does."""
+    return CATALOGUE[planned.name].group or planned.name
+
+
 def _combine_arms(
     name: str, winners: Sequence[TreatmentPlanned], verdicts: Mapping[str, VerdictReached]
 ) -> TuningCombined | None:
@@ -80,7 +85,7 @@ def _combine_arms(
     parts: dict[str, TreatmentPlanned] = {}  # by group
     left_out = {}
     for planned in sorted(winners, key=gain, reverse=True):
-        group = CATALOGUE[planned.name].group or planned.name
+        group = group_of(planned)
         if group in parts:
             left_out[planned.arm] = f"it excludes {parts[group].arm}, which was faster"
         else:

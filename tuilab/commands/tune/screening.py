@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tuilab.commands.tune import limits
+from tuilab.commands.tune.combination import group_of
 from tuilab.commands.tune.planning.plan import refine
 from tuilab.commands.tune.planning.treatments import (
     ALREADY_SET,
@@ -120,7 +121,9 @@ def _choose(
 ) -> list[TreatmentPlanned]:
     """Return as many treatments as the budget can compare, the most promising first."""
     compared: list[TreatmentPlanned] = []
-    left_s = session.left_s - limits.COMBINATION_SHARE * session.order.budget_s
+    left_s = session.left_s
+    if len({group_of(each.planned) for each in screened}) > 1:
+        left_s -= limits.COMBINATION_SHARE * session.order.budget_s
     round_s = 2 * base.ended.elapsed_s  # the base runs twice
     fastest_first = sorted(screened, key=lambda each: each.tried.ratio or 0.0, reverse=True)
     for each in fastest_first:

@@ -7,7 +7,7 @@ are decided, or when its share of the budget is spent.
 from collections.abc import Mapping, Sequence
 
 from tuilab.commands.tune import limits
-from tuilab.commands.tune.combination import combine
+from tuilab.commands.tune.combination import combine, group_of
 from tuilab.commands.tune.comparison import RacedArm, Round
 from tuilab.commands.tune.session import TuningSession, arm_of, claim_text
 from tuilab.engine.messages import CommandArm, WorkerResult
@@ -130,7 +130,7 @@ def _why_over(session: TuningSession, stage: str, arms: Sequence[RacedArm]) -> s
     if count >= PLANNED_ANALYSES[-1]:
         return f"the most repeats that are planned: {count}"
     kept_s = 0.0
-    if stage == limits.COMPARISON:
+    if stage == limits.COMPARISON and _may_be_combined(summary, arms):
         kept_s = limits.COMBINATION_SHARE * session.order.budget_s
     if count and _longest_repeat_s(summary, stage) + kept_s > session.left_s:
         spent = events.BudgetSpent(repeats=count, stage=stage)
@@ -138,6 +138,12 @@ def _why_over(session: TuningSession, stage: str, arms: Sequence[RacedArm]) -> s
         summary.tuning.spent_stages.add(stage)
         return f"the budget of {session.order.budget_s:g} s is spent"
     return ""
+
+
+def _may_be_combined(summary: RunSummary, arms: Sequence[RacedArm]) -> bool:
+    """Return whether two of the compared treatments do not exclude each other."""
+    groups = {group_of(summary.tuning.treatments[raced.arm.name]) for raced in arms}
+    return len(groups) > 1
 
 
 def _are_decided(summary: RunSummary, claims: Sequence[events.ClaimDeclared]) -> bool:
