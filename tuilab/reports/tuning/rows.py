@@ -67,6 +67,7 @@ class TuningRow:
     learning: str = ""
     memory: str = ""
     change: str = ""  # with its place
+    reason: str = ""  # of the outcome
     details: tuple[str, ...] = ()  # sentences below the row
 
 
@@ -168,19 +169,15 @@ def _row(arm: TunedArm) -> TuningRow:
         faster=describe_ratio(arm.ratio),
         learning=_LEARNING.get(arm.learns, ""),
         memory=describe_memory(arm),
+        reason=arm.why,
     )
 
 
 def _winner_row(treatment: TunedTreatment, rank: str) -> TuningRow:
-    details = [_describe_compilation(treatment)]
-    if treatment.outcome != Verdict.SUPPORTED:
-        details.append(f"{_WORDS[Outcome.LEARNING_NOT_SHOWN]}: {treatment.why}")
-    return replace(
-        _row(treatment),
-        rank=rank,
-        change=describe_change(treatment),
-        details=_without_empty(details),
-    )
+    row = replace(_row(treatment), rank=rank, change=describe_change(treatment))
+    if treatment.outcome == Verdict.SUPPORTED:
+        row = replace(row, reason="")  # the numbers are reason enough
+    return replace(row, details=_without_empty([_describe_compilation(treatment)]))
 
 
 def _combined_row(
@@ -196,8 +193,8 @@ def _combined_row(
         )
     for arm, reason in combined.left_out.items():
         details.append(f"without {_name_of(arm, ranks)}: {reason}")
-    if combined.outcome not in (None, Verdict.SUPPORTED):
-        details.append(f"{row.outcome}: {combined.why}")
+    if combined.outcome == Verdict.SUPPORTED:
+        row = replace(row, reason="")
     if combined.outcome is None:
         row = replace(row, faster=_describe_interim(combined.arm, interim))
     title = row.title
@@ -234,22 +231,13 @@ def _compared_row(treatment: TunedTreatment) -> TuningRow:
     row = _row(treatment)
     if treatment.outcome == Verdict.INVALID:
         row = replace(row, learning="n/a")
-    details = [_join_reason(row.outcome, treatment.why), _describe_compilation(treatment)]
-    return replace(row, details=_without_empty(details))
+    return replace(row, details=_without_empty([_describe_compilation(treatment)]))
 
 
 def _other_row(treatment: TunedTreatment) -> TuningRow:
-    """Return the row of a treatment that was not compared, with the reason and its upper bound."""
-    row = _row(treatment)
-    words = row.outcome
-    if treatment.outcome == Outcome.NOT_COMPARED:
-        words = ""  # the heading of the section says that
-    details = [_join_reason(words, treatment.why), _describe_compilation(treatment)]
-    return replace(row, learning="", memory="", faster="", details=_without_empty(details))
-
-
-def _join_reason(outcome: str, why: str) -> str:
-    return ": ".join(filter(None, (outcome, why)))
+    """Return the row of a treatment that was not compared, with the reason."""
+    row = replace(_row(treatment), learning="", memory="", faster="")
+    return replace(row, details=_without_empty([_describe_compilation(treatment)]))
 
 
 def _without_empty(sentences: Iterable[str]) -> tuple[str, ...]:

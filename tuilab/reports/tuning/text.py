@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tuilab.drawings.glyphs import Style
 from tuilab.judging.judgement import Judgement
+from tuilab.record.tuning.outcomes import Outcome
+from tuilab.record.verdicts import Verdict
 from tuilab.reports.tuning.document import ResultTuning
 from tuilab.reports.tuning.rows import (
     MACHINE_NOTE,
@@ -115,7 +117,7 @@ class _Table:
         room = max(self._width - self._indent, _LEAST_TEXT)
         title = shorten(row.title, self._columns[1])
         start = title + " " * (self._columns[1] - cell_width(title))
-        reason = show("; ".join(row.details), _MOST_REASON)
+        reason = show("; ".join(_sentences(row)), _MOST_REASON)
         reason_lines = wrap(reason, max(room - self._columns[1] - _GAP, _LEAST_TEXT)) or [""]
         before = " " * (self._columns[0] + _GAP)
         yield f"{mark} {before}{start}{' ' * _GAP}{self._style.dim(reason_lines[0])}".rstrip()
@@ -129,7 +131,7 @@ class _Table:
         line = f"{self._style.mark(row.mark)} {self._join(cells)}"
         used = _MARK + sum(self._columns) + _GAP * len(self._columns)
         room = self._width - used
-        below = list(row.details)
+        below = _sentences(row)
         if row.change:
             change = show(row.change, _MOST_REASON)
             if room >= _LEAST_CHANGE and cell_width(change) <= room:
@@ -153,6 +155,19 @@ class _Table:
 def _is_whole(row: TuningRow) -> bool:
     """Say whether a row has numbers; a row without them has a reason behind its title."""
     return bool(row.faster)
+
+
+def _sentences(row: TuningRow) -> list[str]:
+    """Return the outcome with its reason, then the details of a row.
+
+    The outcome is left out if it is clear from the numbers, or from the heading of the section.
+    """
+    words = row.outcome
+    is_clear = row.arm.outcome in (None, Verdict.SUPPORTED)
+    if is_clear or (row.reason and row.arm.outcome == Outcome.NOT_COMPARED):
+        words = ""
+    sentence = ": ".join(filter(None, (words, row.reason)))
+    return [part for part in (sentence, *row.details) if part]
 
 
 def _cells(row: TuningRow) -> tuple[str, str, str, str, str]:
