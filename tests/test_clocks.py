@@ -13,8 +13,8 @@ from tuilab.drawings.glyphs import Style
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.record.timing.clocks import CPU, WALL, arm_times
-from tuilab.reports.compare_document import compared_runs
 from tuilab.reports.compare_text import render
+from tuilab.reports.documents.compare_document import compared_runs
 from tuilab.reports.formats import html, md
 from tuilab.reports.formats.trace import trace
 from tuilab.reports.reported_run import ReportedRun, read_subject

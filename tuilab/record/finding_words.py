@@ -12,6 +12,7 @@ from tuilab.record.series import Series
 from tuilab.record.states import FINAL_STATES, RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.summary_parts import Claim, GpuTenant, GpuTenants
+from tuilab.record.tuning.stages import is_tuning, stage_words
 from tuilab.record.verdicts import Verdict, is_about_other_values
 from tuilab.text.display import join, join_first, percent, plural, shorten, show
 from tuilab.text.words import clock, extent, format_number, size, unit_of
@@ -233,12 +234,15 @@ def seconds_left(summary: RunSummary, elapsed_s: float) -> float | None:
 def repeat_words(summary: RunSummary) -> str:
     """Return the newest repeat: `repeat 2 of 6`, or `repeat 2, budget 30 s`.
 
-    Empty for a run with one repeat, and before the first repeat has started.
+    Empty for a run with one repeat, and before the first repeat has started. For a tuning, whose
+    planned repeats are only a limit, it is the stage: `comparison, 31 processes`.
     """
     repeats = []
     for worker in summary.workers.values():
         if worker.started and not worker.started.arm:
             repeats.append(worker.started.repeat)
+    if is_tuning(summary):
+        return stage_words(summary)
     if summary.run is None or summary.planned_repeats <= 1 or not repeats:
         return ""
     words = f"repeat {max(repeats) + 1}"

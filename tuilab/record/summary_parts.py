@@ -199,5 +199,6 @@ class Tuning:
     plan: events.TuningPlanned | None = None  # None: the plan is not complete yet
     # by arm: the last record of a process before the comparison, or the one that ended the arm
     tried: dict[str, events.TreatmentTried] = field(default_factory=Few)
+    tries: int = 0  # processes with a treatment that ended before the comparison, or ended theirs
     combinations: list[events.TuningCombined] = field(default_factory=list)
     spent_stages: set[str] = field(default_factory=set)  # whose share of the budget is spent

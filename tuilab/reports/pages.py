@@ -17,6 +17,7 @@ from tuilab.record.folding.arms_table import ARMS
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.tracebacks import as_named, frames
+from tuilab.record.tuning.stages import count_processes, is_tuning
 from tuilab.record.verdicts import Verdict
 from tuilab.reports.charts.geometry import ChartShapes, draw_chart
 from tuilab.reports.charts.panels import (
@@ -35,6 +36,7 @@ from tuilab.reports.missing_data import gaps
 from tuilab.reports.png import data_address
 from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.result import ResultClaim, ResultRatio
+from tuilab.reports.tuning.page import TuningPage, tuning_page
 from tuilab.runs import command_line
 from tuilab.runs.notes import day
 from tuilab.text.display import distinct_labels, plural, show
@@ -155,6 +157,7 @@ class ReportPage:
     is_command: bool  # the user's command ran, not a scenario
     is_watched: bool  # a command that ran once, not a race of commands
     texts_title: str
+    tuning: TuningPage | None  # what a tuning tried; None for another run
 
 
 def page_of(
@@ -232,7 +235,15 @@ def page_of(
         is_command=is_command,
         is_watched=is_watched,
         texts_title="Its steps" if is_command else "Shown by the scenario",
+        tuning=_tuning_page(subject, budget),
     )
+
+
+def _tuning_page(subject: ReportedRun, budget: PageBudget) -> TuningPage | None:
+    """Return the part about a tuning; None for another run."""
+    if subject.result.tuning is None:
+        return None
+    return tuning_page(subject.result.tuning, budget.characters)
 
 
 def cut(text: str, budget: PageBudget) -> str:
@@ -325,11 +336,16 @@ def when_of(subject: ReportedRun) -> str:
 
 
 def _describe_repeats(summary: RunSummary) -> str:
-    """Return how many of the planned repeats ended; nothing for a watched command."""
+    """Return how many of the planned repeats ended; nothing for a watched command.
+
+    The planned repeats of a tuning are only a limit, so its processes are counted instead.
+    """
     if summary.run is None:
         return "n/a"
     if _is_watched(summary):
         return ""
+    if is_tuning(summary):
+        return plural(count_processes(summary), "process", "processes")
     ended = len(summary.finished_repeats())
     planned = summary.planned_repeats
     words = plural(planned, "repeat")

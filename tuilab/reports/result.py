@@ -38,8 +38,11 @@ from tuilab.record.summary import RunSummary
 from tuilab.record.summary_parts import Block, Claim, GpuTenants
 from tuilab.record.timing.clocks import CPU, clock_of, cpu_times
 from tuilab.record.verdicts import NOT_JUDGED, Verdict, is_against
+from tuilab.reports.documents.document_part import DocumentPart
 from tuilab.reports.notices import notices_of
 from tuilab.reports.numbers import key_numbers
+from tuilab.reports.tuning.document import ResultTuning
+from tuilab.reports.tuning.make_document import tuning_of
 from tuilab.text.display import brief, clip, interval_words, show
 
 Part = TypeVar("Part", bound="DocumentPart")
@@ -57,10 +60,6 @@ Key = Annotated[
 StateWord = Annotated[str, Meta(extra_json_schema={"enum": list(RunState)})]
 VerdictWord = Annotated[str, Meta(extra_json_schema={"enum": list(Verdict)})]
 Writer = Annotated[str, Meta(description="process that wrote the values")]
-
-
-class DocumentPart(msgspec.Struct, frozen=True):
-    """A part of a document."""
 
 
 class ResultGpu(DocumentPart, frozen=True):
@@ -406,6 +405,8 @@ class Result(DocumentPart, frozen=True):
     """what is to be known before the result is read, as clauses"""
     numbers: list[ResultNumber]
     """the numbers beside the claims as reports show them, with units"""
+    tuning: ResultTuning | None
+    """what a run of `tuilab tune` tried; null: another run"""
 
 
 class Results(DocumentPart, tag_field="schema", tag="tuilab.result/1", frozen=True):
@@ -482,6 +483,7 @@ def result_of(summary: RunSummary, state: str, run_dir: Path, path: str = "") ->
         record=_record(summary, digest_of(run_dir, state)),
         notices=notices_of(summary),
         numbers=[ResultNumber(name, words) for name, words in key_numbers(summary)],
+        tuning=tuning_of(summary),
     )
 
 

@@ -1,7 +1,7 @@
 """The result of a run as text for a terminal or a log."""
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tuilab.drawings.glyphs import Style
@@ -19,6 +19,9 @@ from tuilab.record.tracebacks import as_named, frames, own_frame, parts_of
 from tuilab.record.verdicts import Verdict
 from tuilab.reports.notices import ending_of
 from tuilab.reports.result import Result, ResultClaim, result_of, with_key
+from tuilab.reports.tuning.document import ResultTuning
+from tuilab.reports.tuning.rows import find_winners
+from tuilab.reports.tuning.text import note_lines, render_tuning
 from tuilab.runs import command_line, store
 from tuilab.text.display import distinct_labels, plural, show, show_lines
 from tuilab.text.wrapping import cell_width, spans, wrap
@@ -50,13 +53,18 @@ def render(
     on this machine.
     """
     result = result_of(summary, state, run_dir)
+    if result.tuning:
+        findings = "\n".join(render_tuning(result.tuning, style, width))
+    else:
+        findings = "\n".join(_claims(result, style, width, earlier))
     parts = [
         _heading(result, summary, style),
-        "\n".join(_claims(result, style, width, earlier)),
+        findings,
         "\n".join(_trouble(result, summary, style)),
         prediction.describe_prediction(summary.run, summary.claims.values()),
         *_texts(result, style, width),
         *_figures(summary, style, width, has_chart=has_chart),
+        _tuning_notes(result, style, width),
         _numbers(result, summary, style, width, trust),
     ]
     if has_chart:
@@ -136,6 +144,13 @@ def _evidence(claim: ResultClaim, result: Result, earlier: Mapping[str, str]) ->
     if claim.verdict == Verdict.NOT_TESTABLE and claim.why == result.box_lacks:
         parts[0] = ""  # a notice below the claims has the reason, once for all of them
     return show("; ".join(filter(None, parts)))
+
+
+def _tuning_notes(result: Result, style: Style, width: int) -> str:
+    """Return what a reader needs to know besides the table of a tuning; empty for another run."""
+    if result.tuning is None:
+        return ""
+    return "\n".join(note_lines(result.tuning, style, width))
 
 
 # ---- what went wrong
@@ -345,6 +360,8 @@ def _where(summary: RunSummary, result: Result, run_dir: Path, style: Style) -> 
         f"digest {result.record.digest}",
         f"show again: {attach}   check its data: {verify}",
     ]
+    if result.tuning:
+        lines += _tuning_commands(result.tuning, words)
     deciding = command_line.deciding_line(summary, run_dir.parent)
     if deciding:
         lines.append(f"to settle the inconclusive claims: {show(deciding)}")
@@ -354,6 +371,24 @@ def _where(summary: RunSummary, result: Result, run_dir: Path, style: Style) -> 
     if summary.run and summary.run.prediction is not None:
         lines.append("the next lesson: tuilab learn")
     return style.dim("\n".join(lines))
+
+
+def _tuning_commands(tuning: ResultTuning, words: Sequence[str]) -> list[str]:
+    """Return the commands that show the details of a tuning, and what it has left open.
+
+    `words` name the run in a command.
+    """
+    report = command_line.line(["tuilab", "report", *words, "-o", "tune.html"])
+    lines = [f"changes as diffs, all reasons: {report}"]
+    for winner in find_winners(tuning):
+        if winner.next_command:
+            title = show(winner.title, _NAME_WIDTH)
+            lines.append(f"to compare what is learned with {title}: {show(winner.next_command)}")
+    lessons = [winner.lesson for winner in find_winners(tuning) if winner.lesson]
+    if lessons:
+        lesson = command_line.line(["tuilab", "show", lessons[0]])
+        lines.append(f"the lesson on the best one: {show(lesson)}")
+    return lines
 
 
 def _is_unjudged(summary: RunSummary, state: str) -> bool:

@@ -24,6 +24,7 @@ _COMMAND_VERBS = ("exec", "ab", "tune")  # subcommands that run a command of the
 _SHOWING = {"--headless", "--detach", "--beside", "--json", "--jsonl", "--quiet", "--strict"}
 _SHOWING_WITH_VALUE = {"--report", "--fps", "--root"}
 _PLANNED = {"--repeat", "--budget", "--timeout"}
+_PLANNED_OF_TUNE = {"--budget", "--only", "--timeout"}
 
 
 # ---- repeating a run
@@ -31,10 +32,10 @@ _PLANNED = {"--repeat", "--budget", "--timeout"}
 
 def rerun_line(run: "RunStarted", repeats: int) -> str:
     """Return the command line that repeats a run, wherever it is pasted."""
-    return _with_folder(run, rerun_words(run, repeats))
+    return in_folder(run, rerun_words(run, repeats))
 
 
-def _with_folder(run: "RunStarted", words: Sequence[str]) -> str:
+def in_folder(run: "RunStarted", words: Sequence[str]) -> str:
     """Return a command line that first changes to the folder in which a user's command ran."""
     if run.folder:
         return f"cd {line([run.folder])} && {line(words)}"
@@ -53,6 +54,10 @@ def deciding_line(summary: "RunSummary", root: PathLike | None = None) -> str:
         return ""
     if any(GONE in word for word in run.argv):
         return ""
+    from tuilab.record.tuning.stages import tunes_script
+
+    if tunes_script(run):
+        return retune_line(run, _list_inconclusive(summary), root)
     claims = [claim for claim in summary.claims.values() if claim.outcome == Verdict.INCONCLUSIVE]
     needed = []  # repeats, for each claim of which it is known
     for claim in claims:
@@ -65,8 +70,37 @@ def deciding_line(summary: "RunSummary", root: PathLike | None = None) -> str:
     root_words = root_option(root) if root else []
     if run.command:
         words = [*verb_of(run, _PLANNED), "--repeat", str(repeats), *root_words]
-        return _with_folder(run, [*words, "--headless", "--", *run.command])
+        return in_folder(run, [*words, "--headless", "--", *run.command])
     return line(rerun_words(_without_limits(run), repeats) + root_words)
+
+
+def _list_inconclusive(summary: "RunSummary") -> list[str]:
+    """Return the names of the treatments of a tuning that are inconclusive, each once.
+
+    A treatment is a change to a training. One that is faster needs no further tuning, but a
+    comparison of what the script learns.
+    """
+    from tuilab.record.tuning.outcomes import outcome_of
+
+    names = []
+    for arm, planned in summary.tuning.treatments.items():
+        if outcome_of(arm, summary).outcome == Verdict.INCONCLUSIVE:
+            names.append(planned.name)
+    return list(dict.fromkeys(names))
+
+
+def retune_line(run: "RunStarted", names: Sequence[str], root: PathLike | None = None) -> str:
+    """Return the command line that tunes again with these treatments only, in twice the budget.
+
+    Empty if the run has no budget, or if no treatments are named.
+    """
+    if not names or not run.budget_s:
+        return ""
+    words = verb_of(run, _PLANNED_OF_TUNE)
+    words += ["--budget", f"{2 * run.budget_s:g}s", "--only", ",".join(names)]
+    if root:
+        words += root_option(root)
+    return in_folder(run, [*words, "--", *run.command])
 
 
 def _without_limits(run: "RunStarted") -> "RunStarted":
@@ -105,6 +139,10 @@ def rerun_words(run: "RunStarted", repeats: int) -> list[str]:
     A run of a user's command is repeated by its own words. `--repeat` is left out if the repeats
     followed from interim looks at the verdicts.
     """
+    from tuilab.record.tuning.stages import tunes_script
+
+    if tunes_script(run):  # without --headless: a tuning asks before it starts the script often
+        return [*verb_of(run), "--", *run.command]
     if run.command:
         return [*verb_of(run), "--headless", "--", *run.command]
     # imported here: `tuilab runs` shows commands, but no parameters

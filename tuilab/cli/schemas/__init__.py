@@ -9,16 +9,19 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from tuilab.cli.schemas import box, runs, shared
-from tuilab.reports import compare_document, result
+from tuilab.reports import result
 from tuilab.reports.advice import advice_document
+from tuilab.reports.documents import compare_document
 from tuilab.reports.formats import json as report
 from tuilab.reports.sweeps import document
+from tuilab.reports.tuning import document as tuning_document
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Documents spell a float so that JSON can hold it.
 _NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["nan", "inf", "-inf"]}]}
 # The modules with the types of documents; the module of a base class comes first.
 _MODULES = (
+    tuning_document,
     result,
     advice_document,
     compare_document,

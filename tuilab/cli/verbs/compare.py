@@ -33,9 +33,9 @@ from tuilab.cli.fail_on import Gate, GateType, find_failures, find_undecided
 from tuilab.drawings.glyphs import style_of
 from tuilab.errors import ExitCode, TuilabError, UsageError
 from tuilab.record.encoding import for_programs
-from tuilab.reports.compare_document import CompareDocument, compared_runs
 from tuilab.reports.compare_text import render, width_here
 from tuilab.reports.comparison_words import running_positions
+from tuilab.reports.documents.compare_document import CompareDocument, compared_runs
 from tuilab.reports.reported_run import ReportedRun, read_subject
 from tuilab.runs import store
 from tuilab.runs.command_line import hint

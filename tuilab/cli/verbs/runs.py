@@ -196,7 +196,7 @@ def _print_claim(folders: Sequence[str], claim: str, *, as_json: bool) -> None:
     # Imported here: msgspec takes a tenth of the time of `tuilab runs`.
     from tuilab.record.encoding import for_programs
     from tuilab.reports import claim_history_text
-    from tuilab.reports.compare_document import history_document
+    from tuilab.reports.documents.compare_document import history_document
     from tuilab.runs.comparing.claim_history import history_of
 
     history = history_of([Path(folder) for folder in folders], claim)

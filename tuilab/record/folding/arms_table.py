@@ -16,7 +16,7 @@ _STEP = "a step"
 _STEP_ON_WALL = "a step on the wall clock"
 _STEP_CPU = "CPU time of a step"
 _PEAK = "peak memory"
-_PARTS = {
+PARTS = {
     "data_s": "waits for data",
     "backward_s": "backward",
     "optimizer_s": "optimizer",
@@ -41,7 +41,12 @@ class _Clock(NamedTuple):
 
 
 def update_arms_table(summary: RunSummary) -> None:
-    """Show the table of a race of commands again; nothing in a run without such a race."""
+    """Show the table of a race of commands again; nothing in a run without such a race.
+
+    A tuning has a table of its treatments instead.
+    """
+    if summary.tuning.treatments:
+        return
     races = [race for _, race in summary.differences if race.accounts and race.arms]
     if races:
         summary.figures[ARMS] = _arms_table(summary, races)
@@ -169,7 +174,7 @@ def _account_rows(
     rows = []
     if _STEP in judged:
         rows.append(make_row("steps that count", "steps", "{:.0f}".format))
-    times = {"step_s": _STEP, "step_cpu_s": _STEP_CPU} | _PARTS
+    times = {"step_s": _STEP, "step_cpu_s": _STEP_CPU} | PARTS
     for name, label in times.items():
         if label not in judged and any(median_of(arm, name) for arm in arms):
             rows.append(make_row(label, name, seconds))

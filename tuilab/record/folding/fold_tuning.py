@@ -16,6 +16,7 @@ def tuning_planned(summary: RunSummary, stream: str, event: events.TuningPlanned
 def treatment_tried(summary: RunSummary, stream: str, event: events.TreatmentTried) -> None:
     """Keep the last record of each arm: a later one says more, or why the arm has ended."""
     summary.tuning.tried[event.arm] = event
+    summary.tuning.tries += 1
 
 
 def tuning_combined(summary: RunSummary, stream: str, event: events.TuningCombined) -> None:

@@ -6,7 +6,7 @@ from tuilab.record.summary_parts import RacedSetting
 from tuilab.reports.advice.advised import Advice, AdvisedSetting
 from tuilab.reports.advice.env_file import command_to_compare
 from tuilab.reports.advice.winner import ChosenValue
-from tuilab.reports.result import DocumentPart
+from tuilab.reports.documents.document_part import DocumentPart
 from tuilab.runs import command_line
 
 

@@ -15,9 +15,10 @@ from tuilab.record.encoding import spell_out
 from tuilab.record.events import ClaimDeclared, Scalar
 from tuilab.reports.advice.advice_document import ComparedVariable, compared_variable
 from tuilab.reports.advice.winner import choose_value
+from tuilab.reports.documents.document_part import DocumentPart
 from tuilab.reports.missing_data import gaps
 from tuilab.reports.reported_run import ReportedRun
-from tuilab.reports.result import DocumentPart, Key, Result, ResultRatio, document
+from tuilab.reports.result import Key, Result, ResultRatio, document
 from tuilab.reports.samples import SamplePiece, read_samples
 from tuilab.runs import command_line
 

@@ -29,6 +29,7 @@ from tuilab.reports.reported_run import ReportedRun
 from tuilab.reports.side_by_side import side_by_side
 from tuilab.reports.sweeps.panels import draw_text_chart
 from tuilab.reports.sweeps.sweep_summary import ClaimAlongSweep, SweepSummary
+from tuilab.reports.tuning.page import TuningPage
 from tuilab.text.display import shorten
 
 _WIDTH, _HEIGHT = 78, 12  # of a chart
@@ -299,6 +300,7 @@ def _render_brief_run(subject: ReportedRun, page: ReportPage) -> _Section:
         "head": _render_head(page, "##"),
         "ways": bullets(page.arms),
         "notes": _render_notes(page),
+        "tuning": _render_tuning(page.tuning, "###"),
         "claims": _render_claims(page),
         "failure": _render_failure(page),
         "gaps": _render_gaps(page, "##"),
@@ -321,6 +323,7 @@ def _render_whole_run(subject: ReportedRun, page: ReportPage) -> _Section:
         "head": _render_head(page, "#"),
         "ways": bullets(page.arms),
         "notes": _render_notes(page),
+        "tuning": _render_tuning(page.tuning, "##"),
         "claims": _render_claims(page),
         "arms": figures if page.has_arms else "",
         "failure": _render_failure(page),
@@ -360,6 +363,32 @@ def _render_claims(page: ReportPage) -> str:
         measured = "; ".join(filter(None, (claim.estimate, claim.claimed, claim.why)))
         rows.append((f"{claim.mark} {claim.verdict}", claim.text, measured))
     return table(("Verdict", "Claim", "Measured"), rows)
+
+
+def _render_tuning(tuning: TuningPage | None, level: str) -> str:
+    """Return what a tuning tried, with the diffs of what is faster; empty for another run."""
+    if tuning is None:
+        return ""
+    parts = [escape(sentence) for sentence in tuning.sentences]
+    for section in tuning.sections:
+        rows = []
+        for row in section.rows:
+            outcome = f"{row.mark} {row.outcome}"
+            about = "; ".join(filter(None, (row.change, *row.details, row.facts)))
+            rows.append((outcome, row.title, row.measured, about))
+        parts.append(f"{level} {section.heading.capitalize()}")
+        parts.append(table(("Outcome", "Treatment", "Times faster", ""), rows))
+        if section.is_open:
+            parts += [fence(row.diff, "diff") for row in section.rows if row.diff]
+        for row in section.rows:
+            if row.command:
+                parts.append(f"To show what is open about {escape(row.title)}:")
+                parts.append(fence(row.command, "sh"))
+    if tuning.parts:
+        parts.append(f"{level} {tuning.parts_title}")
+        parts.append(table(tuning.parts[0], tuning.parts[1:]))
+    parts += [escape(note) for note in tuning.notes]
+    return _join(parts)
 
 
 def _render_failure(page: ReportPage) -> str:

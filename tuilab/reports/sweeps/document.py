@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from tuilab.record.events import Scalar
+from tuilab.reports.documents.document_part import DocumentPart
 from tuilab.reports.reported_run import ReportedRun
-from tuilab.reports.result import DocumentPart, VerdictWord
+from tuilab.reports.result import VerdictWord
 from tuilab.reports.sweeps.points import final_values
 from tuilab.reports.sweeps.sweep_summary import ClaimAlongSweep, PointClaim, SweepSummary, sweep_of
 

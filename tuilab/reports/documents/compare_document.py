@@ -6,8 +6,9 @@ from typing import Annotated, TypeVar
 from msgspec import Meta, field
 
 from tuilab.reports.comparison_words import shared_names, source_changes
+from tuilab.reports.documents.document_part import DocumentPart
 from tuilab.reports.reported_run import ReportedRun
-from tuilab.reports.result import DocumentPart, Key, StateWord, VerdictWord
+from tuilab.reports.result import Key, StateWord, VerdictWord
 from tuilab.reports.step_times import rows_of_commands
 from tuilab.runs.comparing import comparison
 from tuilab.runs.comparing.claim_history import ClaimHistory

@@ -1,0 +1,1 @@
+"""The JSON documents of reports that belong to no other part: their base, and comparisons."""
