@@ -1,4 +1,4 @@
-// What torch asks of a driver: one GPU, which has finished each call when it returns.
+// What torch asks of a driver: one GPU. Unless it has a time, each call has finished when it returns.
 
 #pragma once
 
@@ -7,13 +7,11 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/csrc/profiler/stubs/base.h>
 
-#include <chrono>
-
 #include "cuda_memory.h"
+#include "cuda_time.h"
 
 namespace gpu_driver {
 
-using Clock = std::chrono::steady_clock;
 using c10::Device;
 using c10::DeviceType;
 using c10::Stream;
@@ -21,7 +19,7 @@ using c10::Stream;
 const Device GPU(DeviceType::CUDA, 0);
 at::Generator generator = at::detail::createCPUGenerator();  // of the numbers drawn on the GPU
 
-// Streams and events. An event is the time of the host at which it was recorded.
+// Streams and events. An event is the time of the host at which the GPU reaches it.
 struct Guard : c10::impl::NoOpDeviceGuardImpl<DeviceType::CUDA> {
   Device getDevice() const override { return GPU; }
   Device exchangeDevice(Device) const override { return GPU; }
@@ -34,22 +32,28 @@ struct Guard : c10::impl::NoOpDeviceGuardImpl<DeviceType::CUDA> {
   Stream exchangeStream(Stream) const noexcept override { return Stream(Stream::DEFAULT, GPU); }
   void record(void** event, const Stream&, c10::DeviceIndex, c10::EventFlag) const override {
     if (*event == nullptr) {
-      *event = new Clock::time_point();
+      *event = new int64_t();
     }
-    *static_cast<Clock::time_point*>(*event) = Clock::now();
+    *static_cast<int64_t*>(*event) = gpu_time::queue_end();
   }
   void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
-    delete static_cast<Clock::time_point*>(event);
+    delete static_cast<int64_t*>(event);
   }
   double elapsedTime(void* begin, void* end, c10::DeviceIndex) const override {
-    std::chrono::duration<double, std::milli> elapsed =
-        *static_cast<Clock::time_point*>(end) - *static_cast<Clock::time_point*>(begin);
-    return elapsed.count();
+    return (*static_cast<int64_t*>(end) - *static_cast<int64_t*>(begin)) / 1e6;
   }
   void block(void*, const Stream&) const override {}
-  bool queryEvent(void*) const override { return true; }
-  void synchronizeEvent(void*) const override {}
-  void synchronizeDevice(c10::DeviceIndex) const override {}
+  bool queryEvent(void* event) const override {
+    return *static_cast<int64_t*>(event) <= gpu_time::now();
+  }
+  void synchronizeEvent(void* event) const override {
+    gpu_time::wait_until(*static_cast<int64_t*>(event));
+  }
+  void synchronizeDevice(c10::DeviceIndex) const override { gpu_time::synchronize(); }
+  void synchronizeStream(const Stream&) const override { gpu_time::synchronize(); }
+  bool queryStream(const Stream&) const override {
+    return gpu_time::queue_end() <= gpu_time::now();
+  }
 };
 
 C10_REGISTER_GUARD_IMPL(CUDA, Guard)
@@ -88,7 +92,7 @@ struct CUDAHooks : CUDAHooksInterface {
   DeviceIndex exchangeDevice(DeviceIndex) const override { return 0; }
   DeviceIndex maybeExchangeDevice(DeviceIndex) const override { return 0; }
   int getNumGPUs() const override { return 1; }
-  void deviceSynchronize(DeviceIndex) const override {}
+  void deviceSynchronize(DeviceIndex) const override { gpu_time::synchronize(); }
   Device getDeviceFromPtr(void*) const override { return gpu_driver::GPU; }
   Allocator* getCUDADeviceAllocator() const override { return &gpu_memory::gpu_pool; }
   Allocator* getPinnedMemoryAllocator() const override { return &gpu_memory::pinned_pool; }

@@ -9,9 +9,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cuda_blocks.h"
+
 namespace gpu_memory {
 
-const int64_t GRAIN = 512;  // bytes, to which the allocator rounds
+using gpu_blocks::GRAIN;
+
 const int64_t SEGMENT = 2 << 20;  // bytes that it reserves at a time
 
 // Blocks of one kind of memory.
@@ -19,6 +22,7 @@ struct Pool : c10::Allocator {
   c10::DeviceType type;
   std::mutex lock;
   std::unordered_map<const void*, size_t> blocks;
+  std::unordered_map<const void*, int64_t> addresses;  // on the GPU, if its allocator is modelled
   int64_t asked = 0;  // bytes, like all of these
   int64_t asked_peak = 0;
   int64_t given = 0;  // the same, rounded
@@ -48,6 +52,11 @@ void give_back(void* block) {
       pool->asked -= found->second;
       pool->given -= rounded(found->second);
       pool->blocks.erase(found);
+      auto address = pool->addresses.find(block);
+      if (address != pool->addresses.end()) {
+        gpu_blocks::release(address->second);
+        pool->addresses.erase(address);
+      }
     }
   }
   std::free(block);
@@ -58,14 +67,19 @@ c10::DataPtr Pool::allocate(size_t size) {
   if (size == 0) {
     return {nullptr, device};
   }
-  void* block = std::aligned_alloc(GRAIN, rounded(size));
   std::lock_guard<std::mutex> guard(lock);
+  int64_t address = type == c10::DeviceType::CUDA ? gpu_blocks::allocate(size) : 0;
+  void* block = std::aligned_alloc(GRAIN, rounded(size));
   blocks[block] = size;
+  if (address) {
+    addresses[block] = address;
+  }
   asked += size;
   given += rounded(size);
   asked_peak = std::max(asked_peak, asked);
   given_peak = std::max(given_peak, given);
-  reserved = std::max(reserved, (given + SEGMENT - 1) / SEGMENT * SEGMENT);
+  reserved = address ? gpu_blocks::reserved
+                     : std::max(reserved, (given + SEGMENT - 1) / SEGMENT * SEGMENT);
   return {block, block, &give_back, device};
 }
 

@@ -18,6 +18,7 @@
 #include "cuda_arguments.h"
 #include "cuda_driver.h"
 #include "cuda_memory.h"
+#include "cuda_time.h"
 
 using c10::Device;
 using c10::IValue;
@@ -41,6 +42,8 @@ struct Kernel {
 bool is_capturing = false;
 std::vector<Kernel> captured;
 std::vector<std::vector<Kernel>> graphs;
+int64_t captured_ns = 0;  // of the GPU, for the captured kernels
+std::vector<int64_t> graph_ns;
 int sync_mode = 0;  // 0: silent, 1: warn, 2: raise
 
 // Operators for which the host waits: they read a value, or their result has as many rows as needed.
@@ -70,8 +73,46 @@ bool needs_positions(const std::string& name, const std::vector<IValue>& argumen
   return is_put && arguments[2].toTensor().numel() > 1;
 }
 
+// Says whether an operator only returns views, which takes no kernel.
+bool is_view(const c10::FunctionSchema& schema) {
+  for (const c10::Argument& result : schema.returns()) {
+    if (!result.alias_info() || result.alias_info()->isWrite()) {
+      return false;
+    }
+  }
+  return !schema.returns().empty();
+}
+
+// Lets the time pass that an operator takes on the host and on the GPU.
+void spend(
+    int64_t began, const std::string& name, const std::vector<IValue>& arguments,
+    const std::vector<IValue>& originals, int64_t bytes, bool crosses, bool must_wait) {
+  if (crosses) {
+    at::Tensor target = originals[0].toTensor();
+    at::Tensor host = target.is_cuda() ? originals[1].toTensor() : target;
+    gpu_time::copy_across(
+        began, gpu_time::bytes_of(host), gpu_memory::is_pinned(host.const_data_ptr()), must_wait);
+    return;
+  }
+  bool is_product = gpu_time::is_product(name);
+  int64_t kernel_ns =
+      std::max(gpu_time::KERNEL_NS, static_cast<int64_t>(bytes / gpu_time::MEMORY_SPEED));
+  if (is_product) {
+    kernel_ns = std::max(kernel_ns, gpu_time::product_ns(name, arguments));
+  }
+  if (is_capturing) {
+    captured_ns += kernel_ns;
+    return;
+  }
+  gpu_time::launch_in_region(began, kernel_ns, !is_product && !must_wait);
+  if (must_wait) {
+    gpu_time::synchronize();
+  }
+}
+
 // Computes any operator: checks its tensors, calls the kernel of the CPU, and moves its results.
 void compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  int64_t began = gpu_time::is_on ? gpu_time::now() : 0;
   const c10::FunctionSchema& schema = op.schema();
   const std::string& name = schema.name();
   size_t count = schema.arguments().size();
@@ -81,6 +122,8 @@ void compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   bool has_host = false;
   bool has_mask = false;
   bool is_on_gpu = false;
+  bool must_wait = false;
+  int64_t bytes = 0;  // of the GPU that the operator reads or writes
   std::vector<IValue> arguments;
   for (size_t i = 0; i < count; i++) {
     const IValue& original = originals[i];
@@ -96,6 +139,7 @@ void compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
         is_on_gpu = is_on_gpu || tensor.is_cuda();
         has_host = has_host || (tensor.is_cpu() && tensor.dim() > 0);
         has_mask = has_mask || tensor.scalar_type() == at::kBool;
+        bytes += tensor.is_cuda() ? gpu_time::bytes_of(tensor) : 0;
       }
       return on_host(tensor);
     }));
@@ -106,11 +150,14 @@ void compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       "cpu! (", name, ")");
   if (WAITS.count(name) || (has_mask && needs_positions(name, originals))) {
     note_wait();
+    must_wait = true;
   }
+  bool crosses = false;
   if (name == "aten::copy_") {
-    bool crosses = originals[0].toTensor().is_cuda() != originals[1].toTensor().is_cuda();
+    crosses = originals[0].toTensor().is_cuda() != originals[1].toTensor().is_cuda();
     if (crosses && !originals[2].toBool()) {
       note_wait();
+      must_wait = true;
     }
   }
 
@@ -155,12 +202,16 @@ void compute(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       }
       at::Tensor result = is_on_gpu ? on_gpu(host) : host;
       results.push_back(result);
+      bytes += gpu_time::bytes_of(result);
       return result;
     });
     stack->push_back(result);
   }
   if (is_capturing) {
     captured.push_back({op, arguments, originals, results});
+  }
+  if (gpu_time::is_on && is_on_gpu && !is_view(schema)) {
+    spend(began, name, arguments, originals, bytes, crosses, must_wait);
   }
 }
 
@@ -191,18 +242,21 @@ void record_stream(at::Tensor&, c10::Stream) {}
 
 void capture_begin() {
   captured.clear();
+  captured_ns = 0;
   is_capturing = true;
 }
 
 int64_t capture_end() {
   is_capturing = false;
   graphs.push_back(std::move(captured));
+  graph_ns.push_back(captured_ns);
   captured.clear();
   return graphs.size() - 1;
 }
 
 // Computes the operators of a graph again, into the memory of their first results.
 void replay(int64_t number) {
+  int64_t began = gpu_time::now();
   at::AutoDispatchBelowAutograd below;
   for (const Kernel& kernel : graphs.at(number)) {
     torch::jit::Stack local = kernel.arguments;
@@ -222,6 +276,26 @@ void replay(int64_t number) {
         }
         return host;
       });
+    }
+  }
+  if (gpu_time::is_on) {
+    gpu_time::launch(began, graph_ns.at(number));
+  }
+}
+
+// Gives the GPU a time, and a limit of its memory. Operators on lists of tensors are one kernel each
+// from now on; without a time, torch computes them tensor by tensor.
+void start_time(int64_t capacity) {
+  static std::vector<std::unique_ptr<torch::Library>> libraries;
+  gpu_time::is_on = true;
+  gpu_blocks::capacity = capacity;
+  libraries.push_back(std::make_unique<torch::Library>(
+      torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__, __LINE__));
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    if (name.name.rfind("aten::_foreach_", 0) == 0) {
+      std::string full_name = c10::toString(name);
+      libraries[0]->impl(
+          full_name.c_str(), torch::CppFunction::makeFromBoxedFunction<&compute>());
     }
   }
 }
@@ -253,6 +327,13 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
 TORCH_LIBRARY(cuda_values, m) {
   m.def("memory() -> int[]", &gpu_memory::counts);
   m.def("reset_peak() -> ()", &gpu_memory::reset_peak);
+  m.def("start_time(int capacity) -> ()", &start_time);
+  m.def("now() -> int", &gpu_time::now);
+  m.def("queue_end() -> int", &gpu_time::queue_end);
+  m.def("wait_until(int end) -> ()", &gpu_time::wait_until);
+  m.def("begin_region(int kind) -> ()", &gpu_time::begin_region);
+  m.def("end_region() -> ()", &gpu_time::end_region);
+  m.def("allocator_retries() -> int", []() { return gpu_blocks::retries; });
   m.def("set_sync_mode(int mode) -> ()", [](int64_t mode) { sync_mode = mode; });
   m.def("capture_begin() -> ()", &capture_begin);
   m.def("capture_end() -> int", &capture_end);

@@ -1,6 +1,5 @@
 """What torch.cuda calls in a build with CUDA, for the GPU of `tests/fakes/cuda_values.py`."""
 
-import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +22,7 @@ _sync_mode = 0
 
 
 class Stream:
-    """A stream in which all work has finished when it was queued."""
+    """A stream. All streams are one queue, which is empty unless the GPU has a time."""
 
     def __init__(self, device: Any = None, priority: int = 0, **more: Any) -> None:
         self.device = torch.device("cuda", 0)
@@ -37,10 +36,10 @@ class Stream:
         pass
 
     def synchronize(self) -> None:
-        pass
+        synchronize()
 
     def query(self) -> bool:
-        return True
+        return bool(_model.queue_end() <= _model.now())
 
     def record_event(self, event: "Event | None" = None) -> "Event":
         event = event or Event()
@@ -49,22 +48,22 @@ class Stream:
 
 
 class Event:
-    """A mark in a stream: the time of the host at which it was recorded."""
+    """A mark in a stream: the time of the host at which the GPU reaches it."""
 
     def __init__(self, enable_timing: bool = False, **more: Any) -> None:
         self.recorded_ns = 0
 
     def record(self, stream: Stream | None = None) -> None:
-        self.recorded_ns = time.perf_counter_ns()
+        self.recorded_ns = _model.queue_end()
 
     def wait(self, stream: Stream | None = None) -> None:
         pass
 
     def query(self) -> bool:
-        return True
+        return bool(self.recorded_ns <= _model.now())
 
     def synchronize(self) -> None:
-        pass
+        _model.wait_until(self.recorded_ns)
 
     def elapsed_time(self, end: "Event") -> float:
         return (end.recorded_ns - self.recorded_ns) / 1e6
@@ -125,6 +124,7 @@ def memory_stats(device: int) -> dict[str, Any]:
         "allocated_bytes": {"all": {"current": allocated, "peak": allocated_peak}},
         "reserved_bytes": {"all": {"current": reserved, "peak": reserved}},
         "segment": {"all": {"allocated": reserved // SEGMENT_BYTES}},
+        "num_alloc_retries": _model.allocator_retries(),
     }
 
 
@@ -132,6 +132,11 @@ def set_sync_mode(mode: int) -> None:
     global _sync_mode
     _sync_mode = mode
     _model.set_sync_mode(mode)
+
+
+def synchronize() -> None:
+    """Wait until the GPU has finished."""
+    _model.wait_until(_model.queue_end())
 
 
 def set_stream(stream: Stream) -> None:
@@ -146,7 +151,7 @@ def install() -> None:
         "_cuda_setDevice": lambda index: None,
         "_cuda_isInBadFork": lambda: False,
         "_cuda_getArchFlags": lambda: "sm_90",
-        "_cuda_synchronize": lambda: None,
+        "_cuda_synchronize": synchronize,
         "_cuda_getCurrentRawStream": lambda index: 0,
         "_cuda_sleep": lambda cycles: None,
         "_cuda_set_sync_debug_mode": set_sync_mode,
