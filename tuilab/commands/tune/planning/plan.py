@@ -77,7 +77,7 @@ def plan(situation: Situation, only: Collection[str] = ()) -> list[TreatmentPlan
 
     The ideal loader is the first of them, as it bounds others. Then come the treatments with a
     known bound, those without a bound, and those that are not tried. If `only` names treatments,
-    the others are not compared, except the ideal loader if it bounds one of them.
+    the others are left out, except the ideal loader if it bounds one of them.
     """
     wanted = set(only)
     if wanted.intersection(BOUNDED_BY_IDEAL_LOADER):
@@ -85,10 +85,8 @@ def plan(situation: Situation, only: Collection[str] = ()) -> list[TreatmentPlan
     planned = []
     for name, treatment in CATALOGUE.items():
         if wanted and name not in wanted:
-            answer: Answer = [RejectedTreatment(NOT_COMPARED, "--only does not name it")]
-        else:
-            answer = _PLANS[name](situation)
-        for item in answer:
+            continue
+        for item in _PLANS[name](situation):
             if isinstance(item, RejectedTreatment):
                 planned.append(_describe_rejected(name, treatment, item))
             else:
