@@ -378,6 +378,8 @@ def _tuning_commands(tuning: ResultTuning, words: Sequence[str]) -> list[str]:
 
     `words` name the run in a command.
     """
+    if not tuning.treatments:
+        return []
     report = command_line.line(["tuilab", "report", *words, "-o", "tune.html"])
     lines = [f"changes as diffs, all reasons: {report}"]
     for winner in find_winners(tuning):

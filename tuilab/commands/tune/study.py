@@ -3,6 +3,7 @@
 import math
 import os
 
+from tuilab.commands.ab.step_time import most_steps
 from tuilab.commands.make_order import script_of
 from tuilab.commands.start_command import CannotStart
 from tuilab.commands.step_parts import lacking, shares_of
@@ -78,7 +79,7 @@ def _watch(session: TuningSession) -> Trial:
 
 def _describe_unusable(session: TuningSession, watched: Trial) -> str:
     """Return why the script cannot be tuned, or an empty string."""
-    steps = watched.lane.count if watched.lane else 0
+    steps = most_steps(watched.ended)
     if watched.outcome == OVER_TIME:
         if watched.steady is not None and steps >= limits.LEAST_STEPS:
             return ""
@@ -86,8 +87,12 @@ def _describe_unusable(session: TuningSession, watched: Trial) -> str:
             f"the script made {plural(steps, 'step')} in {clock(watched.ended.elapsed_s)}, and a"
             f" tuning needs {limits.LEAST_STEPS}; raise --budget, or give the script less work"
         )
-    if watched.outcome:
-        return watched.why
+    if watched.ended.code:
+        return f"the script failed while it was watched: {watched.why}; first make it run by itself"
+    if watched.outcome and not steps:
+        return (
+            f"{watched.why}; a tuning needs a script that trains with an optimizer of torch.optim"
+        )
     if steps < limits.LEAST_STEPS:
         return (
             f"the script made {plural(steps, 'step')}, and a tuning needs {limits.LEAST_STEPS};"

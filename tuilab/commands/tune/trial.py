@@ -91,7 +91,7 @@ def _find_failure(ended: CommandEnd, steady: Steady | None, limit_s: float) -> t
     if steady is None:
         count = most_steps(ended)
         if not count:
-            return FAILED, ended.watched.why_unseen()
+            return FAILED, f"no training step was seen: {ended.watched.why_unseen()}"
         return FAILED, f"{plural(count, 'step')} seen, which is too few to time a step"
     return "", ""
 
