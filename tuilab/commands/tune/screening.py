@@ -93,10 +93,8 @@ def describe_trial(treatment: TreatmentPlanned, trial: Trial, base: Trial) -> Tr
             why = reports[0].why
             if reports[0].is_already_set:
                 outcome = ALREADY_SET
-    ratio = None
-    if trial.step_s and base.step_s:
-        ratio = base.step_s / trial.step_s
-    if not outcome and ratio is not None and ratio < limits.SLOWEST:
+    ratio = _ratio(base.step_s, trial.step_s)
+    if not outcome and ratio is not None and _is_slower(trial, base):
         outcome = NOT_COMPARED
         why = f"its first process was slower: {brief(ratio)}x"
     tried = TreatmentTried(
@@ -114,6 +112,24 @@ def describe_trial(treatment: TreatmentPlanned, trial: Trial, base: Trial) -> Tr
             tried.graphs = report.graphs
             tried.compile_s = report.compile_s
     return tried
+
+
+def _is_slower(trial: Trial, base: Trial) -> bool:
+    """Return whether a step is clearly slower on each clock that was read.
+
+    On a busy machine, a step may take long because it waits for a core. Then its CPU time shows
+    that the treatment is not the cause.
+    """
+    ratios = [_ratio(base.step_s, trial.step_s), _ratio(base.cpu_s, trial.cpu_s)]
+    known = [ratio for ratio in ratios if ratio is not None]
+    return bool(known) and max(known) < limits.SLOWEST
+
+
+def _ratio(base_s: float | None, treated_s: float | None) -> float | None:
+    """Return the time of the base divided by that of a treatment; None if one is unknown."""
+    if not base_s or not treated_s:
+        return None
+    return base_s / treated_s
 
 
 def _choose(

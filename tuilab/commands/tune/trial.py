@@ -4,7 +4,7 @@ import signal
 from pathlib import Path
 from typing import NamedTuple
 
-from tuilab.commands.ab.step_time import Steady, most_steps, slowest, steady_of
+from tuilab.commands.ab.step_time import Steady, cpu_of, most_steps, slowest, steady_of
 from tuilab.commands.facts.memory_shortage import Shortage
 from tuilab.commands.run_command import CommandEnd, how_it_ended, run_watched
 from tuilab.commands.watched import Lane
@@ -41,6 +41,14 @@ class Trial(NamedTuple):
     @property
     def step_s(self) -> float | None:
         return self.steady.step_s if self.steady else None
+
+    @property
+    def cpu_s(self) -> float | None:
+        """The CPU time of a step, of all its processes; None if it was not read."""
+        if self.lane is None or self.steady is None:
+            return None
+        cpu = cpu_of(self.lane, self.steady)
+        return cpu.whole_ns / 1e9 if cpu else None
 
 
 def run_trial(
