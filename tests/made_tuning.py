@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from tests.made_runs import make_run, started
+from tests.made_runs import identity, started
 from tuilab.record import events
+from tuilab.record.journal.writer import Writer
 
 COMMAND = ["python", "train.py", "--data", "my data"]
 DIFF = """\
@@ -189,8 +190,13 @@ def verdict(arm: str, *judged: Any, key: str = "", **fields: Any) -> events.Verd
     )
 
 
-def raced(arms: Sequence[str], stage: str = "comparison") -> list[events.Event]:
-    """Return one repeat of a comparison: a block of each arm, and one of the base again."""
+def raced(
+    arms: Sequence[str], stage: str = "comparison", factor: float = 1.0
+) -> list[events.Event]:
+    """Return one repeat of a comparison: a block of each arm, and one of the base again.
+
+    The times of the base are multiplied by a factor.
+    """
     arms = ["base", *(arm for arm in arms if arm != "base")]
     race = events.RaceStarted(
         arms=arms,
@@ -206,7 +212,7 @@ def raced(arms: Sequence[str], stage: str = "comparison") -> list[events.Event]:
     accounts = {}
     for slot, arm in enumerate([*arms, "base"]):
         ratio = (JUDGED.get(arm) or ("", 1.6, None, None))[1] or 1.0
-        step_s = 0.414 if arm == "base" else 0.414 / ratio
+        step_s = 0.414 * factor if arm == "base" else 0.414 / ratio
         wall_ns = round(step_s * 1e9)
         block = events.BlockTimed(
             arm=arm, round=0, slot=slot, loops=1, wall_ns=wall_ns, cpu_ns=wall_ns
@@ -256,25 +262,75 @@ def judged_combination() -> list[events.Event]:
     ]
 
 
-def whole_records() -> list[events.Event]:
-    """Return all records of a tuning with every outcome, without its first and its last one."""
-    records = [*plan(), *(tried(arm) for arm in TRIED), *(declared(arm) for arm in JUDGED)]
-    for _ in range(3):
-        records += raced([arm for arm in JUDGED if arm != "ddp-static"])
-    records += combined()
-    records += (verdict(arm) for arm in JUDGED)
-    return records + judged_combination()
+class Repeat(NamedTuple):
+    """A repeat of a comparison, which a worker of its own records."""
+
+    arms: Sequence[str]
+    stage: str = "comparison"
+    factor: float = 1.0  # by which the base is slower than in other repeats
 
 
-def make_tuning(root: Path, *records: events.Event, **fields: Any) -> Path:
-    """Make the folder of a tuning with these records after its first one."""
-    return make_run(root, run_started(**fields), *records, name="train.tune", end="7u4e00")
+def make_tuning(root: Path, *parts: events.Event | Repeat, **fields: Any) -> Path:
+    """Make the folder of a tuning with these records and repeats after its first record."""
+    run_dir = root / "20270115T080000000Z-train.tune-7u4e00"
+    (run_dir / "journal").mkdir(parents=True)
+    supervisor = Writer(run_dir / "journal" / "supervisor.jsonl")
+    supervisor.append(run_started(**fields))
+    repeats = 0
+    for part in parts:
+        if isinstance(part, Repeat):
+            _add_repeat(run_dir, supervisor, part, repeats)
+            repeats += 1
+        else:
+            supervisor.append(part)
+    supervisor.close()
+    return run_dir
+
+
+def _add_repeat(run_dir: Path, supervisor: Writer, repeat: Repeat, number: int) -> None:
+    """Add a repeat to a run: the records of its worker, with the start and the end of that."""
+    name = f"worker-{number}"
+    supervisor.append(events.WorkerStarted(writer=name, pid=1, start=1, repeat=number))
+    worker = Writer(run_dir / "journal" / f"{name}.jsonl")
+    claims = [declared(arm) for arm in repeat.arms]
+    for record in [*claims, *raced(repeat.arms, repeat.stage, repeat.factor)]:
+        worker.append(record)
+    worker.append(events.ScenarioFinished())
+    worker.close()
+    supervisor.append(events.WorkerExited(writer=name, code=0))
+
+
+def repeats_of(arms: Sequence[str], count: int) -> list[Repeat]:
+    """Return repeats of a comparison whose times differ by a few percent."""
+    return [Repeat(arms, factor=1 + 0.02 * (number % 3)) for number in range(count)]
 
 
 def whole_tuning(root: Path, **fields: Any) -> Path:
     """Make a tuning that has ended, with every outcome."""
-    end = events.StateChanged(state="succeeded")
-    return make_tuning(root, *whole_records(), end, **fields)
+    return make_tuning(
+        root,
+        *plan(),
+        *map(tried, TRIED),
+        *repeats_of([arm for arm in JUDGED if arm != "ddp-static"], 3),
+        declared("ddp-static"),
+        *combined(),
+        *map(verdict, JUDGED),
+        *judged_combination(),
+        events.StateChanged(state="succeeded"),
+        **fields,
+    )
+
+
+def running_tuning(root: Path, repeats: int, *, tries: int = len(TRIED)) -> Path:
+    """Make a tuning that is running: with the first tries, and with repeats of its comparison."""
+    return make_tuning(
+        root,
+        events.StateChanged(state="running"),
+        *plan(),
+        *map(tried, list(TRIED)[:tries]),
+        *repeats_of(["workers-2", "channels-last", "bf16"], repeats),
+        supervisor=identity(is_alive=True),
+    )
 
 
 def stopped_tuning(root: Path) -> Path:

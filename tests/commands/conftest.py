@@ -8,6 +8,14 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from tests.commands.treated_script import (
+    Treat,
+    TreatedScript,
+    environment_of,
+    read_treated,
+    treating,
+    write_training,
+)
 from tests.commands.watched_script import (
     Unwatched,
     Watch,
@@ -37,6 +45,22 @@ def watch(tmp_path: Path, warm_script: WarmTuilab) -> Watch:
             one.read_text() for one in marks.glob("*.trouble")
         ])  # fmt: skip
         return read_marks(marks, done)
+
+    return run
+
+
+@pytest.fixture
+def treat(tmp_path: Path, warm_script: WarmTuilab) -> Treat:
+    """Run a training under treatments, and return what it reports; it has to end well unless `fails`."""
+
+    def run(
+        treatments: str, script: str, *, steps: int = 0, facts: bool = False, fails: bool = False
+    ) -> TreatedScript:
+        path, marks = write_training(tmp_path, script)
+        variables = treating(treatments, steps, facts=facts)
+        done = warm_script.run((str(path),), environment_of(marks, variables), tmp_path, 200)
+        assert fails or done.returncode == 0, done
+        return read_treated(path, marks, done)
 
     return run
 

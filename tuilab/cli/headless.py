@@ -34,11 +34,13 @@ from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
+from tuilab.record.tuning.stages import budget_words, is_tuning
+from tuilab.reports.tuning.rows import interim_ratio_words
 from tuilab.runs import store
 from tuilab.runs.command_line import hint
 from tuilab.runs.disk_room import DiskRoom
 from tuilab.runs.run_name import RunName
-from tuilab.text.display import show
+from tuilab.text.display import plural, show
 
 OnSummary = Callable[[RunSummary], object]
 Pause = Callable[[float], object]  # waits for so many seconds, or less
@@ -370,10 +372,25 @@ def interim_lines(summary: RunSummary, interim_judge: InterimJudge, style: Style
     """
     if summary.is_over:
         return []
+    if is_tuning(summary):
+        return _tuning_lines(summary, interim_judge, style)
     lines = []
     for result in interim_judge.results(summary):
         if result.repeats < result.planned_repeats:
             lines.append(_interim_line(result, style))
+    return lines
+
+
+def _tuning_lines(summary: RunSummary, interim_judge: InterimJudge, style: Style) -> list[str]:
+    """Return a line for each treatment of a tuning, and each combination, that is compared now."""
+    lines = []
+    for result in interim_judge.results(summary):
+        mark = style.mark(result.judgement.verdict)
+        words = interim_ratio_words(result.judgement)
+        if words:
+            count = plural(result.repeats, "repeat")
+            description = style.dim(f"so far {words} after {count}")
+            lines.append(f"{mark} {show(result.claim.text)}: {description}")
     return lines
 
 
@@ -402,4 +419,6 @@ def live_line(watch: Watch) -> str:
     if summary.first_t:
         elapsed_s = max(watch.now_ns - summary.first_t, 0) / 1e9
         parts.append(f"{elapsed_s:.0f} s")
+        if is_tuning(summary):
+            parts.append(budget_words(summary, elapsed_s))
     return "  ".join(part for part in parts if part)

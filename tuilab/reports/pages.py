@@ -243,7 +243,7 @@ def _tuning_page(subject: ReportedRun, budget: PageBudget) -> TuningPage | None:
     """Return the part about a tuning; None for another run."""
     if subject.result.tuning is None:
         return None
-    return tuning_page(subject.result.tuning, budget.characters)
+    return tuning_page(subject.result.tuning, budget.characters, budget.claims)
 
 
 def cut(text: str, budget: PageBudget) -> str:

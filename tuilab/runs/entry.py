@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from tuilab.record.states import FINAL_STATES, RUNNING_STATES, RunState
-from tuilab.runs.run_name import RunName
+from tuilab.runs.run_name import RunName, is_of_command
 from tuilab.text.display import show
 from tuilab.text.words import gpu_words
 
@@ -160,7 +160,7 @@ def own_words(entry: RunEntry) -> str:
 
     Empty for a scenario.
     """
-    if not RunName(entry.run).scenario.endswith((".exec", ".ab")):
+    if not is_of_command(entry.run):
         return ""
     return re.sub(r"^\S*/", "", entry.title)
 

@@ -88,6 +88,11 @@ def is_watched(run: str) -> bool:
     return RunName(run).scenario.endswith(".exec")
 
 
+def is_of_command(run: str) -> bool:
+    """Return whether a run is of a user's command: watched, compared or tuned."""
+    return RunName(run).scenario.endswith((".exec", ".ab", ".tune"))
+
+
 def by_time(name: str) -> tuple[bool, str]:
     """Return the key that sorts names of runs by their start; names without a time come first."""
     return name[:8].isdigit() and name[8:9] == "T", name

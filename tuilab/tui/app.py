@@ -16,7 +16,7 @@ from textual.widgets import Input
 from tuilab import first_process
 from tuilab.errors import TuilabError
 from tuilab.runs import store
-from tuilab.runs.run_name import RunName
+from tuilab.runs.run_name import RunName, is_of_command
 from tuilab.text.display import plural, show
 from tuilab.tui.keys import READ_ONLY, bindings
 from tuilab.tui.looks import themes
@@ -73,10 +73,9 @@ class TuilabApp(TerminalApp[int]):
         self._is_first_replay = is_replay
         # The runs started here that are running or queued. The app shows them one after another.
         self._shown_in_turn: list[Path] = []
-        scenario = RunName(show.name).scenario if show else ""
-        is_of_command = scenario.endswith((".exec", ".ab"))
+        shows_command = show is not None and is_of_command(show.name)
         # The first time that the user goes back to the Lab, it goes to the form of the command.
-        self._goes_to_command = is_of_command or any(order.command for order in orders)
+        self._goes_to_command = shows_command or any(order.command for order in orders)
         self.was_interrupted = False  # by SIGINT, SIGTERM or SIGQUIT
         self._alerted: set[str] = set()
         self._message_screen: Screen[Any] | None = None  # that was open at the last message

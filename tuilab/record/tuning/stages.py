@@ -4,6 +4,8 @@ A tuning watches the script once, screens each treatment with one process, compa
 treatments with the unchanged script, and compares the combination of the winners.
 """
 
+import math
+
 from tuilab.record.events import RunStarted
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
@@ -67,6 +69,8 @@ def stage_words(summary: RunSummary) -> str:
 def budget_left_s(summary: RunSummary, elapsed_s: float) -> float | None:
     """Return the seconds that are left of the budget of a tuning; None if it has no budget."""
     if summary.run is None or summary.run.budget_s is None:
+        return None
+    if not math.isfinite(summary.run.budget_s):  # a damaged record
         return None
     return max(summary.run.budget_s - elapsed_s, 0.0)
 

@@ -14,6 +14,7 @@ from xml.etree import ElementTree as xml
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.tracebacks import as_named
+from tuilab.record.tuning.stages import count_processes, is_tuning
 from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.reports.formats.safe_names import add_digest, distinct_names, safe_name
 from tuilab.reports.missing_data import damage
@@ -98,7 +99,10 @@ def _list_properties(subject: ReportedRun) -> Iterator[tuple[str, str]]:
         return
     yield "tuilab", run.tuilab
     yield "title", run.title
-    yield "repeats", str(summary.planned_repeats)
+    if is_tuning(summary):  # its planned repeats are only a limit
+        yield "processes", str(count_processes(summary))
+    else:
+        yield "repeats", str(summary.planned_repeats)
     yield "command", command_line.rerun_line(run, summary.planned_repeats)
     for part, fact in (("torch", "version"), ("gpu", "driver")):
         value = summary.environment.get(part, {}).get(fact)

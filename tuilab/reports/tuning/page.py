@@ -66,15 +66,18 @@ class TuningPage:
     notes: tuple[str, ...]  # what else a reader needs to know
 
 
-def tuning_page(tuning: ResultTuning, max_characters: int) -> TuningPage:
-    """Return the page of a tuning; a diff is cut after `max_characters`."""
-    sections = sections_of(tuning)
+def tuning_page(tuning: ResultTuning, max_characters: int, max_rows: int) -> TuningPage:
+    """Return the page of a tuning: at most so many rows a section, and characters a text."""
     gains = []
     shown = []
-    for section in sections:
-        rows = tuple(_make_row(row, max_characters) for row in section.rows)
+    notes = []
+    for section in sections_of(tuning):
+        rows = tuple(_make_row(row, max_characters) for row in section.rows[:max_rows])
         shown.append(TuningPageSection(section.heading, rows, section.heading in _OWN_ROWS))
-        for row in section.rows:
+        left_out = len(section.rows) - len(rows)
+        if left_out:
+            notes.append(f"{section.heading}: {left_out} more, see the .json report.")
+        for row in section.rows[:max_rows]:
             gain = _make_gain(row)
             if gain is not None:
                 gains.append(gain)
@@ -85,7 +88,7 @@ def tuning_page(tuning: ResultTuning, max_characters: int) -> TuningPage:
         sections=tuple(shown),
         parts=parts,
         parts_title=_title_of_parts(parts),
-        notes=tuple(_list_notes(tuning)),
+        notes=(*notes, *_list_notes(tuning)),
     )
 
 
@@ -116,13 +119,15 @@ def _make_row(row: TuningRow, max_characters: int) -> TuningPageRow:
         diff = arm.diff[:max_characters]
         lesson = arm.lesson
         command = arm.next_command
+    details = [row.reason[:max_characters]] if row.reason else []
+    details += [detail[:max_characters] for detail in row.details]
     return TuningPageRow(
         mark=_STYLE.mark(row.mark),
         kind=_kind(row),
         outcome=row.outcome or "no result yet",
         title=_label(row),
-        change=row.change or (arm.change if isinstance(arm, TunedTreatment) else ""),
-        details=tuple(filter(None, (row.reason, *row.details))),
+        change=row.change[:max_characters],
+        details=tuple(details),
         measured=row.faster,
         facts=_describe_facts(row),
         diff=diff,

@@ -215,14 +215,20 @@ def _unknown_row(treatment: TunedTreatment, interim: Mapping[str, Judgement]) ->
     if words:
         return replace(row, faster=words)
     if treatment.tried_ratio is not None:
-        return replace(row, faster=f"{brief(treatment.tried_ratio)} in one process")
+        return replace(row, faster=f"{brief(treatment.tried_ratio)}x in one process")
     return replace(row, faster="")
 
 
 def _describe_interim(arm: str, interim: Mapping[str, Judgement]) -> str:
     """Return the estimate of an arm so far; empty if nothing is known."""
-    judgement = interim.get(arm)
-    if judgement is None or judgement.estimate is None:
+    if arm not in interim:
+        return ""
+    return interim_ratio_words(interim[arm])
+
+
+def interim_ratio_words(judgement: Judgement) -> str:
+    """Return the estimate of a judgement with its interval; empty if there is none."""
+    if judgement.estimate is None:
         return ""
     return _spell_ratio(judgement.estimate, judgement.low, judgement.high)
 
@@ -319,8 +325,8 @@ def describe_bounds(tuning: ResultTuning) -> list[str]:
     for treatment in tuning.treatments:
         if is_measured_bound(treatment):
             sentences.append(
-                f"upper bound: {show(treatment.title, 60)} {brief(treatment.tried_ratio or 0)}x in"
-                " one process, which learns from the same data again and again"
+                f"upper bound: {show(treatment.title, 60)} {brief(treatment.tried_ratio or 0)}x"
+                " (one process with the same data)"
             )
     return sentences
 

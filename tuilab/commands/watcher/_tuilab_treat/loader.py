@@ -59,11 +59,15 @@ class _LoaderTreatments:
             if not changed:
                 init(this, *args, **kwargs)
                 return
+            refusal = ""
             try:
                 init(this, **{**given, **changed})
             except Exception as problem:
+                refusal = str(problem) or type(problem).__name__
+            if refusal:
+                # The other arguments do not allow it, or the script is wrong and raises here too.
                 init(this, *args, **kwargs)
-                self._refused(done, problem)
+                self._refused(done, refusal)
                 return
             if changed.get("persistent_workers"):
                 this.__dict__[_MADE_PERSISTENT] = True
@@ -172,10 +176,10 @@ class _LoaderTreatments:
             changed["pin_memory"] = True
             done.append((treatment, "DataLoader(pin_memory=True)"))
 
-    def _refused(self, done: list[tuple[str, str]], problem: Exception) -> None:
+    def _refused(self, done: list[tuple[str, str]], refusal: str) -> None:
         """Report that torch refused the treated arguments, so that the script's own were used."""
         for treatment, words in done:
-            self._reports.skipped(treatment, f"torch refused {words}: {problem}", user_place())
+            self._reports.skipped(treatment, f"torch refused {words}: {refusal}", user_place())
 
     def _full(self, name: str) -> str:
         value = self._wanted.get(name, "")

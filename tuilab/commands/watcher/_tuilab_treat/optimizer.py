@@ -83,13 +83,15 @@ class OptimizerTreatments:
         changed = {**kwargs, name: True}
         if kwargs.get(other):
             changed[other] = None  # torch refuses both
+        refusal = ""
         try:
             init(this, *args, **changed)
         except Exception as problem:
-            # The parameters or other arguments do not allow it, or the script itself is wrong.
+            refusal = f"torch refused {kind}({name}=True): {problem}"
+        if refusal:
+            # The other arguments do not allow it, or the script is wrong and raises here as well.
             init(this, *args, **kwargs)
-            why = f"torch refused {kind}({name}=True): {problem}"
-            self._reports.skipped(name, why, place)
+            self._reports.skipped(name, refusal, place)
         else:
             self._reports.did(name, f"{kind}({name}=True)", place)
         self._seen.add(this)
@@ -171,6 +173,8 @@ def _why_left(name: str, kwargs: dict[str, Any], parameters: list[Any]) -> tuple
         return f"the script has {name}=True", True
     if kwargs.get("differentiable"):
         return "differentiable=True does not allow it", False
+    if name == "fused" and not all(_is_floating(tensor) for tensor in parameters):
+        return "some of its parameters are no real floating-point numbers", False
     if name == "foreach":
         if kwargs.get("fused"):
             return "the script has fused=True, which is faster", False
@@ -178,6 +182,12 @@ def _why_left(name: str, kwargs: dict[str, Any], parameters: list[Any]) -> tuple
         if is_default and parameters and all(_is_on_gpu(tensor) for tensor in parameters):
             return "on a GPU, torch chooses foreach by itself", True
     return "", False
+
+
+def _is_floating(tensor: Any) -> bool:
+    # Torch itself checks this only when the optimizer steps.
+    is_floating_point = getattr(tensor, "is_floating_point", None)
+    return is_floating_point is None or bool(is_floating_point())
 
 
 def _is_on_gpu(tensor: Any) -> bool:

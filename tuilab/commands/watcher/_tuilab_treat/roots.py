@@ -70,16 +70,14 @@ class RootFinder:
         self._call = call
         self._wrapper = noticed_call
         module_class._call_impl = noticed_call
+        _show_dynamo(call, noticed_call)
 
     def end(self) -> None:
         """Look no more."""
         module_class = self._torch.nn.Module
         if module_class._call_impl is self._wrapper:
             module_class._call_impl = self._call
-        for name in _DYNAMO:
-            module: Any = sys.modules.get(name)
-            if getattr(module, _KEPT_CALL, None) is self._wrapper:
-                setattr(module, _KEPT_CALL, self._call)
+        _show_dynamo(self._wrapper, self._call)
 
     @property
     def roots(self) -> list[Root]:
@@ -127,6 +125,17 @@ class RootFinder:
         if is_autocast(self._torch, device):
             root.is_autocast = True
             root.autocast_dtype = autocast_dtype(self._torch, device)
+
+
+def _show_dynamo(before: Any, after: Any) -> None:
+    """Let Dynamo know what every module is called with now, so that it traces as usual.
+
+    If it finds another function, it takes that for a change by the script, and compiles again.
+    """
+    for name in _DYNAMO:
+        module: Any = sys.modules.get(name)
+        if getattr(module, _KEPT_CALL, None) is before:
+            setattr(module, _KEPT_CALL, after)
 
 
 def device_of(module: Any) -> str:

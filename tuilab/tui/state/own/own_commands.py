@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuilab.catalogue.scenario import Param, Scenario
-from tuilab.runs.command_line import line, short, verb_of, why_not_again
-from tuilab.runs.run_name import RunName, kind_of_run
+from tuilab.record.tuning.stages import tunes_script
+from tuilab.runs.command_line import line, rerun_line, short, verb_of, why_not_again
+from tuilab.runs.run_name import is_of_command, kind_of_run
 from tuilab.text.display import show
 
 if TYPE_CHECKING:
@@ -66,18 +67,23 @@ def of_run(run: "RunStarted", state: str = "", last_run: str = "") -> OwnCommand
     from tuilab.reports.sweeps.points import point_words
 
     title = show(short(run.command), 160)
+    is_tuned = tunes_script(run)
+    # A form cannot tune. So a tuned command is listed as a command that is watched.
+    topic = "exec" if is_tuned else run.topic
+    # The options are behind `tuilab` and the subcommand.
+    options = {} if is_tuned else _read_options(verb_of(run)[2:])
     if run.topic == "ab":
         title = f"ab: {title}"
     folder = f"In {run.folder}." if run.folder else ""
-    parts = [f"`{line(run.command)}`", folder, last_run, why_not_again(run), _ARMS_HELP]
+    again = f"Tune it again: `{rerun_line(run, 0)}`" if is_tuned else ""
+    parts = [f"`{line(run.command)}`", folder, last_run, again, why_not_again(run), _ARMS_HELP]
     command = OwnCommand(
         id=title,
         topic=TOPIC,
-        path=f"{run.topic} {run.scenario} in {run.folder}: {line(run.command)}",
+        path=f"{topic} {run.scenario} in {run.folder}: {line(run.command)}",
         title=title,
         lesson="\n\n".join(part for part in parts if part),
-        # The options are behind `tuilab` and the subcommand.
-        params=_params(_read_options(verb_of(run)[2:]), run.command, run.folder),
+        params=_params(options, run.command, run.folder),
     )
     command.kind = kind_of_run(run.scenario, run.topic)
     command.words = tuple(run.command)
@@ -99,7 +105,7 @@ def last(past_of: "Callable[[Path], PastRun]", root: Path) -> list[OwnCommand]:
     for name in run_names(os.fspath(root))[:_SEARCHED_RUNS]:
         if len(commands) >= _MAX_COMMANDS:
             break
-        if not RunName(name).scenario.endswith((".exec", ".ab")):
+        if not is_of_command(name):
             continue
         past = past_of(root / name)
         if past.run is None or not past.run.command:

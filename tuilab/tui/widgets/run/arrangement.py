@@ -7,12 +7,15 @@ from tuilab.drawings.gpu_strips import has_strips
 from tuilab.record.blocks import has_times
 from tuilab.record.finding_words import neighbour_notes
 from tuilab.record.summary import RunSummary
+from tuilab.record.tuning.stages import is_tuning
 
 Cell = tuple[int, int]
 """A column and a row of the grid."""
 
 # Panes of text are as high as their lines, but at most this many lines.
-TEXTS = {"failure": 99, "claims": 99, "notes": 16, "output": 7}
+TEXTS = {"failure": 99, "tuning": 99, "claims": 99, "notes": 16, "output": 7}
+# Panes that come first and span all columns, with the most that they take of the screen.
+_TOPS = {"failure": 1 / 2, "tuning": 2 / 3}
 _MIN_PANES_FOR_TALL = 5  # fewer panes do not fill three rows
 _HIGH = 36  # lines of a screen that shows two rows of panes and more below them
 _MIN_ROW = 9  # lines that a chart needs
@@ -71,17 +74,32 @@ def arrange(
 ) -> Arrangement:
     """Return the arrangement of the panes, with a chart for each of the metrics `names`.
 
-    `needs` are the lines that the texts need, as far as known. If the run failed, the reason comes
-    first. It spans all columns and takes at most half of the screen.
+    `needs` are the lines that the texts need, as far as known. The reason of a failure, and the
+    table of a tuning, come first and span all columns.
     """
-    if not summary.failure:
-        return _arrange(summary, names, size, needs, has_notes=has_notes)
-    needed = needs.get("failure", _MIN_ROW) + _FRAME
-    lines = min(needed, max(size.lines // 2, _MIN_ROW))
-    rest_size = replace(size, height=max(size.height - lines, 1))
+    lines_of_tops: dict[str, int] = {}
+    rest_size = size
+    for name in _top_panes(summary):
+        needed = needs.get(name, _MIN_ROW) + _FRAME
+        lines = min(needed, max(int(rest_size.lines * _TOPS[name]), _MIN_ROW))
+        lines_of_tops[name] = lines
+        rest_size = replace(rest_size, height=max(rest_size.height - lines, 1))
     rest = _arrange(summary, names, rest_size, needs, has_notes=has_notes)
-    spans = {"failure": size.columns, **rest.spans}
-    return Arrangement(spans, rest.tall, f"{lines} {rest.rows}")
+    if not lines_of_tops:
+        return rest
+    spans = {**dict.fromkeys(lines_of_tops, size.columns), **rest.spans}
+    rows = " ".join(map(str, lines_of_tops.values()))
+    return Arrangement(spans, rest.tall, f"{rows} {rest.rows}")
+
+
+def _top_panes(summary: RunSummary) -> list[str]:
+    """Return the panes that come first: why the run failed, and the table of a tuning."""
+    tops = []
+    if summary.failure:
+        tops.append("failure")
+    if is_tuning(summary):
+        tops.append("tuning")
+    return tops
 
 
 def _arrange(
@@ -92,7 +110,7 @@ def _arrange(
     *,
     has_notes: bool,
 ) -> Arrangement:
-    """Return the arrangement of all panes but the failure."""
+    """Return the arrangement of all panes but those that come first."""
     drawn = _drawn_panes(summary, names)
     texts = _text_panes(summary, has_notes=has_notes)
     grid = make_grid(drawn, size.columns)
@@ -127,11 +145,11 @@ def _text_panes(summary: RunSummary, *, has_notes: bool) -> list[str]:
     """Return the panes of text, the most important first.
 
     A user's command without claims has none of "claims". Its output comes first until it has
-    notes.
+    notes. The claims of a tuning are in its table.
     """
     is_command = bool(summary.run and summary.run.command)
     has_notes = bool(has_notes or summary.texts or summary.alerts or neighbour_notes(summary))
-    if is_command and not summary.claims:
+    if is_command and (not summary.claims or is_tuning(summary)):
         return ["notes", "output"] if has_notes else ["output", "notes"]
     if has_notes or is_command:
         return ["claims", "notes", "output"]

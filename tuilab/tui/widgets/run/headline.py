@@ -18,6 +18,7 @@ from tuilab.record.finding_words import (
 )
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
+from tuilab.record.tuning.stages import budget_words, is_tuning
 from tuilab.runs import store
 from tuilab.runs.command_line import short
 from tuilab.text.display import show
@@ -159,7 +160,9 @@ def _progress(source: RunSource) -> dict[str, str]:
     if source.is_over:
         return {"done": cut_words(summary), "repeat": repeat_words(summary), "clock": elapsed}
     left = ""
-    if not isinstance(source, Replay):
+    if is_tuning(summary):
+        left = budget_words(summary, source.elapsed_s)
+    elif not isinstance(source, Replay):
         left_s = seconds_left(summary, source.elapsed_s)
         if left_s is not None:
             left = f"{clock(left_s)} left"

@@ -27,11 +27,13 @@ from tuilab.tui.widgets.run.output import OutputPane
 from tuilab.tui.widgets.run.pictures import PicturesPane
 from tuilab.tui.widgets.run.series import ChartPane, MemoryPane, SeriesPane, bad_names, names_of
 from tuilab.tui.widgets.run.timings import TimingsPane
+from tuilab.tui.widgets.run.tuning import TuningPane
 
 _PADDING = 4  # columns of a pane for its frame and its padding
 _KINDS: dict[str, Callable[[], Pane]] = {
     "failure": FailurePane,
     "claims": ClaimsPane,
+    "tuning": TuningPane,
     "memory": MemoryPane,
     "gpu": GpuPane,
     "timings": TimingsPane,
