@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tuilab.commands.cpu.core_time import CoreTimeReading
 from tuilab.commands.facts.compiled_graphs import CompiledGraphs
+from tuilab.commands.facts.exchange import GradientExchange
 from tuilab.commands.watcher._tuilab_watch import layout
 from tuilab.storage.files import open_regular
 
@@ -23,6 +24,7 @@ _SMALL_FILE_LIMIT = 1_000  # bytes
 _LARGEST = 2**62  # the largest integer that a fact may have
 _MOST_GROUPS = 100  # of facts, such as those of a loader
 _NUMBER = re.compile(r"[0-9]{1,18}")  # of a process, or of a file
+_TEXTS = (layout.HELLO, layout.NAME, layout.COMPILED, layout.EXCHANGED)
 UNKNOWN_NS = -1
 _NO_REASON = "it could not write the reason; the disk of the run may be full"
 
@@ -54,6 +56,7 @@ class MarkedProcess:
     unnamed: int = 0  # values whose name was lost
     trouble: str = ""  # why the process is not watched, or only in part
     compiled: CompiledGraphs = field(default_factory=CompiledGraphs)
+    exchange: GradientExchange = field(default_factory=GradientExchange)
     file: int = 0
     slot: int = layout.FIRST
     written: int = layout.FIRST  # slots written at the last read, so they are complete now
@@ -182,7 +185,7 @@ class MarksFolder:
         while process.slot < whole:
             mark = Mark(*layout.MARK.unpack(slots[process.slot - first]))
             next_slot = process.slot + 1
-            if mark.kind in (layout.HELLO, layout.NAME, layout.COMPILED):
+            if mark.kind in _TEXTS:
                 text_slot = next_slot
                 next_slot += layout.slots_for(min(mark.number, _TEXT_LIMIT))
                 if next_slot > whole and not is_last:
@@ -205,6 +208,9 @@ class MarksFolder:
             return
         if mark.kind == layout.COMPILED:
             process.compiled.take(text)
+            return
+        if mark.kind == layout.EXCHANGED:
+            process.exchange.take(text)
             return
         try:
             facts = json.loads(text)

@@ -78,6 +78,7 @@ def _times(
     for part, reason in lacks.items():
         if part not in UNTOLD:
             yield f"{part}: n/a, {reason}"
+    yield from process.exchange.sentences(steps.step_count, mean_ns)
     waited_ns = sum(step.waited_ns for step in with_parts)
     started_ns = sum(step.started_ns for step in with_parts)
     advice = next_step(
@@ -87,6 +88,7 @@ def _times(
         loading=loading,
         starting=100 * started_ns / waited_ns if waited_ns else 0.0,
         computing=computing_of(process.hello),
+        exchange=100 * process.exchange.exchange_alone_ns(steps.step_count) / mean_ns,
     )
     if advice:
         yield advice

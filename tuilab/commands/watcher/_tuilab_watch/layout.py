@@ -36,6 +36,7 @@ WORDS_OF_MARK = struct.Struct("<qqdq")
 HELLO = 1  # a text: JSON about the process
 NAME = 2  # a text: the name of an id from here on
 COMPILED = 24  # a text: JSON about a graph of torch.compile, or about why graphs break
+EXCHANGED = 28  # a text: JSON about how DistributedDataParallel exchanges gradients
 STEPPED = 3  # id: the optimizer
 SKIPPED = 4  # id: the optimizer, whose step GradScaler skipped
 WENT_BACK = 5  # a backward; value: its root, if HAS_VALUE
