@@ -150,7 +150,7 @@ def _describe_cause(steps: list[RankedStep], last: int, after_ns: float) -> Iter
     device = "core" if began_late else "GPU"
     check = (
         f"check whether rank {last} has more work, such as longer sequences (`tuilab run "
-        "load-balance`), waits for data, or has a slower {device}"
+        f"load-balance`), waits for data, or has a slower {device}"
     )
     if not began_late:
         yield check

@@ -22,7 +22,7 @@ from . import layout
 
 _MODULE = "torch.nn.parallel.distributed"
 _EVERY = 10  # iterations, of which one is sampled on the CPU
-_FIRST = 12  # backwards after each of which samples are read: torch samples ten in a row
+_FIRST = 12  # backwards of a module that are each read: torch samples ten in a row
 _SETTLED = 10  # iterations, after which torch makes no other buckets
 _MOST_MODULES = 16
 _LONGEST = 200  # characters of a text, such as the name of a hook
@@ -103,7 +103,7 @@ class ExchangeReports:
     def count_backward(self) -> None:
         """Read the samples that may be new after a backward."""
         self._backwards += 1
-        if self._backwards <= _FIRST or self._backwards % _EVERY == 1:
+        if self._backwards <= _FIRST * len(self._modules) or self._backwards % _EVERY == 1:
             self._read()
 
     def _read(self) -> None:
