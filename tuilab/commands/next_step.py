@@ -56,7 +56,7 @@ _CHECK_LOOP = (
 EXCHANGE = "exchange of gradients that no computation hides"
 # By part: from how many percent of a step the advice is given, and the advice.
 _ADVICE = {
-    EXCHANGE: (_WAITING, "the text about all ranks has the cause, and what to try"),
+    EXCHANGE: (_WAITING, 'see "all ranks"'),
     DATA: (_WAITING, f"{_MORE_WORKERS}, or do less work for each item; {_LESSON}"),
     LOGGING: (_BESIDE, "log fewer values, or not in every step"),
     OPTIMIZER: (_BESIDE, _FUSE),

@@ -38,6 +38,14 @@ class ExchangeFacts(msgspec.Struct, frozen=True):
     is_float32: bool = False
     is_view: bool = False  # whether the gradients lie in the buckets, so that nothing is copied
 
+    def describe(self) -> str:
+        """Return the size of the gradients, the number of their buckets, and how they travel."""
+        buckets = plural(len(self.buckets), "bucket")
+        words = f"{size(self.bytes)} in {buckets} over {show(self.backend, 20)}"
+        if self.hook:
+            words += f" with {show(self.hook, 60)}"
+        return words
+
 
 class ExchangeSample(msgspec.Struct, frozen=True):
     """One iteration of a module, in nanoseconds; a time that torch did not measure is 0.
@@ -136,11 +144,10 @@ class GradientExchange:
             samples = self.samples_of(facts.of).values()
             name = f" of {show(facts.name, 40)}" if len(modules) > 1 else ""
             yield (
-                f"gradients{name} ({_describe(facts)}): "
-                f"computed for {_mean(sample.compute for sample in samples)}, "
+                f"gradients{name}: computed for {_mean(sample.compute for sample in samples)}, "
                 f"exchanged for {_mean(sample.exchange for sample in samples)}, "
-                f"both at once for {_mean(sample.both for sample in samples)}; "
-                f"mean of {plural(len(samples), 'sampled step')}"
+                f"both at once for {_mean(sample.both for sample in samples)} "
+                f"(mean of {plural(len(samples), 'sampled step')})"
             )
         if modules and step_ns:
             alone_ns = self.exchange_alone_ns(steps)
@@ -164,15 +171,6 @@ class GradientExchange:
         if not modules:
             return {}
         return {name: part_ns / 1e6 for name, part_ns in parts_ns.items()}
-
-
-def _describe(facts: ExchangeFacts) -> str:
-    """Return the size of the gradients, the number of their buckets, and how they travel."""
-    buckets = plural(len(facts.buckets), "bucket")
-    words = f"{size(facts.bytes)} in {buckets}, over {show(facts.backend, 20)}"
-    if facts.hook:
-        words += f", with {show(facts.hook, 60)}"
-    return words
 
 
 def _mean(times_ns: Collection[int] | Iterator[int]) -> str:

@@ -111,9 +111,10 @@ def _describe_module(
         ranks = join(f"rank {rank}" for rank in exchanges)
         yield f"compared: {ranks}, which ran on this machine, of {facts.world}"
     exchange_ns = median(step.exchange_ns for step in steps)
-    yield f"after the last backward, the exchange takes {_share(exchange_ns, step_ns)}"
+    exchange = f"the exchange of {facts.describe()} takes {_share(exchange_ns, step_ns)}"
+    yield f"after the last backward, {exchange}"
     if exchange_ns >= _LARGE * step_ns:
-        yield f"to shorten the exchange, try {_exchange_advice(facts)}"
+        yield from _exchange_advice(facts)
 
 
 def _describe_order(steps: list[RankedStep], ranks: int, step_ns: float) -> Iterator[str]:
@@ -124,43 +125,39 @@ def _describe_order(steps: list[RankedStep], ranks: int, step_ns: float) -> Iter
     sampled = f"{count} of {len(steps)} sampled steps"
     if not is_one_last(count, len(steps), ranks):
         listed = join(f"rank {rank} in {times}" for rank, times in counts.most_common(_MOST_RANKS))
-        yield (
-            f"no single rank's backward ends last: {listed} of {len(steps)} sampled steps; "
-            f"the last ends {_share(after_ns, step_ns)} after the first"
-        )
+        yield (f"no single rank's backward ends last: {listed} of {len(steps)} sampled steps")
+        yield f"the last backward ends {_share(after_ns, step_ns)} after the first"
         if after_ns >= _LARGE * step_ns:
             yield (
-                "now one rank waits, now another: check whether the work of a rank differs from "
-                "step to step (`tuilab run load-balance`), or other processes use its cores"
+                "each rank waits in some steps: check whether their work differs "
+                "(`tuilab run load-balance`), or other processes use their cores"
             )
         return
     ends = f"rank {last}'s backward ends last in {sampled}"
     if after_ns < _NOTABLE * step_ns:
         yield f"{ends}, but only {_share(after_ns, step_ns)} after the first"
         return
-    yield f"{ends}, {_share(after_ns, step_ns)} after the first; the other ranks wait for it"
+    yield f"{ends}, {_share(after_ns, step_ns)} after the first"
     yield from _describe_cause(steps, last, after_ns)
 
 
 def _describe_cause(steps: list[RankedStep], last: int, after_ns: float) -> Iterator[str]:
-    """Yield whether the last rank begins its backward late, and what to look at."""
+    """Yield whether the last rank begins its backward late, and what to check."""
     began_late = [
         step.began_late_ns for step in steps if step.last == last and step.began_late_ns is not None
     ]
     device = "core" if began_late else "GPU"
-    check = (
-        f"check whether rank {last} has more work, such as longer sequences (`tuilab run "
-        f"load-balance`), waits for data, or has a slower {device}"
+    if began_late:
+        began_ns = median(began_late)
+        began = f"which begins a median of {seconds(began_ns / 1e9)} after the first one"
+        if began_ns >= after_ns / 2:
+            yield f"most of this delay arises before the backward, {began}"
+        else:
+            yield f"most of this delay arises in the backward, {began}"
+    yield (
+        f"the other ranks wait for rank {last}: check whether it has more work "
+        f"(`tuilab run load-balance`), waits for data, or has a slower {device}"
     )
-    if not began_late:
-        yield check
-        return
-    began_ns = median(began_late)
-    began = f"it begins its backward {seconds(began_ns / 1e9)} after the first rank"
-    where = "so the delay arises in the backward"
-    if began_ns >= after_ns / 2:
-        where = "so most of the delay arises before the backward"
-    yield f"{began} (median), {where}: {check}"
 
 
 def is_one_last(count: int, steps: int, ranks: int) -> bool:
@@ -173,19 +170,20 @@ def is_one_last(count: int, steps: int, ranks: int) -> bool:
     return bool(ranks * cases * _RARE <= ranks**steps)
 
 
-def _exchange_advice(facts: ExchangeFacts) -> str:
-    """Return what makes an exchange shorter that the module does not use yet."""
+def _exchange_advice(facts: ExchangeFacts) -> Iterator[str]:
+    """Yield what makes an exchange shorter that the module does not use yet, a line for each."""
     ways = []
     if facts.is_float32 and not facts.hook:
         # torch has bfloat16 only for the GPU.
         hook = "bf16_compress_hook" if facts.is_on_gpu else "fp16_compress_hook"
-        ways.append(f"{hook} (half the bytes, less exact gradients)")
+        ways.append(f"{hook}: half the bytes, but less exact gradients")
     if not facts.is_view:
-        ways.append("gradient_as_bucket_view=True (no copies between gradients and buckets)")
+        ways.append("gradient_as_bucket_view=True: no copies between gradients and buckets")
     if len(facts.buckets) >= _MANY_BUCKETS:
-        ways.append("a larger bucket_cap_mb (fewer exchanges in a step)")
-    ways.append("no_sync() with gradient accumulation (fewer exchanges; `tuilab run no-sync`)")
-    return "; or ".join(ways)
+        ways.append("a larger bucket_cap_mb: fewer exchanges in a step")
+    ways.append("no_sync() with gradient accumulation: fewer exchanges (`tuilab run no-sync`)")
+    for number, way in enumerate(ways):
+        yield f"or {way}" if number else f"to shorten the exchange, try {way}"
 
 
 def _share(time_ns: float, step_ns: float) -> str:
