@@ -20,7 +20,7 @@ from tuilab.commands.cpu.contention import Contention
 from tuilab.commands.cpu.core_time import CoreTimes
 from tuilab.commands.cpu.core_use import granted_cores
 from tuilab.commands.cpu.helpers import Helpers
-from tuilab.commands.facts.exchange import GradientExchange
+from tuilab.commands.facts.exchange import GradientExchange, StepTimes
 from tuilab.commands.facts.memory_shortage import read_shortages, records_of
 from tuilab.commands.facts.rank_order import describe_ranks
 from tuilab.commands.marks import Mark, MarkedProcess, MarksFolder
@@ -28,7 +28,7 @@ from tuilab.commands.next_step import Loading, loading_of
 from tuilab.commands.output.scan_numbers import NumberScanner
 from tuilab.commands.process_tree import ProcessTree
 from tuilab.commands.step_blocks import STEPS_ALONE, OpenBlock
-from tuilab.commands.step_parts import curves_of, lacking, mean_length_ns, shares_of
+from tuilab.commands.step_parts import BACKWARD, curves_of, lacking, mean_length_ns, shares_of
 from tuilab.commands.step_sentences import optimizer_name, story_of
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.commands.watcher._tuilab_watch import layout
@@ -566,8 +566,16 @@ class Watched:
         if not lanes:
             return
         exchanges = {rank: lanes[rank].process.exchange for rank in sorted(lanes)}
-        step_ns = fmean(mean_length_ns(lane.last) for lane in lanes.values())
-        sentences = [*describe_ranks(exchanges, step_ns)]
+        backward_shares = []
+        for lane in lanes.values():
+            shares = shares_of(lane.last, lacking(lane.steps))
+            backward_shares.append(shares.get(BACKWARD, 0.0))
+        times = StepTimes(
+            steps=max(lane.count for lane in lanes.values()),
+            mean_ns=fmean(mean_length_ns(lane.last) for lane in lanes.values()),
+            backward_share=fmean(backward_shares),
+        )
+        sentences = [*describe_ranks(exchanges, times)]
         if sentences:
             self._journal.append(events.TextShown(text="\n".join(sentences), title="all ranks"))
         else:
@@ -604,5 +612,5 @@ class Watched:
 def _why_no_exchange(exchanges: Iterable[GradientExchange]) -> str:
     """Return why no process measured the exchange of gradients with other ranks."""
     if any(exchange.modules for exchange in exchanges):
-        return "torch sampled no step of a DistributedDataParallel in which several ranks exchange"
+        return "torch sampled no step of DistributedDataParallel after the first two"
     return "only DistributedDataParallel measures it, and the script made none"

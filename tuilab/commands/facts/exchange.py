@@ -8,7 +8,7 @@ after the last gradient is computed makes a step longer. It includes waiting for
 import json
 from collections.abc import Collection, Iterator
 from statistics import fmean
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -71,8 +71,21 @@ class ExchangeSample(msgspec.Struct, frozen=True):
         return max(self.exchange - self.both, 0)
 
     @property
+    def backward(self) -> int:
+        """How long the computation and the exchange take together."""
+        return self.compute + self.exchange_alone
+
+    @property
     def compute_alone(self) -> int:
         return max(self.compute - self.both, 0)
+
+
+class StepTimes(NamedTuple):
+    """The steps of a process, which the samples are compared with."""
+
+    steps: int
+    mean_ns: float
+    backward_share: float  # of a step, in percent
 
 
 class GradientExchange:
@@ -120,25 +133,28 @@ class GradientExchange:
         later = {number: sample for number, sample in samples.items() if number > _SETTLED}
         return later if len(later) >= _ENOUGH else samples
 
-    def exchange_alone_ns(self, steps: int) -> float:
-        """Return how much exchange without computing a step has, for a process with these steps.
+    def share_of_step(self, times: StepTimes) -> float:
+        """Return how much of a step is exchange that no computation hides, in percent.
 
-        All modules count. With gradient accumulation a step has several iterations, unless all but
-        one of its backwards are in `no_sync`.
+        All modules count. Sampled steps may have met a busier machine than the others. So the share
+        of the exchange is taken from the sampled backwards, and that of the backward from all
+        steps. If some backwards of a step are in `no_sync`, only the time of the others counts.
         """
-        total_ns = 0.0
+        exchange_ns = 0.0
+        backward_ns = 0.0
         for facts in self.shared_modules():
             samples = self.samples_of(facts.of)
-            iterations_a_step = max(round(max(samples) / max(steps, 1)), 1)
-            mean_ns = fmean(sample.exchange_alone for sample in samples.values())
-            total_ns += iterations_a_step * mean_ns
-        return total_ns
+            iterations_a_step = max(round(max(samples) / max(times.steps, 1)), 1)
+            for sample in samples.values():
+                exchange_ns += iterations_a_step * sample.exchange_alone / len(samples)
+                backward_ns += iterations_a_step * sample.backward / len(samples)
+        if not backward_ns or not times.mean_ns:
+            return 0.0
+        backward_share = min(times.backward_share, 100 * backward_ns / times.mean_ns)
+        return backward_share * exchange_ns / backward_ns
 
-    def sentences(self, steps: int, step_ns: float) -> Iterator[str]:
-        """Yield how long gradients are computed and exchanged, and what part of a step that adds.
-
-        `steps` is the number of steps of the process, and `step_ns` the mean length of a step.
-        """
+    def sentences(self, times: StepTimes) -> Iterator[str]:
+        """Yield how long gradients are computed and exchanged, and what that adds to a step."""
         modules = self.shared_modules()
         for facts in modules:
             samples = self.samples_of(facts.of).values()
@@ -149,11 +165,11 @@ class GradientExchange:
                 f"both at once for {_mean(sample.both for sample in samples)} "
                 f"(mean of {plural(len(samples), 'sampled step')})"
             )
-        if modules and step_ns:
-            alone_ns = self.exchange_alone_ns(steps)
+        share = self.share_of_step(times)
+        if share:
             yield (
-                f"exchange that no computation hides: {seconds(alone_ns / 1e9)} a step "
-                f"({100 * alone_ns / step_ns:.0f} %), including waits for other ranks"
+                f"exchange that no computation hides: {share:.0f} % of a step, "
+                "including waits for other ranks"
             )
 
     def bars(self) -> dict[str, float]:

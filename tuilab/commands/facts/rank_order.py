@@ -11,10 +11,15 @@ there the rank is last that waits least for the exchange after its own backward.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from math import comb
-from statistics import median
+from statistics import fmean, median
 from typing import NamedTuple
 
-from tuilab.commands.facts.exchange import ExchangeFacts, ExchangeSample, GradientExchange
+from tuilab.commands.facts.exchange import (
+    ExchangeFacts,
+    ExchangeSample,
+    GradientExchange,
+    StepTimes,
+)
 from tuilab.text.display import join, plural, show
 from tuilab.text.words import seconds
 
@@ -35,6 +40,7 @@ class RankedStep(NamedTuple):
     # How much later the last rank began its backward than the first one; None on a GPU.
     began_late_ns: int | None
     exchange_ns: int  # after the last backward
+    backward_ns: float  # computation and exchange, mean of the ranks
     is_possible: bool  # whether the first rank was still exchanging when the last backward ended
 
 
@@ -60,6 +66,7 @@ def _rank_on_cpu(samples: Mapping[int, ExchangeSample]) -> RankedStep:
         after_first_ns=after_first_ns,
         began_late_ns=samples[last].began - min(sample.began for sample in samples.values()),
         exchange_ns=samples[last].exchange_alone,
+        backward_ns=fmean(sample.backward for sample in samples.values()),
         is_possible=samples[first].exchange_alone >= after_first_ns / 2,
     )
 
@@ -68,13 +75,20 @@ def _rank_on_gpu(samples: Mapping[int, ExchangeSample]) -> RankedStep:
     last = min(samples, key=lambda rank: samples[rank].exchange_alone)
     exchange_ns = samples[last].exchange_alone
     longest_ns = max(sample.exchange_alone for sample in samples.values())
-    return RankedStep(last, longest_ns - exchange_ns, None, exchange_ns, is_possible=True)
+    return RankedStep(
+        last=last,
+        after_first_ns=longest_ns - exchange_ns,
+        began_late_ns=None,
+        exchange_ns=exchange_ns,
+        backward_ns=fmean(sample.backward for sample in samples.values()),
+        is_possible=True,
+    )
 
 
-def describe_ranks(exchanges: Mapping[int, GradientExchange], step_ns: float) -> Iterator[str]:
+def describe_ranks(exchanges: Mapping[int, GradientExchange], times: StepTimes) -> Iterator[str]:
     """Yield which rank's backward ends last, how long the exchange takes then, and what to try.
 
-    `exchanges` has the ranks that ran on this machine; `step_ns` is the mean length of a step.
+    `exchanges` has the ranks that ran on this machine.
     """
     first = next(iter(exchanges.values()), None)
     if first is None:
@@ -82,12 +96,12 @@ def describe_ranks(exchanges: Mapping[int, GradientExchange], step_ns: float) ->
     modules = first.shared_modules()
     for facts in modules:
         name = f"{show(facts.name, 40)}: " if len(modules) > 1 else ""
-        for sentence in _describe_module(exchanges, facts, step_ns):
+        for sentence in _describe_module(exchanges, facts, times):
             yield name + sentence
 
 
 def _describe_module(
-    exchanges: Mapping[int, GradientExchange], facts: ExchangeFacts, step_ns: float
+    exchanges: Mapping[int, GradientExchange], facts: ExchangeFacts, times: StepTimes
 ) -> Iterator[str]:
     if len(exchanges) > facts.world:
         yield "which rank's backward ends last: n/a, the ranks exchange gradients in several groups"
@@ -106,6 +120,7 @@ def _describe_module(
         reason = "ranks did not wait for each other, or their clocks differ"
         yield f"which rank's backward ends last: n/a, {reason}"
         return
+    step_ns = _sampled_step_ns(steps, times)
     yield from _describe_order(steps, len(exchanges), step_ns)
     if len(exchanges) < facts.world:
         ranks = join(f"rank {rank}" for rank in exchanges)
@@ -115,6 +130,18 @@ def _describe_module(
     yield f"after the last backward, {exchange}"
     if exchange_ns >= _LARGE * step_ns:
         yield from _exchange_advice(facts)
+
+
+def _sampled_step_ns(steps: list[RankedStep], times: StepTimes) -> float:
+    """Return the length of a sampled step.
+
+    If its backward took longer than that of other steps, as on a busier machine, the whole step is
+    taken to be longer as well.
+    """
+    backward_ns = median(step.backward_ns for step in steps)
+    if not times.backward_share:
+        return max(times.mean_ns, backward_ns)
+    return max(times.mean_ns, 100 * backward_ns / times.backward_share)
 
 
 def _describe_order(steps: list[RankedStep], ranks: int, step_ns: float) -> Iterator[str]:
@@ -130,7 +157,7 @@ def _describe_order(steps: list[RankedStep], ranks: int, step_ns: float) -> Iter
         if after_ns >= _LARGE * step_ns:
             yield (
                 "each rank waits in some steps: check whether their work differs "
-                "(`tuilab run load-balance`), or other processes use their cores"
+                "(`tuilab run load-balance`) or other processes use their cores"
             )
         return
     ends = f"rank {last}'s backward ends last in {sampled}"
@@ -188,7 +215,4 @@ def _exchange_advice(facts: ExchangeFacts) -> Iterator[str]:
 
 def _share(time_ns: float, step_ns: float) -> str:
     """Return a median time with its share of a step."""
-    words = f"a median of {seconds(time_ns / 1e9)}"
-    if step_ns:
-        words += f" ({100 * time_ns / step_ns:.0f} % of a step)"
-    return words
+    return f"a median of {seconds(time_ns / 1e9)} ({100 * time_ns / step_ns:.0f} % of a step)"
