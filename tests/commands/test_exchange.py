@@ -10,10 +10,10 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests.commands.watched_script import Unwatched, Watch, WatchedScript
-from tuilab.commands.facts.exchange import GradientExchange, StepTimes
+from tuilab.commands.facts.exchange import GradientExchange, MeanStep
 from tuilab.commands.facts.rank_order import describe_ranks, is_one_last
 
-TIMES = StepTimes(steps=12, mean_ns=100e6, backward_share=80)
+TIMES = MeanStep(steps=12, mean_ns=100e6, backward_share=80)
 # Two ranks: a script forks, and the ranks meet in a file. Rank 0 waits for the end of rank 1.
 RANKS = """
 import time
@@ -390,9 +390,9 @@ def test_rank_is_last_only_if_chance_hardly_does_that(
 
 def test_sentences_of_a_rank_add_up_its_iterations() -> None:
     exchange = made(*[(10, 20, 65)] * 8)  # iterations 3 to 10, in 5 steps: two in each
-    times = StepTimes(steps=5, mean_ns=200e6, backward_share=80)
+    mean_step = MeanStep(steps=5, mean_ns=200e6, backward_share=80)
 
-    assert [*exchange.sentences(times)] == [
+    assert [*exchange.sentences(mean_step)] == [
         "gradients: computed for 10 ms, exchanged for 46 ms, both at once for 1 ms "
         "(mean of 8 sampled steps)",
         "exchange that no computation hides: 45 % of a step, including waits for other ranks",
@@ -402,9 +402,9 @@ def test_sentences_of_a_rank_add_up_its_iterations() -> None:
 
 def test_share_of_slow_samples_stays_within_the_backward() -> None:
     exchange = made(*[(10, 20, 65)] * 8)  # 45 of 55 ms
-    times = StepTimes(steps=10, mean_ns=20e6, backward_share=80)
+    mean_step = MeanStep(steps=10, mean_ns=20e6, backward_share=80)
 
-    assert exchange.share_of_step(times) == pytest.approx(80 * 45 / 55)
+    assert exchange.share_of_step(mean_step) == pytest.approx(80 * 45 / 55)
 
 
 def test_first_samples_are_left_out_if_there_are_enough_later_ones() -> None:

@@ -20,7 +20,7 @@ from tuilab.commands.cpu.contention import Contention
 from tuilab.commands.cpu.core_time import CoreTimes
 from tuilab.commands.cpu.core_use import granted_cores
 from tuilab.commands.cpu.helpers import Helpers
-from tuilab.commands.facts.exchange import GradientExchange, StepTimes
+from tuilab.commands.facts.exchange import GradientExchange, MeanStep
 from tuilab.commands.facts.memory_shortage import read_shortages, records_of
 from tuilab.commands.facts.rank_order import describe_ranks
 from tuilab.commands.marks import Mark, MarkedProcess, MarksFolder
@@ -570,12 +570,12 @@ class Watched:
         for lane in lanes.values():
             shares = shares_of(lane.last, lacking(lane.steps))
             backward_shares.append(shares.get(BACKWARD, 0.0))
-        times = StepTimes(
+        mean_step = MeanStep(
             steps=max(lane.count for lane in lanes.values()),
             mean_ns=fmean(mean_length_ns(lane.last) for lane in lanes.values()),
             backward_share=fmean(backward_shares),
         )
-        sentences = [*describe_ranks(exchanges, times)]
+        sentences = [*describe_ranks(exchanges, mean_step)]
         if sentences:
             self._journal.append(events.TextShown(text="\n".join(sentences), title="all ranks"))
         else:

@@ -80,10 +80,10 @@ class ExchangeSample(msgspec.Struct, frozen=True):
         return max(self.compute - self.both, 0)
 
 
-class StepTimes(NamedTuple):
-    """The steps of a process, which the samples are compared with."""
+class MeanStep(NamedTuple):
+    """The mean step of a process, which its samples are compared with."""
 
-    steps: int
+    steps: int  # of which it is the mean
     mean_ns: float
     backward_share: float  # of a step, in percent
 
@@ -133,7 +133,7 @@ class GradientExchange:
         later = {number: sample for number, sample in samples.items() if number > _SETTLED}
         return later if len(later) >= _ENOUGH else samples
 
-    def share_of_step(self, times: StepTimes) -> float:
+    def share_of_step(self, mean_step: MeanStep) -> float:
         """Return how much of a step is exchange that no computation hides, in percent.
 
         All modules count. Sampled steps may have met a busier machine than the others. So the share
@@ -144,16 +144,16 @@ class GradientExchange:
         backward_ns = 0.0
         for facts in self.shared_modules():
             samples = self.samples_of(facts.of)
-            iterations_a_step = max(round(max(samples) / max(times.steps, 1)), 1)
+            iterations_a_step = max(round(max(samples) / max(mean_step.steps, 1)), 1)
             for sample in samples.values():
                 exchange_ns += iterations_a_step * sample.exchange_alone / len(samples)
                 backward_ns += iterations_a_step * sample.backward / len(samples)
-        if not backward_ns or not times.mean_ns:
+        if not backward_ns or not mean_step.mean_ns:
             return 0.0
-        backward_share = min(times.backward_share, 100 * backward_ns / times.mean_ns)
+        backward_share = min(mean_step.backward_share, 100 * backward_ns / mean_step.mean_ns)
         return backward_share * exchange_ns / backward_ns
 
-    def sentences(self, times: StepTimes) -> Iterator[str]:
+    def sentences(self, mean_step: MeanStep) -> Iterator[str]:
         """Yield how long gradients are computed and exchanged, and what that adds to a step."""
         modules = self.shared_modules()
         for facts in modules:
@@ -165,7 +165,7 @@ class GradientExchange:
                 f"both at once for {_mean(sample.both for sample in samples)} "
                 f"(mean of {plural(len(samples), 'sampled step')})"
             )
-        share = self.share_of_step(times)
+        share = self.share_of_step(mean_step)
         if share:
             yield (
                 f"exchange that no computation hides: {share:.0f} % of a step, "

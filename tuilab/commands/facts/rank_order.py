@@ -18,7 +18,7 @@ from tuilab.commands.facts.exchange import (
     ExchangeFacts,
     ExchangeSample,
     GradientExchange,
-    StepTimes,
+    MeanStep,
 )
 from tuilab.text.display import join, plural, show
 from tuilab.text.words import seconds
@@ -85,7 +85,7 @@ def _rank_on_gpu(samples: Mapping[int, ExchangeSample]) -> RankedStep:
     )
 
 
-def describe_ranks(exchanges: Mapping[int, GradientExchange], times: StepTimes) -> Iterator[str]:
+def describe_ranks(exchanges: Mapping[int, GradientExchange], mean_step: MeanStep) -> Iterator[str]:
     """Yield which rank's backward ends last, how long the exchange takes then, and what to try.
 
     `exchanges` has the ranks that ran on this machine.
@@ -96,12 +96,12 @@ def describe_ranks(exchanges: Mapping[int, GradientExchange], times: StepTimes) 
     modules = first.shared_modules()
     for facts in modules:
         name = f"{show(facts.name, 40)}: " if len(modules) > 1 else ""
-        for sentence in _describe_module(exchanges, facts, times):
+        for sentence in _describe_module(exchanges, facts, mean_step):
             yield name + sentence
 
 
 def _describe_module(
-    exchanges: Mapping[int, GradientExchange], facts: ExchangeFacts, times: StepTimes
+    exchanges: Mapping[int, GradientExchange], facts: ExchangeFacts, mean_step: MeanStep
 ) -> Iterator[str]:
     if len(exchanges) > facts.world:
         yield "which rank's backward ends last: n/a, the ranks exchange gradients in several groups"
@@ -120,7 +120,7 @@ def _describe_module(
         reason = "ranks did not wait for each other, or their clocks differ"
         yield f"which rank's backward ends last: n/a, {reason}"
         return
-    step_ns = _sampled_step_ns(steps, times)
+    step_ns = _sampled_step_ns(steps, mean_step)
     yield from _describe_order(steps, len(exchanges), step_ns)
     if len(exchanges) < facts.world:
         ranks = join(f"rank {rank}" for rank in exchanges)
@@ -132,16 +132,16 @@ def _describe_module(
         yield from _exchange_advice(facts)
 
 
-def _sampled_step_ns(steps: list[RankedStep], times: StepTimes) -> float:
+def _sampled_step_ns(steps: list[RankedStep], mean_step: MeanStep) -> float:
     """Return the length of a sampled step.
 
     If its backward took longer than that of other steps, as on a busier machine, the whole step is
     taken to be longer as well.
     """
     backward_ns = median(step.backward_ns for step in steps)
-    if not times.backward_share:
-        return max(times.mean_ns, backward_ns)
-    return max(times.mean_ns, 100 * backward_ns / times.backward_share)
+    if not mean_step.backward_share:
+        return max(mean_step.mean_ns, backward_ns)
+    return max(mean_step.mean_ns, 100 * backward_ns / mean_step.backward_share)
 
 
 def _describe_order(steps: list[RankedStep], ranks: int, step_ns: float) -> Iterator[str]:
