@@ -148,6 +148,9 @@ def test_each_of_two_ranks_has_its_lane(tuilab: Tuilab) -> None:
     }
     assert seen.done.returncode == 0, seen.done.stderr
     assert lanes == {"rank 0": 40, "rank 1": 40}
+    texts = {text["title"]: text["text"] for text in seen.run["texts"]}
+    assert "exchange that no computation hides: " in texts["rank 0"]
+    assert "backward ends last" in texts["all ranks"]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tuilab.commands.cpu.core_time import CoreTimeReading
 from tuilab.commands.facts.compiled_graphs import CompiledGraphs
+from tuilab.commands.facts.exchange import GradientExchange
 from tuilab.commands.facts.treated import ProcessTreatments
 from tuilab.commands.watcher._tuilab_watch import layout
 from tuilab.storage.files import open_regular
@@ -25,7 +26,15 @@ _LARGEST = 2**62  # the largest integer that a fact may have
 _MOST_GROUPS = 100  # of facts, such as those of a loader
 _NUMBER = re.compile(r"[0-9]{1,18}")  # of a process, or of a file
 UNKNOWN_NS = -1
-_TEXTS = (layout.HELLO, layout.NAME, layout.COMPILED, layout.TREATED, layout.SCRIPT_FACTS)
+# The kinds of marks that are texts.
+_TEXTS = (
+    layout.HELLO,
+    layout.NAME,
+    layout.COMPILED,
+    layout.EXCHANGED,
+    layout.TREATED,
+    layout.SCRIPT_FACTS,
+)
 _NO_REASON = "it could not write the reason; the disk of the run may be full"
 
 
@@ -57,6 +66,7 @@ class MarkedProcess:
     trouble: str = ""  # why the process is not watched, or only in part
     compiled: CompiledGraphs = field(default_factory=CompiledGraphs)
     treatments: ProcessTreatments = field(default_factory=ProcessTreatments)
+    exchange: GradientExchange = field(default_factory=GradientExchange)
     file: int = 0
     slot: int = layout.FIRST
     written: int = layout.FIRST  # slots written at the last read, so they are complete now
@@ -208,6 +218,9 @@ class MarksFolder:
             return
         if mark.kind == layout.COMPILED:
             process.compiled.take(text)
+            return
+        if mark.kind == layout.EXCHANGED:
+            process.exchange.take(text)
             return
         if mark.kind == layout.TREATED:
             process.treatments.take_report(text)

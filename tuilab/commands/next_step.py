@@ -52,8 +52,11 @@ _CHECK_LOOP = (
     "check the rest of the loop: logging, metrics, callbacks, checkpoints, validation, batches"
     " without a DataLoader"
 )
+# A part of the backward, measured in the steps of DistributedDataParallel that torch samples.
+EXCHANGE = "exchange of gradients that no computation hides"
 # By part: from how many percent of a step the advice is given, and the advice.
 _ADVICE = {
+    EXCHANGE: (_WAITING, 'see "all ranks"'),
     DATA: (_WAITING, f"{_MORE_WORKERS}, or do less work for each item; {_LESSON}"),
     LOGGING: (_BESIDE, "log fewer values, or not in every step"),
     OPTIMIZER: (_BESIDE, _FUSE),
@@ -229,20 +232,23 @@ def next_step(
     loading: Loading | None = None,
     starting: float = 0.0,
     computing: Computing = _UNKNOWN,
+    exchange: float = 0.0,
 ) -> str:
     """Return the advice; an empty string if too little was measured, or if no part is large.
 
     `starting` is the share of the waits for data that start and end workers, in percent.
 
     If there are several ranks, a backward computes, exchanges gradients and waits for other ranks.
-    How much time each of these takes is not measured, so `is_alone` is False for such a rank, and
-    there is no advice about its computation.
+    `exchange` is the share of the last two, in percent, as far as torch measured it. The share of
+    the computation is not known, so `is_alone` is False for such a rank, and there is no advice
+    about its computation.
     """
     if steps < LEAST:
         return ""
     large_parts: dict[str, float] = {}
+    candidates = {**shares, EXCHANGE: exchange}
     for part, (least, _) in _ADVICE.items():
-        share = shares.get(part, 0)
+        share = candidates.get(part, 0)
         if share >= least:
             large_parts[part] = share
     if not computing.unfused:

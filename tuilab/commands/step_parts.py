@@ -6,7 +6,7 @@ rest says so.
 """
 
 from collections.abc import Collection, Sequence
-from statistics import median
+from statistics import fmean, median
 
 from tuilab.commands.steps import Step, Steps
 
@@ -103,6 +103,12 @@ def steady(steps: Collection[Step]) -> list[Step]:
     if not timed:
         return []
     return timed[first_usual([step.took_ns or 0 for step in timed]) :]
+
+
+def mean_length_ns(steps: Collection[Step]) -> float:
+    """Return the mean length of the steps after the warm-up of torch; 0 if no length is known."""
+    lengths_ns = [step.took_ns or 0 for step in steady(steps)]
+    return fmean(lengths_ns) if lengths_ns else 0.0
 
 
 def first_usual(times: Sequence[float]) -> int:

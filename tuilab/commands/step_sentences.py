@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterator
 from statistics import fmean, median
 
 from tuilab.commands.cpu.core_time import total
+from tuilab.commands.facts.exchange import MeanStep
 from tuilab.commands.marks import MarkedProcess
 from tuilab.commands.next_step import Loading, computing_of, next_step
-from tuilab.commands.step_parts import SEVERAL_THREADS, UNTOLD, lacking, shares_of, steady
+from tuilab.commands.step_parts import BACKWARD, SEVERAL_THREADS, UNTOLD, lacking, shares_of, steady
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.text.display import percent, plural
 from tuilab.text.words import seconds
@@ -78,6 +79,8 @@ def _times(
     for part, reason in lacks.items():
         if part not in UNTOLD:
             yield f"{part}: n/a, {reason}"
+    mean_step = MeanStep(steps.step_count, mean_ns, shares.get(BACKWARD, 0.0))
+    yield from process.exchange.sentences(mean_step)
     waited_ns = sum(step.waited_ns for step in with_parts)
     started_ns = sum(step.started_ns for step in with_parts)
     advice = next_step(
@@ -87,6 +90,7 @@ def _times(
         loading=loading,
         starting=100 * started_ns / waited_ns if waited_ns else 0.0,
         computing=computing_of(process.hello),
+        exchange=process.exchange.share_of_step(mean_step),
     )
     if advice:
         yield advice

@@ -152,6 +152,11 @@ class Steps:
         """Whether several threads work on steps at the same time, so that parts overlap."""
         return self._parallel_steps > _PARALLEL_SHARE * self._cut_steps
 
+    @property
+    def step_count(self) -> int:
+        """The number of steps that were found so far."""
+        return self._cut_steps
+
     def training_waits(self) -> int:
         """Return the number of waits for data in finished steps.
 

@@ -9,9 +9,10 @@ import math
 import time
 from array import array
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 from tuilab.commands.alarm_watch import Alarms
@@ -19,7 +20,9 @@ from tuilab.commands.cpu.contention import Contention
 from tuilab.commands.cpu.core_time import CoreTimes
 from tuilab.commands.cpu.core_use import granted_cores
 from tuilab.commands.cpu.helpers import Helpers
+from tuilab.commands.facts.exchange import GradientExchange, MeanStep
 from tuilab.commands.facts.memory_shortage import Shortage, read_shortages, records_of
+from tuilab.commands.facts.rank_order import describe_ranks
 from tuilab.commands.facts.treated import (
     ProcessTreatments,
     TreatedReport,
@@ -31,7 +34,7 @@ from tuilab.commands.next_step import Loading, loading_of
 from tuilab.commands.output.scan_numbers import NumberScanner
 from tuilab.commands.process_tree import ProcessTree
 from tuilab.commands.step_blocks import STEPS_ALONE, OpenBlock
-from tuilab.commands.step_parts import curves_of, lacking, shares_of
+from tuilab.commands.step_parts import BACKWARD, curves_of, lacking, mean_length_ns, shares_of
 from tuilab.commands.step_sentences import optimizer_name, story_of
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.commands.tune.script_facts import ScriptFacts
@@ -510,6 +513,18 @@ class Watched:
             self._journal.append(
                 events.BarsShown(title=title, names=list(shares), values=values, unit="%")
             )
+            self._record_exchange_bars(lane)
+
+    def _record_exchange_bars(self, lane: Lane) -> None:
+        """Record how much of a backward computes, exchanges gradients, or does both at once."""
+        bars = lane.process.exchange.bars()
+        if not bars:
+            return
+        title = f"backward in sampled steps of {lane.arm}"
+        values = [round(milliseconds, 3) for milliseconds in bars.values()]
+        self._journal.append(
+            events.BarsShown(title=title, names=list(bars), values=values, unit="ms")
+        )
 
     def _record_story(self) -> None:
         """Record the account of the whole command: its steps, its cores, and what is missing.
@@ -527,6 +542,7 @@ class Watched:
                     is_written = self._journal.append(account)
                     self._is_story_lost |= not is_written
             if has_steps:
+                self._record_ranks()
                 self._record_contention()
         no_steps_reason = ""
         if self._marks.is_gone:
@@ -587,6 +603,32 @@ class Watched:
             are_idle=self._contention.are_cores_idle(),
         )
 
+    def _record_ranks(self) -> None:
+        """Record which rank's backward ends last, or why the exchange was not measured."""
+        lanes: dict[int, Lane] = {}
+        for lane in self.lanes.values():
+            process = lane.process
+            is_watched = process.hello.get("mode") == "all"
+            if is_watched and process.is_of_several and process.rank.isdecimal():
+                lanes[int(process.rank)] = lane  # of a rank that was restarted, the last one
+        if not lanes:
+            return
+        exchanges = {rank: lanes[rank].process.exchange for rank in sorted(lanes)}
+        backward_shares = []
+        for lane in lanes.values():
+            shares = shares_of(lane.last, lacking(lane.steps))
+            backward_shares.append(shares.get(BACKWARD, 0.0))
+        mean_step = MeanStep(
+            steps=max(lane.count for lane in lanes.values()),
+            mean_ns=fmean(mean_length_ns(lane.last) for lane in lanes.values()),
+            backward_share=fmean(backward_shares),
+        )
+        sentences = [*describe_ranks(exchanges, mean_step)]
+        if sentences:
+            self._journal.append(events.TextShown(text="\n".join(sentences), title="all ranks"))
+        else:
+            self._record_unavailable("exchange of gradients", _why_no_exchange(exchanges.values()))
+
     def _record_contention(self) -> None:
         """Record how long the command waited for cores, and whether this made its steps longer."""
         core_waits = self._contention.in_training()
@@ -613,3 +655,10 @@ class Watched:
         missing = f"no optimizer that stepped is named {show(chosen_name, 60)}"
         optimizers = join(sorted(names)) or "none"
         self._record_unavailable("--step-of", f"{missing}; optimizers: {optimizers}")
+
+
+def _why_no_exchange(exchanges: Iterable[GradientExchange]) -> str:
+    """Return why no process measured the exchange of gradients with other ranks."""
+    if any(exchange.modules for exchange in exchanges):
+        return "torch sampled no step of DistributedDataParallel after the first two"
+    return "only DistributedDataParallel measures it, and the script made none"

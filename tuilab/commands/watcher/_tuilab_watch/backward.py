@@ -96,6 +96,8 @@ def _watched(watcher: Any, backward: Any) -> Any:
             else:
                 with aside():
                     mark_unusual(tensors, began, ended, event, spent_ns)
+            if watcher.exchange is not None:
+                watcher.exchange.count_backward()
             watcher.spent_ns = _now() - ended
         except Exception as problem:
             watcher.fail(problem)

@@ -38,6 +38,7 @@ NAME = 2  # a text: the name of an id from here on
 COMPILED = 24  # a text: JSON about a graph of torch.compile, or about why graphs break
 TREATED = 40  # a text: JSON about what a treatment of a tuning did, or why it did nothing
 SCRIPT_FACTS = 41  # a text: JSON with facts about the training, for a tuning
+EXCHANGED = 28  # a text: JSON about how DistributedDataParallel exchanges gradients
 STEPPED = 3  # id: the optimizer
 SKIPPED = 4  # id: the optimizer, whose step GradScaler skipped
 WENT_BACK = 5  # a backward; value: its root, if HAS_VALUE

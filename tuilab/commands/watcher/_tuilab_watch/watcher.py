@@ -17,6 +17,7 @@ from . import backward, collecting, compiling, data, forward, gpu, layout, out_o
 from .aside import Unscaled, aside_of
 from .compiled_graphs import GraphReports
 from .ending import call_at_end
+from .exchange import ExchangeReports
 from .hello import Hello, watch_autocast
 from .importlib_bootstrap import hide_frames
 from .loggers import Loggers
@@ -43,6 +44,7 @@ class Watcher:
         self.is_all = False
         self.steps = 0
         self.gpu: Any = None  # set once a tensor is on a GPU
+        self.exchange: Any = None  # set once the script makes a DistributedDataParallel
         # Time spent on watching that is in no mark yet. If threads run in parallel, the value of
         # the last thread stays.
         self.spent_ns = 0
@@ -58,6 +60,7 @@ class Watcher:
         self._loggers = Loggers(self)
         self._stepping: Any = None
         self._graph_reports = GraphReports(self)
+        self._exchange_reports = ExchangeReports(self)
         self._has_failed = False
         self._ended_after = -1  # steps at the last SCRIPT_ENDED
         self.threads: set[int] = set()  # ids of the threads in which optimizers step
@@ -83,6 +86,7 @@ class Watcher:
             watch_autocast(torch, self.report_dtype)
             out_of_memory.watch(torch, self._folder)
             collecting.watch(self)
+            self._exchange_reports.hook()
             print_lines_at_once()
 
     def _begin_treatments(self) -> None:
@@ -262,6 +266,7 @@ class Watcher:
         self.put = self._put_first
         self._has_failed = False
         self._graph_reports.forget()
+        self._exchange_reports.forget()
         self._hello.loaders = []
         self._hello.optimizers = []
         if self._stepping is not None:
