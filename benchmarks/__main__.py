@@ -36,6 +36,7 @@ NAMES = (
     "headless",
     "library",
     "watching",
+    "long_run",
     "reports",
     "verdict_rates",
     "simulated_verdicts",

@@ -45,6 +45,10 @@ HERE = {  # what is measured without any peer
         "a short step, --watch steps", "a 1 ms step, --watch all", "train_cnn, bare", "train_cnn, bare again",
         "train_cnn, --watch nothing", "train_cnn, --watch steps", "train_cnn, --watch all",
     },
+    "long_run": {
+        "500 steps", "0.05 h of 2 ms steps", "0.05 h of 6 ms steps", "open 500 steps", "open 0.05 h of 2 ms steps",
+        "open 0.05 h of 6 ms steps",
+    },
     "reports": {"reading", ".json", ".csv", ".tfevents", "json.dump", "csv.writer"},
     "verdict_rates": {
         "tuilab, decided", "tuilab, wrong", "quartiles of torch.utils.benchmark, decided",

@@ -14,6 +14,7 @@ from tuilab.catalogue.source import read
 from tuilab.cli.verbs import calibrate
 from tuilab.engine import launch
 from tuilab.engine.create_run import open_run
+from tuilab.errors import CannotRecord
 from tuilab.judging import calibration, calibration_file
 from tuilab.judging.calibration_file import Calibration, Trials
 from tuilab.record import events
@@ -21,6 +22,7 @@ from tuilab.record.folding.fold import fold
 from tuilab.record.journal.lines import Item
 from tuilab.record.live_run import read_run
 from tuilab.record.summary import RunSummary
+from tuilab.storage import files, places
 
 
 def trials(
@@ -89,6 +91,28 @@ def _keep_in_fork(gpus: list[str]) -> int:
     except BaseException:
         os._exit(1)
     os._exit(0)
+
+
+def test_calibration_is_not_saved_while_another_process_has_the_lock(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without the lock, one of the two would overwrite the entry of the other."""
+    monkeypatch.setenv("TUILAB_ROOT", str(tmp_path / "runs"))
+    monkeypatch.setattr(calibration_file, "_LOCK_TIMEOUT_S", 0.0)
+    calibration_file.save({"over 6 processes": Trials(1, 0, 1, 1, 0.01)}, 0.02)
+    path = Path(places.calibration_file())
+    before = path.read_bytes()
+
+    with files.locked(path.parent, 0.0) as has_lock:
+        assert has_lock
+        with pytest.raises(CannotRecord) as refused:
+            calibration_file.save({"over 6 processes": Trials(9, 0, 9, 9, 0.01)}, 0.05)
+
+    assert "another process has locked the folder" in str(refused.value)
+    assert "then calibrate again" in str(refused.value)
+    assert path.read_bytes() == before
+    calibration_file.save({"over 6 processes": Trials(9, 0, 9, 9, 0.01)}, 0.05)
+    assert calibration_file.load().process_sd == 0.05
 
 
 def test_without_a_difference_there_are_no_false_verdicts_and_the_delay_is_seen() -> None:

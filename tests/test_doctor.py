@@ -31,6 +31,7 @@ from tuilab.doctor import (
     software,
     stopping,
     storage,
+    terminal,
     torch_worker,
 )
 from tuilab.doctor.answer_text import exit_code, render
@@ -248,6 +249,75 @@ def test_a_box_without_pidfds_is_told() -> None:
     )
     assert (found["status"], found["next_step"][:14]) == ("warn", "use Linux 5.3 ")
     assert found["found"].startswith("no pidfd (Function not implemented)")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "allowed", "status", "found"),
+    [
+        (1, "0", "pass", "one NUMA node: every core is equally near to all memory"),
+        (4, "0-1", "pass", "4 NUMA nodes, but processes may only use the memory of 2 of them here"),
+        (
+            2,
+            "0-1",
+            "warn",
+            "2 NUMA nodes: a core reaches the memory of its own node faster than that of another "
+            "node",
+        ),
+    ],
+)
+def test_answer_about_numa_says_what_nodes_mean(
+    tmp_path: Path, nodes: int, allowed: str, status: str, found: str
+) -> None:
+    files = {f"sys/devices/system/node/node{number}/cpulist": "0\n" for number in range(nodes)}
+    box = make(tmp_path, {**files, "proc/self/status": f"Mems_allowed_list:\t{allowed}\n"})
+
+    finding = answer(processor.numa, box)
+
+    assert (finding.status, finding.found) == (status, found)
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "found"),
+    [
+        ("tmux-256color", "pass", "tmux sets TERM to tmux-256color, which describes tmux"),
+        (
+            "xterm",
+            "warn",
+            "tmux sets TERM to xterm, which describes another terminal: keys and colours may be "
+            "wrong",
+        ),
+        ("", "n/a", "tmux does not report its option default-terminal"),
+    ],
+)
+def test_answer_about_tmux_says_what_its_terminal_means(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, status: str, found: str
+) -> None:
+    put_tmux(tmp_path, monkeypatch, value)
+
+    finding = answer(terminal.tmux, Box(tmp_path, {"TMUX": "/tmp/tmux"}))
+
+    assert (finding.status, finding.found) == (status, found)
+
+
+def test_options_of_tmux_that_cannot_be_read_are_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = Box(tmp_path, {"TMUX": "/tmp/tmux"})
+    put_tmux(tmp_path, monkeypatch, "")
+
+    assert answer(terminal.clipboard, box).status == "n/a"
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert answer(terminal.clipboard, box) == DoctorFinding(
+        "n/a", "the option set-clipboard of tmux cannot be read: tmux is not on the PATH"
+    )
+
+
+def put_tmux(folder: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """Put a program before all others that answers as tmux does about an option."""
+    program = folder / "tmux"
+    program.write_text(f"#!/bin/sh\necho {value}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
 
 
 def test_a_program_that_may_not_bind_memory_is_told(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from tuilab.engine.messages import (
     WorkerResult,
 )
 from tuilab.errors import BoxLacks, CannotRecord, ExitCode, UsageError
-from tuilab.fleet.cluster import Node, NodeRequest, Remote
+from tuilab.fleet.cluster import Node, NodeRequest, Remote, _unique_names
 from tuilab.fleet.file_pieces import FilePiece, digest
 from tuilab.fleet.host import RunNews
 from tuilab.fleet.mirror import Mirror
@@ -495,3 +495,16 @@ def test_the_report_says_which_rank_was_where() -> None:
     assert ranks_words(found) == "0 on near, 1 on far; clock error between the nodes: at most 2 ms"
     assert ("processes on far", "only those of the first node are watched") in unmeasured(found)
     assert ranks_words(fold([("supervisor", start)])) == "none yet; they will run on near, far"
+
+
+@pytest.mark.parametrize(
+    ("names", "unique"),
+    [
+        (["a", "b"], ["a", "b"]),
+        (["a", "a", "b"], ["a#1", "a#2", "b"]),
+        (["a", "a", "a#1"], ["a#2", "a#3", "a#1"]),
+        (["a", "a", "a#1", "a#1"], ["a#2", "a#3", "a#1#1", "a#1#2"]),
+    ],
+)
+def test_each_node_has_a_name_of_its_own(names: list[str], unique: list[str]) -> None:
+    assert _unique_names(names) == unique

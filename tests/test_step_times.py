@@ -8,7 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.made_runs import make_run, started
-from tuilab.record.events import CoresAwaited, Event, Logged, Sampled, StateChanged, Unavailable
+from tuilab.commands.step_blocks import OpenBlock
+from tuilab.record.events import (
+    BlockLogged,
+    CoresAwaited,
+    Event,
+    Logged,
+    Sampled,
+    StateChanged,
+    Unavailable,
+)
+from tuilab.reports.reported_run import read_subject
+from tuilab.reports.step_times import times_of_steps
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -26,8 +37,12 @@ def put(
     luck: float = 0.01,
     waits: CoresAwaited | None = QUIET,
     cpu_ms: float | None = None,
+    later_ms: Sequence[float] = (),
 ) -> Path:
-    """Make a run of a command whose steps took so long; its first step is that of the warm-up."""
+    """Make a run of a command whose steps took so long; its first step is that of the warm-up.
+
+    The steps of `later_ms` follow. They are recorded in blocks, as those of a long run.
+    """
     records: list[Event] = [
         started(topic="exec", scenario="train", command=["python", "train.py"], luck=luck)
     ]
@@ -36,10 +51,24 @@ def put(
         if cpu_ms is not None:
             values["cpu_ms"] = cpu_ms
         records.append(Logged(s=step, v=values, a=arm))
+    records += blocks_of(later_ms, first_step=len(times_ms) + 1, arm=arm)
     if waits:
         records.append(waits)
     records.append(Sampled(processes=1, threads=1, cpu_percent=1.0, rss_bytes=300 << 20))
     return make_run(root, *records, StateChanged(state="succeeded"), name="train", end=end)
+
+
+def blocks_of(times_ms: Sequence[float], *, first_step: int, arm: str = "") -> list[BlockLogged]:
+    """Return the blocks that the recorder makes of steps that took so long."""
+    open_block = OpenBlock(arm)
+    blocks = []
+    ended_ns = 0
+    for step, took_ms in enumerate(times_ms, first_step):
+        ended_ns += round(took_ms * 1e6)
+        values = {"step_ms": took_ms, "data_ms": took_ms / 4}
+        blocks.append(open_block.add(step, values, ended_ns))
+    blocks.append(open_block.close())
+    return [block for block in blocks if block]
 
 
 def waves(mean: float, count: int = 60) -> list[float]:
@@ -158,6 +187,63 @@ def test_steps_of_several_processes_stand_apart(tuilab: Tuilab, root: Path) -> N
 
     assert done.returncode == 1 and "a step of rank 1 takes x1.8 [" in done.stdout
     assert "a step rank 1" in done.stdout
+
+
+# ---- steps in blocks
+
+
+def test_compared_means_include_the_steps_in_blocks(tuilab: Tuilab, root: Path) -> None:
+    put(root, "aaaaaa", waves(50.0))
+    put(root, "bbbbbb", waves(50.0), later_ms=waves(100.0, 540))
+
+    shown = " ".join(compare(tuilab).stdout.split())
+    (group,) = json.loads(compare(tuilab, "--json").stdout)["comparisons"]
+
+    rows = {row["name"]: row["values"] for row in group["commands"]}
+    mean_ms = (60 * 50 + 540 * 100) / 600
+    assert rows["a step"] == [pytest.approx(50.0), pytest.approx(mean_ms)]
+    assert rows["waits for data"] == [pytest.approx(50.0 / 4), pytest.approx(mean_ms / 4)]
+    assert (
+        "Run 2 recorded 540 of its 600 compared steps in blocks of at most two seconds; the means "
+        "include these steps." in shown
+    )
+    assert "Run 1 recorded" not in shown
+
+
+@pytest.mark.parametrize(("later", "code"), [(1.0, 0), (1.5, 1)])
+def test_gate_fails_if_only_the_steps_in_blocks_take_longer(
+    tuilab: Tuilab, root: Path, later: float, code: int
+) -> None:
+    put(root, "aaaaaa", waves(50.0), later_ms=waves(50.0, 6000))
+    put(root, "bbbbbb", waves(50.0), later_ms=waves(50.0 * later, 6000))
+
+    done = compare(tuilab, "--fail-on", "slower:5%")
+
+    assert done.returncode == code, done.stdout + done.stderr
+
+
+def test_blocks_give_nearly_the_interval_of_single_steps(root: Path) -> None:
+    times_ms = [20.0 + step % 7 + step / 500 for step in range(20_000)]
+    alone = read_subject(put(root, "aaaaaa", times_ms))
+    in_blocks = read_subject(put(root, "bbbbbb", times_ms[:1000], later_ms=times_ms[1000:]))
+
+    (single_times,) = times_of_steps(alone).values()
+    (block_times,) = times_of_steps(in_blocks).values()
+
+    assert block_times.count == single_times.count == 20_000
+    assert block_times.count_in_blocks == 19_000
+    assert block_times.means == pytest.approx(single_times.means)
+    # A block of 60 steps belongs to one stretch of 2,000 as a whole.
+    assert block_times.stretches == pytest.approx(single_times.stretches, rel=0.01)
+
+
+def test_a_block_longer_than_a_stretch_is_not_divided(root: Path) -> None:
+    """One block must not count as several equal stretches: their spread would be too small."""
+    subject = read_subject(put(root, "aaaaaa", waves(0.05, 1000), later_ms=waves(0.1, 9000)))
+
+    (times,) = times_of_steps(subject).values()
+
+    assert list(times.stretches) == pytest.approx([0.05, 0.1])
 
 
 # ---- next to other processes

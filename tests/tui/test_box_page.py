@@ -155,7 +155,7 @@ def test_facts_of_a_made_up_machine(tmp_path: Path) -> None:
     assert found["Processor", "cgroup limit"].note.startswith("torch counts cores")
     assert found["Memory", "cgroup limit"].value == "none"
     assert found["Libraries", "jemalloc"].value.endswith("libjemalloc.so.2")
-    assert found["NUMA", "nodes"].reason == "this kernel reports no nodes"
+    assert found["NUMA", "nodes"].reason == "this kernel reports no NUMA nodes"
     assert all(fact.value or fact.reason for fact in found.values())
 
 

@@ -16,7 +16,7 @@ from tuilab.probes.numa import numa_facts
 
 
 def numactl(box: Box) -> DoctorFinding:
-    """Check whether numactl can bind memory; that matters on machines with several memory nodes."""
+    """Check whether numactl can bind memory; that matters on machines with several NUMA nodes."""
     facts = numa_facts(box.root)
     nodes = facts.get("nodes") or {}
     allowed_nodes = facts.get("allowed_nodes")
@@ -27,10 +27,10 @@ def numactl(box: Box) -> DoctorFinding:
         return passed(program)
     if len(nodes) > 1:
         return warn(
-            f"not installed, but this machine has {len(nodes)} memory nodes", "apt install numactl"
+            f"not installed, but this machine has {len(nodes)} NUMA nodes", "apt install numactl"
         )
     return unknown(
-        "not installed; useful only on machines with several memory nodes", "apt install numactl"
+        "not installed; useful only on machines with several NUMA nodes", "apt install numactl"
     )
 
 

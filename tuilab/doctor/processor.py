@@ -133,15 +133,17 @@ def numa(box: Box) -> DoctorFinding:
     if not nodes:
         return unknown(facts["missing"]["nodes"])
     if len(nodes) == 1:
-        return passed("one node")
+        return passed("one NUMA node: every core is equally near to all memory")
     if allowed_nodes is not None and len(allowed_nodes) < len(nodes):
         return passed(
-            f"{len(nodes)} nodes; memory of {plural(len(allowed_nodes), 'node')} is usable"
+            f"{len(nodes)} NUMA nodes, but processes may only use the memory of"
+            f" {len(allowed_nodes)} of them here"
         )
     return warn(
-        f"{len(nodes)} nodes; access to the memory of another node is slower",
-        "bind each process to a node: numactl -N 0 -m 0 COMMAND (`tuilab run numa` measures the"
-        " difference)",
+        f"{len(nodes)} NUMA nodes: a core reaches the memory of its own node faster than that of"
+        " another node",
+        "keep each process on the cores and the memory of one node: numactl -N 0 -m 0 COMMAND"
+        " (`tuilab run numa` measures the difference)",
     )
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from tuilab.doctor import Box, DoctorFinding, passed, unknown, warn
-from tuilab.probes import textual_version
+from tuilab.probes import NotKnown, textual_version
 from tuilab.text.display import is_monochrome, why_ascii
 
 _TMUX_PATIENCE_S = 1.0
@@ -74,16 +74,17 @@ def symbols(box: Box) -> DoctorFinding:
 
 
 def tmux(box: Box) -> DoctorFinding:
-    """Warn if tmux has a `default-terminal` that does not describe tmux."""
+    """Warn if tmux gives its programs a TERM that does not describe tmux."""
     if not box.environ.get("TMUX"):
         return unknown("not inside tmux")
     value = _read_tmux_option("default-terminal")
     if not value.startswith(("tmux", "screen")):
         return warn(
-            f"default-terminal is {value}: keys and colours may be wrong",
-            "tmux set -g default-terminal tmux-256color",
+            f"tmux sets TERM to {value}, which describes another terminal: keys and colours may be"
+            " wrong",
+            "tmux set -g default-terminal tmux-256color, then open a new window of tmux",
         )
-    return passed(f"default-terminal is {value}")
+    return passed(f"tmux sets TERM to {value}, which describes tmux")
 
 
 def clipboard(box: Box) -> DoctorFinding:
@@ -114,12 +115,12 @@ def driver(box: Box) -> DoctorFinding:
 
 
 def _read_tmux_option(option: str) -> str:
-    """Return the value of an option of tmux, or `unknown: ` with the reason.
+    """Return the value of an option of tmux.
 
-    Raises subprocess.TimeoutExpired if tmux hangs.
+    Raises NotKnown if it cannot be read, subprocess.TimeoutExpired if tmux hangs.
     """
     if shutil.which("tmux") is None:
-        return "unknown: tmux is not on the PATH"
+        raise NotKnown(f"the option {option} of tmux cannot be read: tmux is not on the PATH")
     flags = "-svg" if option == "default-terminal" else "-sv"
     command = ["tmux", "show", flags, option]
     done = subprocess.run(
@@ -129,7 +130,10 @@ def _read_tmux_option(option: str) -> str:
         timeout=_TMUX_PATIENCE_S,
         check=False,
     )
-    return done.stdout.decode(errors="replace").strip() or "unknown: tmux does not report it"
+    value = done.stdout.decode(errors="replace").strip()
+    if not value:
+        raise NotKnown(f"tmux does not report its option {option}")
+    return value
 
 
 CHECKS = {

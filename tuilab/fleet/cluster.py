@@ -419,13 +419,21 @@ def _shorten(message: str) -> str:
 
 
 def _unique_names(names: Sequence[str]) -> list[str]:
-    """Return the names of nodes, numbered as `name#1` where several share one."""
+    """Return the names of nodes, numbered as `name#1` where several share one.
+
+    A number is left out if a node already has that name.
+    """
+    taken = set(names)
     unique = []
-    for index, name in enumerate(names):
+    for name in names:
+        unique_name = name
         if names.count(name) > 1:
-            unique.append(f"{name}#{names[:index].count(name) + 1}")
-        else:
-            unique.append(name)
+            number = 1
+            while f"{name}#{number}" in taken:
+                number += 1
+            unique_name = f"{name}#{number}"
+            taken.add(unique_name)
+        unique.append(unique_name)
     return unique
 
 

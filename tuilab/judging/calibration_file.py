@@ -18,7 +18,8 @@ from tuilab.storage import files, places, user_data
 from tuilab.text.display import show
 
 _MAX_BYTES = 1024 * 1024
-_LOCK_TIMEOUT_S = 5.0  # other calibrations hold the lock only for a moment
+# Another process holds the lock only for a moment, unless it was stopped meanwhile.
+_LOCK_TIMEOUT_S = 60.0
 _GPU_PREFIX = "GPU "  # before a UUID; no host name contains a space
 _Number = Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
 
@@ -62,15 +63,22 @@ def save(
 ) -> None:
     """Save the calibration of this machine, or that of the GPU with this UUID of torch.
 
-    If it had too few processes to measure `process_sd`, an earlier value is kept. If another
-    process holds the lock for five seconds, the file is written without it. Raises CannotRecord if
-    that fails.
+    If it had too few processes to measure `process_sd`, an earlier value is kept. Raises
+    CannotRecord if the file cannot be written, or if another process holds the lock for a minute:
+    without the lock, one of the two would overwrite the entry of the other.
     """
     path = places.calibration_file()
     folder = os.path.dirname(path)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        with files.locked(folder, _LOCK_TIMEOUT_S):  # another calibration may end now
+        with files.locked(folder, _LOCK_TIMEOUT_S) as has_lock:  # another one may end now
+            if not has_lock:
+                holder = f"another process has locked the folder for {_LOCK_TIMEOUT_S:g} s"
+                step = f"end that process (`fuser -v {show(folder)}` names it)"
+                raise CannotRecord(
+                    f"cannot keep the calibration in {show(path)}: {holder}; {step}, then "
+                    "calibrate again"
+                )
             if process_sd is None:
                 process_sd = load(uuid).process_sd
             _save(path, trials_of_method, process_sd, uuid, name)

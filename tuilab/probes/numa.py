@@ -1,4 +1,4 @@
-"""Read the memory nodes of this machine: their cores, their memory, and which may be used."""
+"""Read the NUMA nodes of this machine: their cores, their memory, and which may be used."""
 
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,12 @@ def numa_facts(root: Path = Path("/")) -> dict[str, Any]:
 
 
 def _nodes(root: Path) -> dict[str, dict[str, Any]]:
-    """Return the facts about each memory node by its number; raise NotKnown if there are none."""
+    """Return the facts about each NUMA node by its number; raise NotKnown if there are none."""
     numbers = []
     for folder in (root / "sys/devices/system/node").glob("node[0-9]*"):
         numbers.append(int(folder.name.removeprefix("node")))
     if not numbers:
-        raise NotKnown("this kernel reports no nodes")
+        raise NotKnown("this kernel reports no NUMA nodes")
     nodes = {}
     for number in sorted(numbers):
         nodes[str(number)] = _node(root / f"sys/devices/system/node/node{number}")

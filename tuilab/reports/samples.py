@@ -42,6 +42,8 @@ class SamplePiece(NamedTuple):
     # For each value, or empty. Of a block: warm-up, disturbed, rerun, and which control. Of a
     # throttle mask: its meaning.
     notes: list[str]
+    # Of the kind `block`: for each value, of how many values it is the mean. Else empty.
+    counts: list[int]
 
 
 def read_samples(run_dir: Path, word: Callable[[str], str] = str) -> Iterator[SamplePiece]:
@@ -64,7 +66,7 @@ def _gather_pieces(run_dir: Path) -> Iterator[SamplePiece]:
             for piece in _pieces_of_stream(stream, items, counters, races):
                 key = piece.kind, piece.name, piece.arm, piece.writer
                 if key not in gathered:
-                    gathered[key] = SamplePiece(*key, [], [], [], [], [])
+                    gathered[key] = SamplePiece(*key, [], [], [], [], [], [])
                 _extend(gathered[key], piece)
                 count += len(piece.values)
         if count >= _PIECE_LIMIT:
@@ -80,6 +82,7 @@ def _extend(piece: SamplePiece, addition: SamplePiece) -> None:
     piece.times.extend(addition.times)
     piece.values.extend(addition.values)
     piece.notes.extend(addition.notes)
+    piece.counts.extend(addition.counts)
 
 
 def _read_portions(run_dir: Path) -> Iterator[Portion]:
@@ -136,6 +139,7 @@ def _logged(stream: str, logged: Sequence[events.Logged]) -> Iterator[SamplePiec
                 times=[record.at or record.t for record in chosen],
                 values=values,
                 notes=[],
+                counts=[],
             )
 
 
@@ -148,7 +152,8 @@ def _logged_in_block(stream: str, block: events.BlockLogged) -> Iterator[SampleP
             mean = values.total / values.count
             spread = f"mean of {values.count} steps, from {values.least:g} to {values.greatest:g}"
             note = f"{spread}; {note}" if values.bad else spread
-        yield _piece("block", name, block.a, stream, block.s, block.logged_at, mean, note)
+        piece = _piece("block", name, block.a, stream, block.s, block.logged_at, mean, note)
+        yield piece._replace(counts=[values.count])
 
 
 def _timed(
@@ -228,4 +233,4 @@ def _piece(
     note: str = "",
 ) -> SamplePiece:
     """Return a piece of one number."""
-    return SamplePiece(kind, name, arm, writer, [number], [number], [time_ns], [value], [note])
+    return SamplePiece(kind, name, arm, writer, [number], [number], [time_ns], [value], [note], [])

@@ -5,6 +5,10 @@ stretches, and the spread of the means of the stretches gives an interval. Anoth
 same command may be off by some per cent by itself. This variation is added: as `tuilab calibrate`
 measured it, or 5 %.
 
+The later steps of a long run are recorded in blocks, each with the sum and the count of its values.
+So the mean of all steps and the means of the stretches are known without the single steps. A block
+belongs to one stretch as a whole.
+
 Other processes that use the cores make steps longer, whatever the code does. So the interval
 reaches to the time that the steps may have taken without them: it leaves out the time in which
 threads of the command waited for a core, as far as others used the cores.
@@ -12,7 +16,8 @@ threads of the command waited for a core, as far as others used the cores.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from statistics import NormalDist, fmean
 from typing import NamedTuple
@@ -23,7 +28,7 @@ from tuilab.probes.core_work import OTHERS_SHARE
 from tuilab.record.events import CoresAwaited
 from tuilab.reports.numbers import rss_peak_bytes
 from tuilab.reports.reported_run import ReportedRun
-from tuilab.reports.samples import read_samples
+from tuilab.reports.samples import SamplePiece, read_samples
 from tuilab.runs.comparing.call_times import CONFIDENCE, shift_between
 from tuilab.runs.comparing.claim_pairs import Shift
 from tuilab.text.display import join, percent, plural
@@ -46,6 +51,29 @@ class StepTimes:
     means: dict[str, float]  # by curve: of a step, and of each part of it
     stretches: tuple[float, ...]  # the mean of the steps of each stretch
     count: int
+    count_in_blocks: int = 0  # of these steps: those that share a record with other steps
+
+
+class _Group(NamedTuple):
+    """Consecutive steps of which a curve has the mean: one step, or the steps of a block."""
+
+    steps: int
+    mean: float
+
+
+@dataclass
+class _Curve:
+    """The finite values of one curve of a process, by step; a block has its first step."""
+
+    values: dict[int, float] = field(default_factory=dict)
+    blocks: dict[int, _Group] = field(default_factory=dict)
+
+    def groups_of(self, steps: Sequence[int]) -> list[_Group]:
+        """Return the values of single steps, as groups of one, and then all blocks."""
+        groups = [_Group(1, self.values[step]) for step in steps if step in self.values]
+        for first_step in sorted(self.blocks):
+            groups.append(self.blocks[first_step])
+        return groups
 
 
 def is_watched(subject: ReportedRun) -> bool:
@@ -54,6 +82,8 @@ def is_watched(subject: ReportedRun) -> bool:
     return bool(run and run.command) and not subject.summary.blocks
 
 
+# Gates, tables and sentences ask for the same runs, and a long run takes seconds to read.
+@lru_cache(maxsize=8)
 def times_of_steps(subject: ReportedRun) -> dict[str, StepTimes]:
     """Return how long the steps of each process of a run took; nothing if no step was timed.
 
@@ -62,47 +92,72 @@ def times_of_steps(subject: ReportedRun) -> dict[str, StepTimes]:
     names = {name for name, _, _ in subject.summary.series}
     if STEP not in names:
         return {}
-    curves: dict[str, dict[str, dict[int, float]]] = {}  # by arm, name and step
+    curves: dict[str, dict[str, _Curve]] = {}  # by arm and name
     for piece in read_samples(subject.run_dir, subject.word):
-        if piece.kind != "logged" or piece.name not in _LABELS:
+        if piece.kind not in ("logged", "block") or piece.name not in _LABELS:
             continue
-        curve = curves.setdefault(piece.arm, {}).setdefault(piece.name, {})
-        for step, value in zip(piece.steps, piece.values, strict=True):
-            if math.isfinite(value):
-                curve[step] = value
+        curve = curves.setdefault(piece.arm, {}).setdefault(piece.name, _Curve())
+        _add_piece(curve, piece)
     times = {}
     for arm, curves_of_arm in curves.items():
-        if curves_of_arm.get(STEP):
+        curve_of_steps = curves_of_arm.get(STEP)
+        if curve_of_steps and (curve_of_steps.values or curve_of_steps.blocks):
             times[arm] = _step_times(curves_of_arm)
     return times
 
 
-def _step_times(curves: dict[str, dict[int, float]]) -> StepTimes:
-    """Return the means over the steps after the warm-up."""
-    steps = sorted(curves[STEP])
-    warmup_count = first_usual([curves[STEP][step] for step in steps])
-    steady = steps[warmup_count:]
-    steady_set = set(steady)
+def _add_piece(curve: _Curve, piece: SamplePiece) -> None:
+    """Add single values or means of blocks to a curve; those that are not finite are left out."""
+    if piece.kind == "logged":
+        for step, value in zip(piece.steps, piece.values, strict=True):
+            if math.isfinite(value):
+                curve.values[step] = value
+        return
+    for step, mean, count in zip(piece.steps, piece.values, piece.counts, strict=True):
+        if mean is not None:
+            curve.blocks[step] = _Group(count, mean)
+
+
+def _step_times(curves: Mapping[str, _Curve]) -> StepTimes:
+    """Return the means over the steps after the warm-up, which no block has."""
+    values = curves[STEP].values
+    steps = sorted(values)
+    steady = steps
+    if steps:
+        steady = steps[first_usual([values[step] for step in steps]) :]
     means = {}
     for name in _LABELS:
-        curve = curves.get(name, {})
-        values = [value for step, value in curve.items() if step in steady_set]
-        if values:
-            means[name] = fmean(values)
-    times = [curves[STEP][step] for step in steady]
-    return StepTimes(means, _stretches(times), len(times))
+        groups = curves.get(name, _Curve()).groups_of(steady)
+        if groups:
+            means[name] = _mean_of(groups)
+    groups = curves[STEP].groups_of(steady)
+    count = sum(group.steps for group in groups)
+    return StepTimes(means, _stretches(groups), count, count - len(steady))
 
 
-def _stretches(times: Sequence[float]) -> tuple[float, ...]:
-    """Return the means of stretches of consecutive steps; nothing if there are too few steps."""
-    if len(times) < LEAST:
+def _mean_of(groups: Sequence[_Group]) -> float:
+    """Return the mean of all steps of some groups."""
+    return fmean([group.mean for group in groups], [group.steps for group in groups])
+
+
+def _stretches(groups: Sequence[_Group]) -> tuple[float, ...]:
+    """Return the means of stretches of consecutive steps; nothing if there are too few steps.
+
+    The stretches are as long as each other, except that a block is not divided. A block that is
+    longer than a stretch may leave the next one without steps, and then there are fewer stretches.
+    """
+    count = sum(group.steps for group in groups)
+    if count < LEAST:
         return ()
-    means = []
-    for number in range(_STRETCHES):
-        begin = len(times) * number // _STRETCHES
-        end = len(times) * (number + 1) // _STRETCHES
-        means.append(fmean(times[begin:end]))
-    return tuple(means)
+    groups_of: dict[int, list[_Group]] = {}  # by the number of the stretch
+    steps_before = 0
+    for group in groups:
+        middle = steps_before + group.steps // 2
+        # The last stretch that begins at this step or before: stretch k begins at count * k // 10.
+        number = ((middle + 1) * _STRETCHES - 1) // count
+        groups_of.setdefault(number, []).append(group)
+        steps_before += group.steps
+    return tuple(_mean_of(groups_of_stretch) for groups_of_stretch in groups_of.values())
 
 
 def shift_of_steps(
@@ -292,11 +347,27 @@ def about_one_process(subjects: Sequence[ReportedRun]) -> str:
             f"The intervals cover how the steps vary, and a variation of {percent(largest.sd)} "
             f"between processes ({largest.source})."
         )
+    sentences += _about_blocks(subjects)
     about = about_others(dict(enumerate(subjects, 1)))
     if about:
         sentences.append(f"{about[0].upper()}{about[1:]}.")
     sentences.append("To decide, compare both commands with `tuilab ab`.")
     return " ".join(sentences)
+
+
+def _about_blocks(subjects: Sequence[ReportedRun]) -> list[str]:
+    """Return a sentence for each run that recorded some of its steps in blocks."""
+    sentences = []
+    for number, subject in enumerate(subjects, 1):
+        all_times = times_of_steps(subject).values()
+        count = sum(times.count for times in all_times)
+        count_in_blocks = sum(times.count_in_blocks for times in all_times)
+        if count_in_blocks:
+            sentences.append(
+                f"Run {number} recorded {count_in_blocks:,} of its {count:,} compared steps in "
+                "blocks of at most two seconds; the means include these steps."
+            )
+    return sentences
 
 
 def _spell_ms(value: float) -> str:
