@@ -1,7 +1,7 @@
 """Decide the exit code of a run: which code its verdicts give, and which code several runs give.
 
 `tuilab.errors` lists all codes with their meanings. `tuilab exec` is different: it ends with the
-code of its command (`exit_code_of_command` in `tuilab/cli/verbs/exec.py`).
+code of its command (`exit_code_of_command` in `tuilab/cli/verbs/commands/exec.py`).
 """
 
 from collections.abc import Collection

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 # The modules of subcommands that do not have the name of the subcommand.
 _MODULES = {
+    "exec": "commands.exec",
+    "ab": "commands.ab",
+    "tune": "commands.tune",
     "export": "sharing.export",
     "import": "sharing.import_",
     "verify": "sharing.verify",

@@ -62,7 +62,7 @@ class _Group(NamedTuple):
 
 
 @dataclass
-class _Curve:
+class _StepCurve:
     """The finite values of one curve of a process, by step; a block has its first step."""
 
     values: dict[int, float] = field(default_factory=dict)
@@ -92,11 +92,11 @@ def times_of_steps(subject: ReportedRun) -> dict[str, StepTimes]:
     names = {name for name, _, _ in subject.summary.series}
     if STEP not in names:
         return {}
-    curves: dict[str, dict[str, _Curve]] = {}  # by arm and name
+    curves: dict[str, dict[str, _StepCurve]] = {}  # by arm and name
     for piece in read_samples(subject.run_dir, subject.word):
         if piece.kind not in ("logged", "block") or piece.name not in _LABELS:
             continue
-        curve = curves.setdefault(piece.arm, {}).setdefault(piece.name, _Curve())
+        curve = curves.setdefault(piece.arm, {}).setdefault(piece.name, _StepCurve())
         _add_piece(curve, piece)
     times = {}
     for arm, curves_of_arm in curves.items():
@@ -106,7 +106,7 @@ def times_of_steps(subject: ReportedRun) -> dict[str, StepTimes]:
     return times
 
 
-def _add_piece(curve: _Curve, piece: SamplePiece) -> None:
+def _add_piece(curve: _StepCurve, piece: SamplePiece) -> None:
     """Add single values or means of blocks to a curve; those that are not finite are left out."""
     if piece.kind == "logged":
         for step, value in zip(piece.steps, piece.values, strict=True):
@@ -118,7 +118,7 @@ def _add_piece(curve: _Curve, piece: SamplePiece) -> None:
             curve.blocks[step] = _Group(count, mean)
 
 
-def _step_times(curves: Mapping[str, _Curve]) -> StepTimes:
+def _step_times(curves: Mapping[str, _StepCurve]) -> StepTimes:
     """Return the means over the steps after the warm-up, which no block has."""
     values = curves[STEP].values
     steps = sorted(values)
@@ -127,7 +127,7 @@ def _step_times(curves: Mapping[str, _Curve]) -> StepTimes:
         steady = steps[first_usual([values[step] for step in steps]) :]
     means = {}
     for name in _LABELS:
-        groups = curves.get(name, _Curve()).groups_of(steady)
+        groups = curves.get(name, _StepCurve()).groups_of(steady)
         if groups:
             means[name] = _mean_of(groups)
     groups = curves[STEP].groups_of(steady)

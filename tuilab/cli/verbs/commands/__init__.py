@@ -1,0 +1,1 @@
+"""Subcommands that run a command of the user: exec, ab and tune."""
