@@ -1,4 +1,4 @@
-"""Writes the pages of the reference that follow from the code: subcommands, keys and exit codes.
+"""Writes the pages of the reference that follow from the code, such as subcommands and keys.
 
     python docs/reference.py     writes the pages into docs/reference/
 
@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tuilab.cli import subcommands as group
 from tuilab.cli.front_page import GROUPS
+from tuilab.commands.tune.planning.treatments import CATALOGUE
 from tuilab.errors import MEANINGS
 from tuilab.tui.keys import KEYS
 from tuilab.tui.shown_keys import shown
@@ -57,6 +58,19 @@ Some subcommands have exit codes of their own:
 The screens end with 130 after SIGTERM, SIGINT and SIGQUIT. SIGHUP, as from a closed terminal, ends them like `q`. An
 open pager or editor ends first, and does not change the code.
 """
+
+ABOUT_TREATMENTS = """
+These are the changes that [`tuilab tune`](../tune.md) can try. `--only` takes their names. A treatment that has several
+values, such as a number of workers, is an arm for each value that is tried. Of the treatments of a group, at most one
+becomes part of a combination.
+"""
+# How a treatment changes what the script learns, by the word in the catalogue.
+LEARNING = {
+    "same": "bit for bit the same",
+    "rounding": "the same, but for the order of operations",
+    "other rounding": "computes in another dtype",
+    "bound": "learns something else on purpose: it only shows an upper bound",
+}
 
 # The places of `KEYS` below the screen on which they are; a part that several screens have comes after the screens.
 PLACES = {
@@ -227,6 +241,25 @@ def write_exit_codes() -> str:
     return join(parts)
 
 
+def write_treatments() -> str:
+    """Return the page of all treatments of a tuning."""
+    rows = []
+    for name, treatment in CATALOGUE.items():
+        lesson = f"`{treatment.lesson}`" if treatment.lesson else ""
+        rows.append(
+            [
+                f"`{name}`",
+                treatment.title,
+                LEARNING[treatment.learns],
+                treatment.memory,
+                treatment.group,
+                lesson,
+            ]
+        )
+    head = ["name", "treatment", "what the script learns", "memory", "group", "lesson"]
+    return join([NOTICE, "# Treatments", wrap(ABOUT_TREATMENTS), table(head, rows)])
+
+
 def to_markdown(text: str) -> str:
     """Return a text of the help as Markdown, with options and variables as code."""
     parts = text.split("`")
@@ -256,7 +289,12 @@ def join(parts: Sequence[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-PAGES = {"commands.md": write_commands, "keys.md": write_keys, "exit-codes.md": write_exit_codes}
+PAGES = {
+    "commands.md": write_commands,
+    "keys.md": write_keys,
+    "exit-codes.md": write_exit_codes,
+    "treatments.md": write_treatments,
+}
 
 if __name__ == "__main__":
     for name, write in PAGES.items():
