@@ -15,6 +15,7 @@ from tuilab.reports.tuning.rows import (
     MACHINE_NOTE,
     TuningRow,
     describe_bounds,
+    describe_change,
     describe_files,
     describe_watching,
     find_winners,
@@ -114,8 +115,9 @@ def _kind(row: TuningRow) -> str:
 
 def _make_row(row: TuningRow, max_characters: int) -> TuningPageRow:
     arm = row.arm
-    diff = lesson = command = ""
+    change = diff = lesson = command = ""
     if isinstance(arm, TunedTreatment):
+        change = describe_change(arm)[:max_characters]
         diff = arm.diff[:max_characters]
         lesson = arm.lesson
         command = arm.next_command
@@ -126,7 +128,7 @@ def _make_row(row: TuningRow, max_characters: int) -> TuningPageRow:
         kind=_kind(row),
         outcome=row.outcome or "no result yet",
         title=_label(row),
-        change=row.change[:max_characters],
+        change=change,
         details=tuple(details),
         measured=row.faster,
         facts=_describe_facts(row),
