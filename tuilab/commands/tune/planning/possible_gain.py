@@ -89,9 +89,10 @@ def gain_without(
         kept.append(step.took_ns - removed_ns)
     why = f"{subject} {percent(min(touched_ns / steps.total_ns, 1))} of a step"
     at_most = _upper_ratio(removed, kept, process_sd)
-    if at_most is None:
-        return PossibleGain(None, f"{why}, so nothing bounds the gain")
     detail = f"mean of {plural(len(steps.times), 'step')}"
+    if at_most is None:
+        reason = "which is too uncertain for a bound" if sum(kept) else "so nothing bounds the gain"
+        return PossibleGain(None, f"{why}, {detail}, {reason}")
     least_stays = min(stays.values())
     if least_stays:
         detail += f", and at least {percent(least_stays)} of that time stays"
