@@ -76,7 +76,7 @@ def _run_hook(hook: Callable[[Any], str], module: Any, reports: Reports) -> None
         reports.did(TREATMENT, hook(module))
     except Exception as problem:
         name = getattr(module, "__name__", "a library")
-        reports.skipped(TREATMENT, f"{name} may upload: {type(problem).__name__}: {problem}")
+        reports.skipped(TREATMENT, f"{name} was not switched off: {problem!r}")
 
 
 class _HookingFinder:
