@@ -306,7 +306,7 @@ def _late_copy(torch: Any, copy: Any, name: str, reports: Reports, is_compiling:
 
     @functools.wraps(copy)
     def copy_late(this: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_compiling() or not this.is_cpu or not _goes_to_gpu(torch, name, args, kwargs):
+        if not this.is_cpu or is_compiling() or not _goes_to_gpu(torch, name, args, kwargs):
             return copy(this, *args, **kwargs)
         is_late = kwargs.get("non_blocking") or any(value is True for value in args[1:2])
         if is_late or len(args) > 1 or not this.is_pinned():
