@@ -15,7 +15,8 @@ from tuilab.commands.watcher._tuilab_treat import FACTS, STEPS, TREATMENTS
 
 # Four batches of 16 rows in each epoch; the loss of each step is printed with all its digits.
 TRAINING = """
-import sys, torch
+import os, sys, torch
+sys.path.insert(0, os.path.dirname(__file__))
 from torch.utils.data import DataLoader, TensorDataset
 torch.manual_seed(0)
 data = TensorDataset(torch.randn(64, 4), torch.randn(64, 1))
@@ -53,11 +54,15 @@ class TreatedScript:
 
     def did(self, treatment: str) -> list[str]:
         """Return what a treatment did."""
-        return [report.did for report in self.reports if report.treatment == treatment and report.did]
+        return [
+            report.did for report in self.reports if report.treatment == treatment and report.did
+        ]
 
     def why(self, treatment: str) -> list[str]:
         """Return why a treatment did nothing."""
-        return [report.why for report in self.reports if report.treatment == treatment and report.why]
+        return [
+            report.why for report in self.reports if report.treatment == treatment and report.why
+        ]
 
     def is_set(self, treatment: str) -> bool:
         """Return whether the script does what the treatment would do."""
@@ -73,8 +78,6 @@ class TreatedScript:
             for report in self.reports
             if report.treatment == treatment and report.line
         }
-
-
 
 
 Treat = Callable[..., TreatedScript]

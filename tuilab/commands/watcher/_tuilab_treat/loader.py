@@ -302,18 +302,20 @@ def _copy_without_waiting(torch: Any, reports: Reports, is_compiling: Any) -> No
 def _late_copy(torch: Any, copy: Any, name: str, reports: Reports, is_compiling: Any) -> Any:
     """Return a wrapper of a method that copies a tensor."""
 
+    reported: list[bool] = []  # whether the first copy was reported
+
     @functools.wraps(copy)
     def copy_late(this: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_compiling() or not this.is_cpu or not _goes_to_gpu(torch, name, args, kwargs):
+        if not this.is_cpu or is_compiling() or not _goes_to_gpu(torch, name, args, kwargs):
             return copy(this, *args, **kwargs)
         is_late = kwargs.get("non_blocking") or any(value is True for value in args[1:2])
         if is_late or len(args) > 1 or not this.is_pinned():
             return copy(this, *args, **kwargs)
-        kwargs["non_blocking"] = True
-        result = copy(this, *args, **kwargs)
-        if not reports.has_heard_of("pin: copies"):
-            reports.did("pin: copies", f"Tensor.{name}(non_blocking=True)", user_place())
-        return result
+        if not reported:
+            reported.append(True)
+            words = "copies from pinned memory with non_blocking=True"
+            reports.did("pin", words, user_place())
+        return copy(this, *args, **{**kwargs, "non_blocking": True})
 
     return copy_late
 

@@ -103,6 +103,7 @@ class OptimizerTreatments:
         reports = self._reports
         is_compiling = self._is_compiling
         treatment = "set-to-none"
+        keys: dict[Any, str] = {}  # of the reports, by class
 
         @functools.wraps(zero_grad)
         def treated_zero_grad(this: Any, set_to_none: Any = default) -> None:
@@ -113,9 +114,11 @@ class OptimizerTreatments:
                 if not reports.has_heard_of(treatment):
                     why = "zero_grad sets gradients to None already"
                     reports.skipped(treatment, why, user_place(), is_already_set=True)
+            elif type(this) in keys:
+                reports.again(keys[type(this)])
             else:
                 words = f"{type(this).__name__}.zero_grad(set_to_none=True)"
-                reports.did(treatment, words, user_place())
+                keys[type(this)] = reports.did(treatment, words, user_place())
             zero_grad(this, True)
 
         owner.zero_grad = treated_zero_grad

@@ -22,9 +22,14 @@ class Reports:
         self._put_counts: dict[str, int] = {}  # the count that was put last
         self._heard: set[str] = set()  # the treatments that have a report
 
-    def did(self, treatment: str, words: str, place: Place = NOWHERE, **numbers: Any) -> None:
-        """Report that a treatment did something."""
-        self._add({"treatment": treatment, "did": words[:_LONGEST]}, place, numbers)
+    def did(self, treatment: str, words: str, place: Place = NOWHERE, **numbers: Any) -> str:
+        """Report that a treatment did something. Return the key of the report for `again`."""
+        return self._add({"treatment": treatment, "did": words[:_LONGEST]}, place, numbers)
+
+    def again(self, key: str) -> None:
+        """Count a report once more. This costs next to nothing, so that it may run in each step."""
+        if key in self._counts:
+            self._counts[key] += 1
 
     def skipped(
         self, treatment: str, why: str, place: Place = NOWHERE, *, is_already_set: bool = False
@@ -54,7 +59,8 @@ class Reports:
         """Begin again in a forked child, which has marks of its own."""
         self._put_counts.clear()
 
-    def _add(self, facts: dict[str, Any], place: Place, numbers: dict[str, Any]) -> None:
+    def _add(self, facts: dict[str, Any], place: Place, numbers: dict[str, Any]) -> str:
+        """Put a report if it is new, or count it; return its key."""
         file, line = place
         if file and len(file) <= _LONGEST_FILE:
             facts["file"] = file
@@ -62,12 +68,12 @@ class Reports:
         facts.update(numbers)
         self._heard.add(facts["treatment"])
         report = json.dumps(facts, ensure_ascii=False)
-        if report not in self._counts and len(self._counts) >= _MOST:
-            return
-        count = self._counts.get(report, 0) + 1
-        self._counts[report] = count
-        if count == 1:
+        if report in self._counts:
+            self._counts[report] += 1
+        elif len(self._counts) < _MOST:
+            self._counts[report] = 1
             self._put_with_count(report, 1)
+        return report
 
     def _put_with_count(self, report: str, count: int) -> None:
         self._put_counts[report] = count

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 from .reports import Reports
@@ -22,6 +23,7 @@ VARIABLES = {
     "SWANLAB_MODE": ("disabled", "SwanLab logs nothing"),
 }
 _FOLDER = "TUILAB_WATCH"  # the folder for marks, which tuilab removes
+_NO_REPOSITORY = "nobody/nothing"
 # What HfApi sends to the Hub. Each of these functions is replaced.
 _REPOSITORIES = ("create_repo", "duplicate_space", "duplicate_repo")
 _COMMITS = (
@@ -52,7 +54,8 @@ def switch_off(reports: Reports) -> None:
     folder = os.environ.get(_FOLDER, "")
     if folder:
         os.environ["TRACKIO_DIR"] = os.path.join(folder, "trackio")
-        os.environ["MLFLOW_TRACKING_URI"] = f"file://{folder}/mlflow"
+        os.environ["MLFLOW_TRACKING_URI"] = Path(folder, "mlflow").absolute().as_uri()
+        os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"  # newer versions ask for it
     for variable in ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL"):
         os.environ.pop(variable, None)
     hooks: dict[str, Callable[[Any], str]] = {
@@ -76,7 +79,7 @@ def _run_hook(hook: Callable[[Any], str], module: Any, reports: Reports) -> None
         reports.did(TREATMENT, hook(module))
     except Exception as problem:
         name = getattr(module, "__name__", "a library")
-        reports.skipped(TREATMENT, f"{name} may upload: {type(problem).__name__}: {problem}")
+        reports.skipped(TREATMENT, f"{name} was not switched off: {problem!r}")
 
 
 class _HookingFinder:
@@ -149,6 +152,8 @@ def _keep_mlflow_here(module: Any) -> str:
         set_uri(own_uri or uri)
 
     module.set_tracking_uri = set_own_uri
+    if own_uri:
+        set_uri(own_uri)  # the script may have set another one before it loaded torch
     return "MLflow logs into a folder that tuilab removes"
 
 
@@ -188,7 +193,10 @@ def _local_method(module: Any, name: str, method: Any) -> Any:
 
 def _result_of(module: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what a function of the Hub would return: the address of a repository or commit."""
-    repo_id = str(kwargs.get("repo_id") or (args[0] if name in _REPOSITORIES and args else "none"))
+    repo_id = kwargs.get("repo_id")
+    if repo_id is None and name in (*_REPOSITORIES, "create_commit") and args:
+        repo_id = args[0]
+    repo_id = repo_id or _NO_REPOSITORY
     endpoint = "https://huggingface.co"
     if name in _REPOSITORIES:
         return module.RepoUrl(f"{endpoint}/{repo_id}")
