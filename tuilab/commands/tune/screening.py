@@ -18,7 +18,7 @@ from tuilab.commands.tune.planning.treatments import (
 from tuilab.commands.tune.session import TuningSession, arm_of
 from tuilab.commands.tune.trial import Trial
 from tuilab.record.events import TreatmentPlanned, TreatmentTried
-from tuilab.text.display import brief, plural
+from tuilab.text.display import brief
 
 _BOUND = "bound"  # a treatment that only shows what others can gain
 
@@ -135,22 +135,32 @@ def _ratio(base_s: float | None, treated_s: float | None) -> float | None:
 def _choose(
     session: TuningSession, screened: Sequence[Screened], base: Trial
 ) -> list[TreatmentPlanned]:
-    """Return as many treatments as the budget can compare, the most promising first."""
-    compared: list[TreatmentPlanned] = []
-    left_s = session.left_s
-    if len({group_of(each.planned) for each in screened}) > 1:
-        left_s -= limits.COMBINATION_SHARE * session.order.budget_s
-    round_s = 2 * base.ended.elapsed_s  # the base runs twice
+    """Return as many treatments as the budget can compare, the most promising first.
+
+    Time for a combination is kept only if enough is left for a comparison.
+    """
     fastest_first = sorted(screened, key=lambda each: each.tried.ratio or 0.0, reverse=True)
+    left_s = session.left_s
+    kept_s = 0.0
+    if len({group_of(each.planned) for each in screened}) > 1:
+        kept_s = limits.COMBINATION_SHARE * session.order.budget_s
+    compared = _fit(fastest_first, base, left_s - kept_s) or _fit(fastest_first, base, left_s)
     for each in fastest_first:
-        if (round_s + each.process_s) * limits.LEAST_ROUNDS > left_s:
-            count = plural(len(compared), "treatment")
-            why = f"the budget is enough to compare {count}; raise --budget"
+        if each.planned not in compared:
+            why = "the budget is too short to compare it as well; raise --budget"
             _rule_out(session, each.planned, why)
-            continue
-        round_s += each.process_s
-        compared.append(each.planned)
     return compared
+
+
+def _fit(fastest_first: Sequence[Screened], base: Trial, left_s: float) -> list[TreatmentPlanned]:
+    """Return the treatments for which enough rounds fit into the time that is left."""
+    fitting = []
+    round_s = 2 * base.ended.elapsed_s  # the base runs twice
+    for each in fastest_first:
+        if (round_s + each.process_s) * limits.LEAST_ROUNDS <= left_s:
+            round_s += each.process_s
+            fitting.append(each.planned)
+    return fitting
 
 
 def _rule_out(session: TuningSession, treatment: TreatmentPlanned, why: str) -> None:

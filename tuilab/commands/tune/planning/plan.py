@@ -117,10 +117,13 @@ def _describe_rejected(
     name: str, treatment: Treatment, rejected: RejectedTreatment
 ) -> TreatmentPlanned:
     """Return the record of a treatment that is not tried."""
+    title = treatment.title
+    if rejected.value:
+        title += f" ({rejected.value})"
     return TreatmentPlanned(
         arm=_arm_of(name, rejected.value),
         name=name,
-        title=treatment.title,
+        title=title,
         learns=treatment.learns,
         lesson=treatment.lesson,
         memory=treatment.memory,
