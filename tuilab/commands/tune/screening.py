@@ -137,14 +137,15 @@ def _choose(
 ) -> list[TreatmentPlanned]:
     """Return as many treatments as the budget can compare, the most promising first.
 
-    Time for a combination is kept only if enough is left for a comparison.
+    Time for a combination is kept only if the rest is enough to compare several treatments that can
+    be combined.
     """
     fastest_first = sorted(screened, key=lambda each: each.tried.ratio or 0.0, reverse=True)
     left_s = session.left_s
-    kept_s = 0.0
-    if len({group_of(each.planned) for each in screened}) > 1:
-        kept_s = limits.COMBINATION_SHARE * session.order.budget_s
-    compared = _fit(fastest_first, base, left_s - kept_s) or _fit(fastest_first, base, left_s)
+    kept_s = limits.COMBINATION_SHARE * session.order.budget_s
+    compared = _fit(fastest_first, base, left_s - kept_s)
+    if len({group_of(planned) for planned in compared}) < 2:
+        compared = _fit(fastest_first, base, left_s)
     for each in fastest_first:
         if each.planned not in compared:
             why = "the budget is too short to compare it as well; raise --budget"

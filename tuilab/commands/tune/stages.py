@@ -130,7 +130,7 @@ def _why_over(session: TuningSession, stage: str, arms: Sequence[RacedArm]) -> s
     if count >= PLANNED_ANALYSES[-1]:
         return f"the most repeats that are planned: {count}"
     kept_s = 0.0
-    is_decidable = count >= limits.LEAST_ROUNDS
+    is_decidable = count >= limits.LEAST_ROUNDS  # before that, no claim is decided
     if stage == limits.COMPARISON and is_decidable and _may_be_combined(summary, arms):
         kept_s = limits.COMBINATION_SHARE * session.order.budget_s
     if count and _longest_repeat_s(summary, stage) + kept_s > session.left_s:
