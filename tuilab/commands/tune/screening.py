@@ -4,6 +4,7 @@ One process decides nothing about a gain. It shows that a treatment fails, does 
 much memory or time, or is clearly slower.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -61,9 +62,10 @@ def screen(
     session.report_progress(count, count, "screening")
     if not screened:
         return "no treatment is worth a comparison"
-    if not _choose(session, screened, base):
-        return "the budget is too short for a comparison; raise --budget"
-    return ""
+    if _choose(session, screened, base):
+        return ""
+    minutes = _minutes_for_all(session, screened, base)
+    return f"the budget is too short for a comparison; --budget {minutes}m is probably enough"
 
 
 def _lower_bounds(
@@ -148,9 +150,17 @@ def _choose(
         compared = _fit(fastest_first, base, left_s)
     for each in fastest_first:
         if each.planned not in compared:
-            why = "the budget is too short to compare it as well; raise --budget"
+            why = "the budget is too short to compare it; raise --budget"
             _rule_out(session, each.planned, why)
     return compared
+
+
+def _minutes_for_all(session: TuningSession, screened: Sequence[Screened], base: Trial) -> int:
+    """Return a budget in whole minutes in which all screened treatments can be compared."""
+    round_s = 2 * base.ended.elapsed_s + sum(each.process_s for each in screened)
+    comparison_s = limits.LEAST_ROUNDS * round_s
+    whole_s = (session.elapsed_s + comparison_s) / (1 - limits.COMBINATION_SHARE)
+    return math.ceil(whole_s / 60)
 
 
 def _fit(fastest_first: Sequence[Screened], base: Trial, left_s: float) -> list[TreatmentPlanned]:
