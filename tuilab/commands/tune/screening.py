@@ -8,6 +8,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from tuilab.commands.tune import limits
 from tuilab.commands.tune.combination import group_of
 from tuilab.commands.tune.planning.plan import refine
@@ -47,7 +49,8 @@ def screen(
         treatment = waiting.pop(0)
         session.report_progress(count - len(waiting) - 1, count, "screening")
         if session.elapsed_s > limits.STUDY_SHARE * session.order.budget_s:
-            _rule_out(session, treatment, "no time was left to try it; raise --budget")
+            why = "no time was left to try it; raise --budget"
+            session.journal.append(TreatmentTried(arm=treatment.arm, outcome=NOT_COMPARED, why=why))
             continue
         trial = session.run(
             arm_of(treatment), steps=steps, limit_s=session.limit_s(base.ended.elapsed_s)
@@ -151,7 +154,9 @@ def _choose(
     for each in fastest_first:
         if each.planned not in compared:
             why = "the budget is too short to compare it; raise --budget"
-            _rule_out(session, each.planned, why)
+            session.journal.append(
+                msgspec.structs.replace(each.tried, outcome=NOT_COMPARED, why=why)
+            )
     return compared
 
 
@@ -172,13 +177,3 @@ def _fit(fastest_first: Sequence[Screened], base: Trial, left_s: float) -> list[
             round_s += each.process_s
             fitting.append(each.planned)
     return fitting
-
-
-def _rule_out(session: TuningSession, treatment: TreatmentPlanned, why: str) -> None:
-    """Record that a treatment is not compared."""
-    tried = session.summary.tuning.tried.get(treatment.arm)
-    record = TreatmentTried(arm=treatment.arm, outcome=NOT_COMPARED, why=why)
-    if tried is not None:
-        record.did = tried.did
-        record.ratio = tried.ratio
-    session.journal.append(record)
