@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -22,6 +23,7 @@ def leave(torch: Any, watcher: Any) -> None:
         _wait_for_ranks()
         for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
             _flush(stream)
+        _shut_down_loaders()
         _end_children(os.getpid())
     finally:
         os._exit(0)
@@ -64,6 +66,23 @@ def _wait_for_ranks() -> None:
             time.sleep(10 * _PERIOD_S)  # the store is in this process: let the others read it
     except Exception:
         return  # the store has ended with the rank that holds it: all ranks were here
+
+
+def _shut_down_loaders() -> None:
+    """Let the workers of DataLoaders finish their batch, and end.
+
+    A worker that is killed while it makes a batch may leave its shared memory behind.
+    """
+    module: Any = sys.modules.get("torch.utils.data.dataloader")
+    kind = getattr(module, "_MultiProcessingDataLoaderIter", None)
+    if kind is None:
+        return
+    try:
+        # `type`, because `isinstance` may run code of the objects.
+        for iterator in [each for each in gc.get_objects() if type(each) is kind]:
+            iterator._shutdown_workers()
+    except Exception:
+        return  # they are killed next
 
 
 def _end_children(pid: int) -> None:
