@@ -25,7 +25,7 @@ from tests.made_tuning import (
     whole_tuning,
 )
 from tests.report_aids import Elements, checked_document, in_chromium, open_page
-from tuilab.cli.headless import interim_lines, live_line
+from tuilab.cli.headless import interim_lines, list_news, live_line
 from tuilab.commands.arms import parse
 from tuilab.drawings.glyphs import Style
 from tuilab.judging.interim_results import InterimJudge
@@ -365,7 +365,14 @@ def test_progress_without_screens_has_intervals_and_the_rest_of_the_budget(tmp_p
     assert first.endswith(
         "faster than the unchanged script: so far 1.58x [1.19, 2.08] after 4 repeats"
     )
+    news = [line for kind, line in list_news(watch.summary, Style()) if kind == "claim"]
+    assert news[:3] == [
+        "plan: 12 treatments to try; 3 others cannot help here",
+        "… ideal loader: 1.69x in one process",
+        "… 2 DataLoader workers: 1.5x in one process",
+    ]
+    assert "✗ prefetch_factor=8: over time: no step within 180 s" in news
     line = live_line(watch)
-    assert "comparison, 33 processes" in line
+    assert "comparison, 34 processes" in line
     assert line.endswith("of the budget left")
     watch.close()

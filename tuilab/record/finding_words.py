@@ -161,7 +161,7 @@ def progress_words(summary: RunSummary) -> str:
 def done_words(summary: RunSummary) -> str:
     """Return how much is done: `212/500 steps`, `timing 24 %`; nothing if there is no progress."""
     progress = summary.progress
-    if progress is None:
+    if progress is None or is_tuning(summary):  # a tuning counts its processes with its stage
         return ""
     if progress.unit == RACING:
         if not progress.total:
@@ -183,6 +183,8 @@ def rate_words(summary: RunSummary) -> str:
     last = summary.progress
     first = summary.first_progress
     if last is None or first is None or last.unit in (RACING, PROCESSES):
+        return ""
+    if is_tuning(summary):
         return ""
     if last.t <= first.t or last.done <= first.done:
         return ""

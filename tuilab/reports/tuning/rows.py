@@ -164,13 +164,18 @@ def _row(arm: TunedArm) -> TuningRow:
     return TuningRow(
         arm=arm,
         title=arm.title,
-        mark=_MARKS.get(outcome, outcome),
+        mark=mark_of(outcome),
         outcome=_WORDS.get(outcome, outcome.lower()),
         faster=describe_ratio(arm.ratio),
         learning=_LEARNING.get(arm.learns, ""),
         memory=describe_memory(arm),
         reason=arm.why,
     )
+
+
+def mark_of(outcome: str) -> str:
+    """Return the verdict whose mark an outcome has; empty while nothing is known."""
+    return _MARKS.get(outcome, outcome)
 
 
 def _winner_row(treatment: TunedTreatment, rank: str) -> TuningRow:
