@@ -100,17 +100,34 @@ def test_the_table_says_why_the_others_were_not_compared(tmp_path: Path) -> None
     lines = text_of(whole_tuning(tmp_path), 140).splitlines()
 
     first = lines.index("not compared:") + 1
-    assert lines[first : first + 7] == [
+    assert lines[first : first + 8] == [
         "✗    attention by math            out of memory: CUDA out of memory: tried to allocate 2 GiB;"
         " the peak of the base is 1000 MiB",
         "✗    prefetch_factor=8            over time: no step within 180 s",
         "–    8 threads                    slower in one process: 0.6x",
         "✗    static_graph=True            failed: RuntimeError: a parameter got no gradient",
         "–    AdamW(fused=True)            the optimizer takes 1 % of a step: at most 1.01x",
-        "–    pin_memory=True              not applicable: no GPU is used",
+        "not applicable:",
+        "–    pin_memory=True              no GPU is used",
         "–    zero_grad(set_to_none=True)  already set: it is the default of torch, and the script"
         " does not change it",
     ]
+
+
+def test_a_narrow_terminal_has_one_line_for_what_is_not_applicable(tmp_path: Path) -> None:
+    lines = text_of(whole_tuning(tmp_path), 80).splitlines()
+
+    first = lines.index("not applicable:") + 1
+    assert lines[first + 1] == (
+        "–    zero_grad(set_to_none=True)  already set: it is the default of torch, and …"
+    )
+
+
+def test_a_treatment_that_was_only_tried_has_the_ratio_of_its_process(tmp_path: Path) -> None:
+    ruled_out = tried("workers-2", outcome="NOT COMPARED", why="no budget", ratio=None)
+    run_dir = make_tuning(tmp_path, *plan(), tried("workers-2"), ruled_out, END)
+
+    assert "2 DataLoader workers         no budget; 1.5x in one process" in text_of(run_dir)
 
 
 def test_a_wide_terminal_has_the_change_on_the_line_of_its_row(tmp_path: Path) -> None:
@@ -298,7 +315,7 @@ def test_a_page_of_many_treatments_says_how_many_it_leaves_out(tmp_path: Path) -
     arms = [planned(f"arm {number}", **refused) for number in range(500)]
     subject = read(make_tuning(tmp_path, *arms, *plan([]), END))
 
-    assert "not compared: 100 more, see the .json report." in html.render([subject])
+    assert "not applicable: 100 more, see the .json report." in html.render([subject])
 
 
 @in_chromium
@@ -367,7 +384,7 @@ def test_progress_without_screens_has_intervals_and_the_rest_of_the_budget(tmp_p
     )
     news = [line for kind, line in list_news(watch.summary, Style()) if kind == "claim"]
     assert news[:3] == [
-        "plan: 12 treatments to try; 3 others cannot help here",
+        "plan: tries 12 treatments; 3 others cannot help here",
         "… ideal loader: 1.69x in one process",
         "… 2 DataLoader workers: 1.5x in one process",
     ]

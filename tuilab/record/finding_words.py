@@ -272,9 +272,10 @@ def ends_of_curves(summary: RunSummary) -> dict[str, str]:
     """Return the last values of the curves of a command, by `last NAME ARM`.
 
     Times are left out: the times of the steps are reported as a whole. The A/A control of an arm
-    shows only chance, and is left to the charts.
+    shows only chance, and is left to the charts. The processes of a tuning end too early to show
+    anything by their last values.
     """
-    if summary.run is None or not summary.run.command:
+    if summary.run is None or not summary.run.command or is_tuning(summary):
         return {}
     controls = {f"{race.base} {AGAIN}" for _, race in summary.races}
     curves: dict[tuple[str, str], list[Series]] = {}  # name, arm: one series of each process

@@ -21,6 +21,8 @@ from tuilab.text.display import brief, brief_beside, join_first, plural, show
 from tuilab.text.words import format_number, seconds
 
 _LEARNING = {"same": "the same", "rounding": "rounding", "other rounding": "not shown"}
+_INAPPLICABLE = (Outcome.NOT_APPLICABLE, Outcome.ALREADY_SET)
+NOT_APPLICABLE = "not applicable"  # heading of the last section
 # Words of outcomes for people, in which the outcome itself would say too little.
 _WORDS: dict[str, str] = {
     Verdict.SUPPORTED: "faster",
@@ -92,6 +94,7 @@ def sections_of(
     compared: list[TunedTreatment] = []
     unknown: list[TunedTreatment] = []
     others: list[TunedTreatment] = []
+    inapplicable: list[TunedTreatment] = []
     for treatment in tuning.treatments:
         if treatment.arm in ranks or is_measured_bound(treatment):
             continue
@@ -99,6 +102,8 @@ def sections_of(
             unknown.append(treatment)
         elif _has_estimate(treatment):
             compared.append(treatment)
+        elif treatment.outcome in _INAPPLICABLE:
+            inapplicable.append(treatment)
         else:
             others.append(treatment)
     compared.sort(key=_order_by_estimate)
@@ -110,6 +115,7 @@ def sections_of(
         ("no result yet", [_unknown_row(arm, judgements) for arm in unknown]),
         ("compared, no gain shown", [_compared_row(arm) for arm in compared]),
         ("not compared", [_other_row(arm) for arm in others]),
+        (NOT_APPLICABLE, [_other_row(arm) for arm in inapplicable]),
     ]
     return [TuningSection(heading, tuple(rows)) for heading, rows in sections if rows]
 
@@ -248,7 +254,12 @@ def _compared_row(treatment: TunedTreatment) -> TuningRow:
 def _other_row(treatment: TunedTreatment) -> TuningRow:
     """Return the row of a treatment that was not compared, with the reason."""
     row = replace(_row(treatment), learning="", memory="", faster="")
-    return replace(row, details=_without_empty([_describe_compilation(treatment)]))
+    details = [_describe_compilation(treatment)]
+    if treatment.tried_ratio is not None:
+        words = f"{brief(treatment.tried_ratio)}x"
+        if words not in treatment.why:
+            details.insert(0, f"{words} in one process")
+    return replace(row, details=_without_empty(details))
 
 
 def _without_empty(sentences: Iterable[str]) -> tuple[str, ...]:
