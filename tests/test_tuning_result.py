@@ -209,6 +209,13 @@ def test_a_tuning_that_ended_before_its_plan_has_no_steps(tmp_path: Path) -> Non
     assert "no step was seen" in text_of(run_dir)
 
 
+def test_an_absurd_interval_of_two_repeats_is_too_wide(tmp_path: Path) -> None:
+    wide = verdict("compile", "INCONCLUSIVE", 1.06, 1.09e-12, 1.03e12)
+    records = [*plan(), tried("compile"), declared("compile"), *raced(["compile"]), wide, END]
+
+    assert "1.06x [too wide]" in text_of(make_tuning(tmp_path, *records))
+
+
 # ---- commands
 
 

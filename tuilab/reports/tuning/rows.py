@@ -21,6 +21,7 @@ from tuilab.text.display import brief, brief_beside, join_first, plural, show
 from tuilab.text.words import format_number, seconds
 
 _LEARNING = {"same": "the same", "rounding": "rounding", "other rounding": "not shown"}
+_MOST_SPAN = 1e4  # of an interval as a ratio; a wider one says no more than its width
 _INAPPLICABLE = (Outcome.NOT_APPLICABLE, Outcome.ALREADY_SET)
 NOT_APPLICABLE = "not applicable"  # heading of the last section
 # Words of outcomes for people, in which the outcome itself would say too little.
@@ -285,6 +286,8 @@ def describe_ratio(ratio: TunedRatio | None) -> str:
 def _spell_ratio(estimate: float, low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return f"{brief(estimate)}x, no interval"
+    if not (low > 0 and high / low < _MOST_SPAN):  # an interval of two repeats may be absurd
+        return f"{brief(estimate)}x [too wide]"
     return f"{brief(estimate)}x [{brief_beside(1.0, low)}, {brief_beside(1.0, high)}]"
 
 
