@@ -22,6 +22,7 @@ from tuilab.text.words import format_number, seconds
 
 _LEARNING = {"same": "the same", "rounding": "rounding", "other rounding": "not shown"}
 _MOST_SPAN = 1e4  # of an interval as a ratio; a wider one says no more than its width
+_LEAST_MEMORY_SHARE = 0.01  # processes differ by so much without any treatment
 _INAPPLICABLE = (Outcome.NOT_APPLICABLE, Outcome.ALREADY_SET)
 NOT_APPLICABLE = "not applicable"  # heading of the last section
 # Words of outcomes for people, in which the outcome itself would say too little.
@@ -296,8 +297,8 @@ def describe_memory(arm: TunedArm) -> str:
     if arm.peak_bytes is None or arm.base_peak_bytes is None:
         return "n/a"
     difference = arm.peak_bytes - arm.base_peak_bytes
-    if difference == 0:
-        return "the same"
+    if abs(difference) < _LEAST_MEMORY_SHARE * arm.base_peak_bytes or not difference:
+        return "within 1 %"
     sign = "+" if difference > 0 else "-"
     return sign + format_number(abs(difference), "bytes", 3)
 
