@@ -135,7 +135,7 @@ def test_a_wide_terminal_has_the_change_on_the_line_of_its_row(tmp_path: Path) -
         line for line in text_of(whole_tuning(tmp_path), 160).splitlines() if " 2  ch" in line
     ]
 
-    assert row.endswith("+10 MiB   train.py:20: model.to(memory_format=torch.channels_last)")
+    assert row.endswith("+10 MiB     train.py:20: model.to(memory_format=torch.channels_last)")
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 120])
