@@ -94,7 +94,7 @@ TRIED: dict[str, dict[str, Any]] = {
         "why": "CUDA out of memory: tried to allocate 2 GiB; the peak of the base is 1000 MiB",
     },
     "prefetch-8": {"outcome": "OVER TIME", "why": "no step within 180 s"},
-    "threads-8": {"outcome": "NOT COMPARED", "why": "slower in one process: 0.6x", "ratio": 0.6},
+    "threads-8": {"outcome": "NOT COMPARED", "why": "slower in one process: 0.6x", "step_s": 0.69},
     "ddp-static": {"outcome": "FAILED", "why": "RuntimeError: a parameter got no gradient"},
 }
 # By arm: verdict, estimate, low and high.

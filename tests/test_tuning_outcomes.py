@@ -153,11 +153,23 @@ def test_the_stage_and_the_processes_follow_from_the_record(tmp_path: Path) -> N
 
     assert words == [
         "watching, 0 processes",
-        "screening, 1 process",
-        "screening, 3 processes",
-        "comparison, 6 processes",
-        "combination, 11 processes",
+        "screening, 2 processes",
+        "screening, 4 processes",
+        "comparison, 7 processes",
+        "combination, 12 processes",
     ]
+
+
+def test_a_later_record_of_a_treatment_keeps_what_was_measured(tmp_path: Path) -> None:
+    early = tried("compile", did=["2 graphs"])
+    late = events.TreatmentTried(arm="compile", outcome="NOT COMPARED", why="no budget")
+    summary = summary_of(make_tuning(tmp_path, *plan(), early, late))
+
+    record = summary.tuning.tried["compile"]
+    assert (record.outcome, record.why) == ("NOT COMPARED", "no budget")
+    assert (record.did, record.ratio, record.graphs) == (["2 graphs"], 1.05, 2)
+    assert record.peak_bytes == early.peak_bytes
+    assert count_processes(summary) == 3  # the later record is about no process
 
 
 def test_an_ended_tuning_counts_processes_instead_of_planned_repeats(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tests.made_tuning import (
     whole_tuning,
 )
 from tests.report_aids import Elements, checked_document, in_chromium, open_page
-from tuilab.cli.headless import interim_lines, live_line
+from tuilab.cli.headless import interim_lines, list_news, live_line
 from tuilab.commands.arms import parse
 from tuilab.drawings.glyphs import Style
 from tuilab.judging.interim_results import InterimJudge
@@ -100,17 +100,34 @@ def test_the_table_says_why_the_others_were_not_compared(tmp_path: Path) -> None
     lines = text_of(whole_tuning(tmp_path), 140).splitlines()
 
     first = lines.index("not compared:") + 1
-    assert lines[first : first + 7] == [
+    assert lines[first : first + 8] == [
         "✗    attention by math            out of memory: CUDA out of memory: tried to allocate 2 GiB;"
         " the peak of the base is 1000 MiB",
         "✗    prefetch_factor=8            over time: no step within 180 s",
         "–    8 threads                    slower in one process: 0.6x",
         "✗    static_graph=True            failed: RuntimeError: a parameter got no gradient",
         "–    AdamW(fused=True)            the optimizer takes 1 % of a step: at most 1.01x",
-        "–    pin_memory=True              not applicable: no GPU is used",
+        "not applicable:",
+        "–    pin_memory=True              no GPU is used",
         "–    zero_grad(set_to_none=True)  already set: it is the default of torch, and the script"
         " does not change it",
     ]
+
+
+def test_a_narrow_terminal_has_one_line_for_what_is_not_applicable(tmp_path: Path) -> None:
+    lines = text_of(whole_tuning(tmp_path), 80).splitlines()
+
+    first = lines.index("not applicable:") + 1
+    assert lines[first + 1] == (
+        "–    zero_grad(set_to_none=True)  already set: it is the default of torch, and …"
+    )
+
+
+def test_a_treatment_that_was_only_tried_has_the_ratio_of_its_process(tmp_path: Path) -> None:
+    ruled_out = tried("workers-2", outcome="NOT COMPARED", why="no budget", ratio=None)
+    run_dir = make_tuning(tmp_path, *plan(), tried("workers-2"), ruled_out, END)
+
+    assert "2 DataLoader workers         no budget; 1.5x in one process" in text_of(run_dir)
 
 
 def test_a_wide_terminal_has_the_change_on_the_line_of_its_row(tmp_path: Path) -> None:
@@ -118,7 +135,7 @@ def test_a_wide_terminal_has_the_change_on_the_line_of_its_row(tmp_path: Path) -
         line for line in text_of(whole_tuning(tmp_path), 160).splitlines() if " 2  ch" in line
     ]
 
-    assert row.endswith("+10 MiB   train.py:20: model.to(memory_format=torch.channels_last)")
+    assert row.endswith("+10 MiB     train.py:20: model.to(memory_format=torch.channels_last)")
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 120])
@@ -190,6 +207,13 @@ def test_a_tuning_that_ended_before_its_plan_has_no_steps(tmp_path: Path) -> Non
     assert tuning_of(run_dir)["steps"] is None
     assert "no treatment was planned" in text_of(run_dir)
     assert "no step was seen" in text_of(run_dir)
+
+
+def test_an_absurd_interval_of_two_repeats_is_too_wide(tmp_path: Path) -> None:
+    wide = verdict("compile", "INCONCLUSIVE", 1.06, 1.09e-12, 1.03e12)
+    records = [*plan(), tried("compile"), declared("compile"), *raced(["compile"]), wide, END]
+
+    assert "1.06x [too wide]" in text_of(make_tuning(tmp_path, *records))
 
 
 # ---- commands
@@ -298,7 +322,7 @@ def test_a_page_of_many_treatments_says_how_many_it_leaves_out(tmp_path: Path) -
     arms = [planned(f"arm {number}", **refused) for number in range(500)]
     subject = read(make_tuning(tmp_path, *arms, *plan([]), END))
 
-    assert "not compared: 100 more, see the .json report." in html.render([subject])
+    assert "not applicable: 100 more, see the .json report." in html.render([subject])
 
 
 @in_chromium
@@ -365,7 +389,14 @@ def test_progress_without_screens_has_intervals_and_the_rest_of_the_budget(tmp_p
     assert first.endswith(
         "faster than the unchanged script: so far 1.58x [1.19, 2.08] after 4 repeats"
     )
+    news = [line for kind, line in list_news(watch.summary, Style()) if kind == "claim"]
+    assert news[:3] == [
+        "plan: tries 12 treatments; 3 others cannot help here",
+        "… ideal loader: 1.69x in one process",
+        "… 2 DataLoader workers: 1.5x in one process",
+    ]
+    assert "✗ prefetch_factor=8: over time: no step within 180 s" in news
     line = live_line(watch)
-    assert "comparison, 33 processes" in line
+    assert "comparison, 34 processes" in line
     assert line.endswith("of the budget left")
     watch.close()

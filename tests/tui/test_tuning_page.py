@@ -54,7 +54,7 @@ async def test_a_running_tuning_shows_intervals_stage_and_budget(tmp_path: Path)
         await eventually(pilot, lambda: "1.58x [1.19, 2.08]" in pane.as_text(), "an interval")
         shown = text(pilot)
         assert "1.05x in one process" in shown
-        assert "comparison, 33 processes" in shown
+        assert "comparison, 34 processes" in shown
         assert "of the budget left" in shown
         assert " of 81" not in shown
 

@@ -35,12 +35,12 @@ from tuilab.record.live_run import Watch
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
 from tuilab.record.tuning.stages import budget_words, is_tuning
-from tuilab.reports.tuning.rows import interim_ratio_words
+from tuilab.reports.tuning.rows import interim_ratio_words, mark_of
 from tuilab.runs import store
 from tuilab.runs.command_line import hint
 from tuilab.runs.disk_room import DiskRoom
 from tuilab.runs.run_name import RunName
-from tuilab.text.display import plural, show
+from tuilab.text.display import brief, plural, show
 
 OnSummary = Callable[[RunSummary], object]
 Pause = Callable[[float], object]  # waits for so many seconds, or less
@@ -341,6 +341,8 @@ def list_news(summary: RunSummary, style: Style) -> list[tuple[str, str]]:
     lines += [("notice", f"notice: {sentence}") for sentence in device_notices(summary)]
     lines += [("alert", f"notice: {alert_words(alert)}") for alert in summary.alerts]
     lines += [("stage", f"{style.dot} {show(stage.name)}") for stage in summary.stages]
+    if is_tuning(summary):
+        return lines + [("claim", line) for line in _list_tried(summary, style)]
     for claim in summary.claims.values():
         if not (claim.measured or claim.needs):
             continue
@@ -350,6 +352,29 @@ def list_news(summary: RunSummary, style: Style) -> list[tuple[str, str]]:
         mark = style.mark(judgement.verdict)
         reason = style.dim(show(reason_words(judgement.verdict, judgement.why)))
         lines.append(("claim", f"{mark} {show(claim.text)}  {reason}"))
+    return lines
+
+
+def _list_tried(summary: RunSummary, style: Style) -> list[str]:
+    """Return how many treatments a tuning tries, and a line for each that was tried."""
+    tuning = summary.tuning
+    lines = []
+    if tuning.plan is not None:
+        count = sum(1 for planned in tuning.treatments.values() if not planned.outcome)
+        ruled_out = len(tuning.treatments) - count
+        lines.append(
+            f"plan: tries {plural(count, 'treatment')}; {ruled_out} others cannot help here"
+        )
+    for arm, tried in tuning.tried.items():
+        if arm not in tuning.treatments:
+            continue
+        mark = style.mark(mark_of(tried.outcome))
+        title = show(tuning.treatments[arm].title)
+        if tried.outcome:
+            reason = style.dim(show(f"{tried.outcome.lower()}: {tried.why}"))
+            lines.append(f"{mark} {title}: {reason}")
+        elif tried.ratio is not None:
+            lines.append(f"{mark} {title}: {style.dim(f'{brief(tried.ratio)}x in one process')}")
     return lines
 
 

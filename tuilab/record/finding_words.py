@@ -161,7 +161,7 @@ def progress_words(summary: RunSummary) -> str:
 def done_words(summary: RunSummary) -> str:
     """Return how much is done: `212/500 steps`, `timing 24 %`; nothing if there is no progress."""
     progress = summary.progress
-    if progress is None:
+    if progress is None or is_tuning(summary):  # a tuning counts its processes with its stage
         return ""
     if progress.unit == RACING:
         if not progress.total:
@@ -183,6 +183,8 @@ def rate_words(summary: RunSummary) -> str:
     last = summary.progress
     first = summary.first_progress
     if last is None or first is None or last.unit in (RACING, PROCESSES):
+        return ""
+    if is_tuning(summary):
         return ""
     if last.t <= first.t or last.done <= first.done:
         return ""
@@ -270,9 +272,10 @@ def ends_of_curves(summary: RunSummary) -> dict[str, str]:
     """Return the last values of the curves of a command, by `last NAME ARM`.
 
     Times are left out: the times of the steps are reported as a whole. The A/A control of an arm
-    shows only chance, and is left to the charts.
+    shows only chance, and is left to the charts. The processes of a tuning end too early to show
+    anything by their last values.
     """
-    if summary.run is None or not summary.run.command:
+    if summary.run is None or not summary.run.command or is_tuning(summary):
         return {}
     controls = {f"{race.base} {AGAIN}" for _, race in summary.races}
     curves: dict[tuple[str, str], list[Series]] = {}  # name, arm: one series of each process

@@ -197,7 +197,7 @@ class Tuning:
 
     treatments: dict[str, events.TreatmentPlanned] = field(default_factory=Few)  # by arm
     plan: events.TuningPlanned | None = None  # None: the plan is not complete yet
-    # by arm: the last record of a process before the comparison, or the one that ended the arm
+    # by arm: what its processes have shown; the last outcome counts
     tried: dict[str, events.TreatmentTried] = field(default_factory=Few)
     tries: int = 0  # processes with a treatment that ended before the comparison, or ended theirs
     combinations: list[events.TuningCombined] = field(default_factory=list)

@@ -269,6 +269,8 @@ def claim_rows(subject: ReportedRun) -> list[ClaimRow]:
     """Return the claims of a run as pages show them."""
     rows = []
     for claim in subject.result.claims:
+        if subject.result.tuning and claim.verdict == Verdict.NOT_TESTABLE:
+            continue  # the table of the treatments has the reason
         rows.append(claim_row(claim, subject.earlier.get(claim.claim_id, "")))
     return rows
 

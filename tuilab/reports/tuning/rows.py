@@ -21,6 +21,10 @@ from tuilab.text.display import brief, brief_beside, join_first, plural, show
 from tuilab.text.words import format_number, seconds
 
 _LEARNING = {"same": "the same", "rounding": "rounding", "other rounding": "not shown"}
+_MOST_SPAN = 1e4  # of an interval as a ratio; a wider one says no more than its width
+_LEAST_MEMORY_SHARE = 0.01  # processes differ by so much without any treatment
+_INAPPLICABLE = (Outcome.NOT_APPLICABLE, Outcome.ALREADY_SET)
+NOT_APPLICABLE = "not applicable"  # heading of the last section
 # Words of outcomes for people, in which the outcome itself would say too little.
 _WORDS: dict[str, str] = {
     Verdict.SUPPORTED: "faster",
@@ -92,6 +96,7 @@ def sections_of(
     compared: list[TunedTreatment] = []
     unknown: list[TunedTreatment] = []
     others: list[TunedTreatment] = []
+    inapplicable: list[TunedTreatment] = []
     for treatment in tuning.treatments:
         if treatment.arm in ranks or is_measured_bound(treatment):
             continue
@@ -99,6 +104,8 @@ def sections_of(
             unknown.append(treatment)
         elif _has_estimate(treatment):
             compared.append(treatment)
+        elif treatment.outcome in _INAPPLICABLE:
+            inapplicable.append(treatment)
         else:
             others.append(treatment)
     compared.sort(key=_order_by_estimate)
@@ -110,6 +117,7 @@ def sections_of(
         ("no result yet", [_unknown_row(arm, judgements) for arm in unknown]),
         ("compared, no gain shown", [_compared_row(arm) for arm in compared]),
         ("not compared", [_other_row(arm) for arm in others]),
+        (NOT_APPLICABLE, [_other_row(arm) for arm in inapplicable]),
     ]
     return [TuningSection(heading, tuple(rows)) for heading, rows in sections if rows]
 
@@ -164,13 +172,18 @@ def _row(arm: TunedArm) -> TuningRow:
     return TuningRow(
         arm=arm,
         title=arm.title,
-        mark=_MARKS.get(outcome, outcome),
+        mark=mark_of(outcome),
         outcome=_WORDS.get(outcome, outcome.lower()),
         faster=describe_ratio(arm.ratio),
         learning=_LEARNING.get(arm.learns, ""),
         memory=describe_memory(arm),
         reason=arm.why,
     )
+
+
+def mark_of(outcome: str) -> str:
+    """Return the verdict whose mark an outcome has; empty while nothing is known."""
+    return _MARKS.get(outcome, outcome)
 
 
 def _winner_row(treatment: TunedTreatment, rank: str) -> TuningRow:
@@ -243,7 +256,12 @@ def _compared_row(treatment: TunedTreatment) -> TuningRow:
 def _other_row(treatment: TunedTreatment) -> TuningRow:
     """Return the row of a treatment that was not compared, with the reason."""
     row = replace(_row(treatment), learning="", memory="", faster="")
-    return replace(row, details=_without_empty([_describe_compilation(treatment)]))
+    details = [_describe_compilation(treatment)]
+    if treatment.tried_ratio is not None:
+        words = f"{brief(treatment.tried_ratio)}x"
+        if words not in treatment.why:
+            details.insert(0, f"{words} in one process")
+    return replace(row, details=_without_empty(details))
 
 
 def _without_empty(sentences: Iterable[str]) -> tuple[str, ...]:
@@ -269,6 +287,8 @@ def describe_ratio(ratio: TunedRatio | None) -> str:
 def _spell_ratio(estimate: float, low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return f"{brief(estimate)}x, no interval"
+    if not (low > 0 and high / low < _MOST_SPAN):  # an interval of two repeats may be absurd
+        return f"{brief(estimate)}x [too wide]"
     return f"{brief(estimate)}x [{brief_beside(1.0, low)}, {brief_beside(1.0, high)}]"
 
 
@@ -277,8 +297,8 @@ def describe_memory(arm: TunedArm) -> str:
     if arm.peak_bytes is None or arm.base_peak_bytes is None:
         return "n/a"
     difference = arm.peak_bytes - arm.base_peak_bytes
-    if difference == 0:
-        return "the same"
+    if abs(difference) < _LEAST_MEMORY_SHARE * arm.base_peak_bytes or not difference:
+        return "within 1 %"
     sign = "+" if difference > 0 else "-"
     return sign + format_number(abs(difference), "bytes", 3)
 

@@ -12,6 +12,7 @@ from tuilab.record.verdicts import Verdict
 from tuilab.reports.tuning.document import ResultTuning
 from tuilab.reports.tuning.rows import (
     MACHINE_NOTE,
+    NOT_APPLICABLE,
     TuningRow,
     TuningSection,
     describe_bounds,
@@ -28,6 +29,7 @@ _MOST_TITLE = 34  # cells of a title
 _LEAST_TITLE = 16
 _LEAST_CHANGE = 30  # cells of a change on the line of its row; with fewer it is below
 _LEAST_TEXT = 30  # cells of a text, however narrow the terminal is
+_SAID_BY_HEADING = (Outcome.NOT_COMPARED, Outcome.NOT_APPLICABLE)
 _GAP = 2
 _MARK = 2  # cells of a mark and the space behind it
 _MOST_WRITTEN = 3  # files that are named
@@ -106,7 +108,11 @@ class _Table:
             if number or not has_head:
                 yield self._style.bold(f"{section.heading}:")
             for row in section.rows:
-                yield from self._row(row)
+                lines = self._row(row)
+                if section.heading == NOT_APPLICABLE:  # a report has the whole reason
+                    yield _first_of(lines)
+                else:
+                    yield from lines
 
     def _row(self, row: TuningRow) -> Iterator[str]:
         """Yield a row; its change is on the same line if there is room."""
@@ -152,6 +158,13 @@ class _Table:
         return (" " * _GAP).join(padded)
 
 
+def _first_of(lines: Iterator[str]) -> str:
+    """Return the first line, with an ellipsis if there are others."""
+    first = next(lines)
+    has_more = next(lines, None) is not None
+    return f"{first} …" if has_more else first
+
+
 def _is_whole(row: TuningRow) -> bool:
     """Say whether a row has numbers; a row without them has a reason behind its title."""
     return bool(row.faster)
@@ -164,7 +177,7 @@ def _sentences(row: TuningRow) -> list[str]:
     """
     words = row.outcome
     is_clear = row.arm.outcome in (None, Verdict.SUPPORTED)
-    if is_clear or (row.reason and row.arm.outcome == Outcome.NOT_COMPARED):
+    if is_clear or (row.reason and row.arm.outcome in _SAID_BY_HEADING):
         words = ""
     sentence = ": ".join(filter(None, (words, row.reason)))
     return [part for part in (sentence, *row.details) if part]

@@ -10,6 +10,7 @@ from tuilab.record.events import BarsShown
 from tuilab.record.finding_words import ends_of_curves
 from tuilab.record.gpus.own_gpus import name_of_gpu, own_gpus
 from tuilab.record.summary import RunSummary
+from tuilab.record.tuning.stages import is_tuning
 from tuilab.runs import command_line
 from tuilab.text.display import plural
 from tuilab.text.words import gpu_words, size
@@ -126,7 +127,9 @@ def facts_of(summary: RunSummary) -> Facts:
     for name, text in _command_facts(summary).items():
         facts["run", name] = text
     facts["source", "scenario.py"] = run.source_sha256[:12] or ABSENT
-    facts["run", "repeats"] = f"up to {run.repeats}" if run.looks else str(summary.planned_repeats)
+    if not is_tuning(summary):  # its planned repeats are only a limit, which nobody chose
+        repeats = f"up to {run.repeats}" if run.looks else str(summary.planned_repeats)
+        facts["run", "repeats"] = repeats
     facts["run", "quick"] = "yes" if run.quick else "no"
     facts["run", "tuilab"] = run.tuilab
     facts["environment", "host"] = run.supervisor.host
