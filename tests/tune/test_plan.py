@@ -200,6 +200,11 @@ APPLIES: dict[str, tuple[str, Situation, list[str]]] = {
         make_situation(settings=on_gpu()),
         ["", "=reduce-overhead"],
     ),
+    "on a GPU compiled modules can have CUDA graphs": (
+        "compile",
+        make_situation(settings=on_gpu(), roots=[make_root(is_compiled=True)]),
+        ["=reduce-overhead"],
+    ),
     "modules that are compiled again can have dynamic sizes": (
         "compile",
         make_situation(roots=[make_root(is_compiled=True)], recompilations=9),
@@ -245,14 +250,14 @@ APPLIES: dict[str, tuple[str, Situation, list[str]]] = {
     "segments of GPU memory can grow": (
         "expandable-segments",
         make_situation(settings=on_gpu()),
-        [],
+        [""],
     ),
-    "an installed jemalloc can be preloaded": ("jemalloc", make_situation(), []),
-    "an installed tcmalloc can be preloaded": ("tcmalloc", make_situation(), []),
+    "an installed jemalloc can be preloaded": ("jemalloc", make_situation(), [""]),
+    "an installed tcmalloc can be preloaded": ("tcmalloc", make_situation(), [""]),
     "one of two memory nodes can be enough": (
         "numa",
         make_situation(machine=machine(nodes=[1, 3], has_numactl=True)),
-        [],
+        ["=1"],
     ),
 }
 
@@ -740,7 +745,7 @@ def test_memory_node_is_bound_by_a_prefix() -> None:
 
     assert record.prefix == ["numactl", "--cpunodebind=1", "--membind=1"]
     assert record.change == "numactl --cpunodebind=1 --membind=1 COMMAND"
-    assert record.treatments == []
+    assert record.treatments == ["numa=1"]
 
 
 def test_old_torch_gets_the_old_name_of_tf32() -> None:

@@ -30,7 +30,7 @@ def plan_compile(situation: Situation) -> Answer:
     is_compiled = all(root.is_compiled for root in roots)
     return [
         *_plan_plain(situation, is_compiled=is_compiled),
-        *_plan_graphs(situation, is_compiled=is_compiled),
+        *_plan_graphs(situation),
         *_plan_dynamic(situation),
     ]
 
@@ -42,9 +42,8 @@ def _plan_plain(situation: Situation, *, is_compiled: bool) -> Answer:
     return [ApplicableTreatment(gain=gain, change="model = torch.compile(model)")]
 
 
-def _plan_graphs(situation: Situation, *, is_compiled: bool) -> Answer:
-    if is_compiled:
-        return not_applicable(_IS_COMPILED, GRAPHS)
+def _plan_graphs(situation: Situation) -> Answer:
+    """Plan CUDA graphs. If the script compiles its modules, the treatment changes the mode."""
     if not situation.has_gpu:
         return not_applicable("CUDA graphs need a GPU, and the script uses none", GRAPHS)
     return [

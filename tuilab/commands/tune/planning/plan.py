@@ -135,14 +135,12 @@ def _describe_candidate(
     situation: Situation, name: str, treatment: Treatment, candidate: ApplicableTreatment
 ) -> TreatmentPlanned:
     """Return the record of a treatment that applies. If it gains too little, it is not compared."""
-    applied = []
-    if candidate.is_applied_within:
-        applied.append(f"{name}={candidate.value}" if candidate.value else name)
     record = TreatmentPlanned(
         arm=_arm_of(name, _shown_value(name, candidate.value)),
         name=name,
         title=candidate.title or treatment.title,
-        treatments=applied,
+        # Its process also checks what variables and words before the command have done.
+        treatments=[f"{name}={candidate.value}" if candidate.value else name],
         env=candidate.env,
         prefix=candidate.prefix,
         learns=treatment.learns,
