@@ -469,7 +469,6 @@ REJECTED: dict[str, tuple[str, Situation, str, str]] = {
         NOT,
         "apt install g++",
     ),
-    "no module, no torch.compile": ("compile", make_situation(roots=[]), NOT, "no module"),
     "no garbage, no freeze": ("gc-freeze", make_situation(), NOT, "collected no garbage"),
     "quick collections gain too little": (
         "gc-freeze",
@@ -656,6 +655,26 @@ def test_backward_that_was_not_timed_counts_as_rest() -> None:
 
     assert record.at_most == pytest.approx(1 + 30 / 70 * 1.19978, rel=1e-4)
     assert record.at_most_why.startswith("the step without data and optimizer takes 60 % of a step")
+
+
+def test_compiled_function_that_is_no_module_can_have_dynamic_sizes() -> None:
+    situation = make_situation(roots=[], recompilations=9, machine=machine(has_compiler=False))
+
+    records = of_name(plan(situation), "compile")
+
+    assert {record.arm: record.outcome for record in records} == {
+        "compile-dynamic": "",
+        "compile": NOT,
+        "compile-reduce-overhead": NOT,
+    }
+
+
+def test_bound_close_to_the_least_gain_has_more_digits() -> None:
+    situation = make_situation(steps=make_steps(data=2.42, rest=97.58))
+
+    (record,) = of_name(plan(situation), "ideal-loader")
+
+    assert record.why == "waiting for data takes 2.4 % of a step, so at most 1.0298x"
 
 
 def test_plan_has_every_treatment_once_for_each_value() -> None:

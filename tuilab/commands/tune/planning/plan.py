@@ -168,11 +168,11 @@ def _without_small_gain(record: TreatmentPlanned, reason: str) -> TreatmentPlann
     """Return a record; if its gain is certainly too small, with the outcome NOT COMPARED."""
     if record.outcome or record.at_most is None or record.at_most >= LEAST_GAIN:
         return record
-    return msgspec.structs.replace(
-        record,
-        outcome=NOT_COMPARED,
-        why=f"{reason}, so at most {record.at_most:.2f}x",
-    )
+    ratio = f"{record.at_most:.2f}"
+    if float(ratio) >= LEAST_GAIN:  # only more digits show that it is smaller
+        ratio = f"{record.at_most:.4f}"
+    why = f"{reason}, so at most {ratio}x"
+    return msgspec.structs.replace(record, outcome=NOT_COMPARED, why=why)
 
 
 def refine(
