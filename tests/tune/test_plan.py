@@ -200,6 +200,11 @@ APPLIES: dict[str, tuple[str, Situation, list[str]]] = {
         make_situation(settings=on_gpu()),
         ["", "=reduce-overhead"],
     ),
+    "on a GPU compiled modules can have CUDA graphs": (
+        "compile",
+        make_situation(settings=on_gpu(), roots=[make_root(is_compiled=True)]),
+        ["=reduce-overhead"],
+    ),
     "modules that are compiled again can have dynamic sizes": (
         "compile",
         make_situation(roots=[make_root(is_compiled=True)], recompilations=9),
@@ -245,14 +250,14 @@ APPLIES: dict[str, tuple[str, Situation, list[str]]] = {
     "segments of GPU memory can grow": (
         "expandable-segments",
         make_situation(settings=on_gpu()),
-        [],
+        [""],
     ),
-    "an installed jemalloc can be preloaded": ("jemalloc", make_situation(), []),
-    "an installed tcmalloc can be preloaded": ("tcmalloc", make_situation(), []),
+    "an installed jemalloc can be preloaded": ("jemalloc", make_situation(), [""]),
+    "an installed tcmalloc can be preloaded": ("tcmalloc", make_situation(), [""]),
     "one of two memory nodes can be enough": (
         "numa",
         make_situation(machine=machine(nodes=[1, 3], has_numactl=True)),
-        [],
+        ["=1"],
     ),
 }
 
@@ -464,7 +469,6 @@ REJECTED: dict[str, tuple[str, Situation, str, str]] = {
         NOT,
         "apt install g++",
     ),
-    "no module, no torch.compile": ("compile", make_situation(roots=[]), NOT, "no module"),
     "no garbage, no freeze": ("gc-freeze", make_situation(), NOT, "collected no garbage"),
     "quick collections gain too little": (
         "gc-freeze",
@@ -653,6 +657,26 @@ def test_backward_that_was_not_timed_counts_as_rest() -> None:
     assert record.at_most_why.startswith("the step without data and optimizer takes 60 % of a step")
 
 
+def test_compiled_function_that_is_no_module_can_have_dynamic_sizes() -> None:
+    situation = make_situation(roots=[], recompilations=9, machine=machine(has_compiler=False))
+
+    records = of_name(plan(situation), "compile")
+
+    assert {record.arm: record.outcome for record in records} == {
+        "compile-dynamic": "",
+        "compile": NOT,
+        "compile-reduce-overhead": NOT,
+    }
+
+
+def test_bound_close_to_the_least_gain_has_more_digits() -> None:
+    situation = make_situation(steps=make_steps(data=2.42, rest=97.58))
+
+    (record,) = of_name(plan(situation), "ideal-loader")
+
+    assert record.why == "waiting for data takes 2.4 % of a step, so at most 1.0298x"
+
+
 def test_plan_has_every_treatment_once_for_each_value() -> None:
     planned = plan(make_situation())
 
@@ -737,7 +761,7 @@ def test_memory_node_is_bound_by_a_prefix() -> None:
 
     assert record.prefix == ["numactl", "--cpunodebind=1", "--membind=1"]
     assert record.change == "numactl --cpunodebind=1 --membind=1 COMMAND"
-    assert record.treatments == []
+    assert record.treatments == ["numa=1"]
 
 
 def test_old_torch_gets_the_old_name_of_tf32() -> None:

@@ -94,8 +94,6 @@ class ApplicableTreatment:
     prefix: list[str] = field(default_factory=list)
     lesson: str = ""  # if it is not that of the catalogue
     memory: str = ""  # if it is not that of the catalogue
-    # Whether the process of the script applies it. Otherwise variables or a prefix do.
-    is_applied_within: bool = True
 
 
 Answer = list[ApplicableTreatment | RejectedTreatment]

@@ -22,29 +22,28 @@ _IS_COMPILED = "the script compiles its modules"
 
 def plan_compile(situation: Situation) -> Answer:
     """Plan torch.compile alone, with CUDA graphs, and for sizes that vary."""
-    roots = situation.facts.roots
-    if not situation.machine.has_compiler:
+    has_compiled = situation.recompilations or any(
+        root.is_compiled for root in situation.facts.roots
+    )
+    if not situation.machine.has_compiler and not has_compiled:
         return not_applicable(_NO_COMPILER)
+    return [*_plan_plain(situation), *_plan_graphs(situation), *_plan_dynamic(situation)]
+
+
+def _plan_plain(situation: Situation) -> Answer:
+    roots = situation.facts.roots
     if not roots:
         return not_applicable(NO_ROOT)
-    is_compiled = all(root.is_compiled for root in roots)
-    return [
-        *_plan_plain(situation, is_compiled=is_compiled),
-        *_plan_graphs(situation, is_compiled=is_compiled),
-        *_plan_dynamic(situation),
-    ]
-
-
-def _plan_plain(situation: Situation, *, is_compiled: bool) -> Answer:
-    if is_compiled:
+    if all(root.is_compiled for root in roots):
         return already_set(_IS_COMPILED)
     gain = situation.gain_of_computing(_STAYS)
     return [ApplicableTreatment(gain=gain, change="model = torch.compile(model)")]
 
 
-def _plan_graphs(situation: Situation, *, is_compiled: bool) -> Answer:
-    if is_compiled:
-        return not_applicable(_IS_COMPILED, GRAPHS)
+def _plan_graphs(situation: Situation) -> Answer:
+    """Plan CUDA graphs. If the script compiles its modules, the treatment changes the mode."""
+    if not situation.facts.roots:
+        return not_applicable(NO_ROOT, GRAPHS)
     if not situation.has_gpu:
         return not_applicable("CUDA graphs need a GPU, and the script uses none", GRAPHS)
     return [

@@ -13,7 +13,7 @@ from tuilab.commands.tune.planning.possible_gain import PossibleGain
 from tuilab.commands.tune.script_facts import DdpFacts
 
 _CALLEE = "DistributedDataParallel"
-_POSITIONAL = 7  # arguments before bucket_cap_mb
+POSITIONAL = 7  # arguments before bucket_cap_mb
 _NO_DDP = "the script does not use DistributedDataParallel"
 # The shares of backward that stay at best. A bucket is copied to gradients in about the time of a
 # pass over the gradients, and backward computes them in at least as much. Searching the graph and
@@ -116,7 +116,7 @@ def _edits(modules: list[DdpFacts], keyword: str, value: str) -> list[Edit]:
             place=module,
             callee=_CALLEE,
             keywords={keyword: value},
-            most_positional=_POSITIONAL,
+            most_positional=POSITIONAL,
         )
         edits.append(edit)
     return edits

@@ -17,7 +17,7 @@ _FORMAT_STAYS = 0.2
 _ATTENTION_STAYS = 0.1
 _HALVES = ("float16", "bfloat16")
 _NO_CONVOLUTION = "the modules have no two-dimensional convolutions"
-_NAMES = {
+BACKENDS = {
     "flash": "FLASH_ATTENTION",
     "efficient": "EFFICIENT_ATTENTION",
     "cudnn": "CUDNN_ATTENTION",
@@ -91,7 +91,7 @@ def plan_attention(situation: Situation) -> Answer:
             value=backend,
             title=f"{backend} attention",
             gain=situation.gain_of_computing(_ATTENTION_STAYS),
-            change=f"with sdpa_kernel(SDPBackend.{_NAMES[backend]}): around the step",
+            change=f"with sdpa_kernel(SDPBackend.{BACKENDS[backend]}): around the step",
             memory=_MEMORY.get(backend, ""),
         )
         candidates.append(candidate)

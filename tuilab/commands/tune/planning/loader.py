@@ -21,7 +21,7 @@ _MOST_WORKERS = 256
 _USUAL_PREFETCH = 2  # of torch, for each worker
 _LEAST_PREFETCH = 4
 _MOST_PREFETCH = 64
-_POSITIONAL = 5  # arguments of DataLoader before num_workers
+POSITIONAL = 5  # arguments of DataLoader before num_workers
 _NO_LOADER = "the training used no DataLoader"
 
 
@@ -220,7 +220,7 @@ def _edits(loaders: list[LoaderFacts], keywords: dict[str, str]) -> list[Edit]:
     edits: list[Edit] = []
     for loader in loaders:
         edit = CallEdit(
-            place=loader, callee="DataLoader", keywords=keywords, most_positional=_POSITIONAL
+            place=loader, callee="DataLoader", keywords=keywords, most_positional=POSITIONAL
         )
         edits.append(edit)
     return edits

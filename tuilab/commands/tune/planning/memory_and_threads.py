@@ -116,7 +116,7 @@ def plan_expandable_segments(situation: Situation) -> Answer:
     env = {_CUDA_CONFIG: ",".join([*kept, _EXPANDABLE])}
     gain = PossibleGain(None, _NO_ALLOCATOR_BOUND)
     change = _with_variables(env)
-    return [ApplicableTreatment(gain=gain, change=change, env=env, is_applied_within=False)]
+    return [ApplicableTreatment(gain=gain, change=change, env=env)]
 
 
 def plan_jemalloc(situation: Situation) -> Answer:
@@ -147,7 +147,7 @@ def _plan_allocator(situation: Situation, name: str, library: str, package: str)
     env = {"LD_PRELOAD": ":".join([library, *others])}
     gain = PossibleGain(None, _NO_ALLOCATOR_BOUND)
     change = _with_variables(env)
-    return [ApplicableTreatment(gain=gain, change=change, env=env, is_applied_within=False)]
+    return [ApplicableTreatment(gain=gain, change=change, env=env)]
 
 
 def plan_numa(situation: Situation) -> Answer:
@@ -169,7 +169,6 @@ def plan_numa(situation: Situation) -> Answer:
             gain=PossibleGain(None, why),
             change=shlex.join([*prefix, _COMMAND]),
             prefix=prefix,
-            is_applied_within=False,
         )
     ]
 

@@ -17,13 +17,13 @@ from tuilab.text.display import join
 # once. For hundreds of small tensors, calling operators takes more than 10 times as long as that.
 _STAYS = 0.05
 # torch has fused steps for these types of device (`_get_fused_kernels_supported_devices`).
-_FUSED_DEVICES = ("cuda", "cpu", "mps", "xpu", "hpu", "mtia")
+FUSED_DEVICES = ("cuda", "cpu", "mps", "xpu", "hpu", "mtia")
 # torch chooses foreach by itself on these (`_default_to_fused_or_foreach`).
-_FOREACH_DEVICES = ("cuda", "xpu", "mtia")
+FOREACH_DEVICES = ("cuda", "xpu", "mtia")
 # Filling with zeros writes each gradient, and backward then reads two numbers and writes one to add
 # to it. Computing a gradient writes each number once. So at least this share of backward stays.
 _BACKWARD_STAYS = 0.25
-_POSITIONAL = 5  # arguments before foreach or fused, in each optimizer of torch
+POSITIONAL = 5  # arguments before foreach or fused, in each optimizer of torch
 _NO_OPTIMIZER = "no optimizer of torch made a step"
 
 
@@ -37,7 +37,7 @@ def plan_fused(situation: Situation) -> Answer:
         return already_set(f"{_names(optimizers)} is fused")
     able = []
     for optimizer in unfused:
-        if optimizer.takes_fused and optimizer.device in ("", *_FUSED_DEVICES):
+        if optimizer.takes_fused and optimizer.device in ("", *FUSED_DEVICES):
             able.append(optimizer)
     if not able:
         return not_applicable(f"torch cannot run {_names(unfused)} with fused=True")
@@ -61,7 +61,7 @@ def plan_foreach(situation: Situation) -> Answer:
     able = [optimizer for optimizer in plain if optimizer.takes_foreach]
     if not able:
         return not_applicable(f"torch cannot run {_names(plain)} with foreach=True")
-    slow = [optimizer for optimizer in able if optimizer.device not in _FOREACH_DEVICES]
+    slow = [optimizer for optimizer in able if optimizer.device not in FOREACH_DEVICES]
     if not slow:
         return already_set("torch uses foreach on this device, unless foreach=False is passed")
     return [
@@ -114,7 +114,7 @@ def _edits(optimizers: list[OptimizerFacts], keyword: str, excludes: tuple[str, 
             place=optimizer,
             callee=optimizer.kind,
             keywords={keyword: "True"},
-            most_positional=_POSITIONAL,
+            most_positional=POSITIONAL,
             excludes=excludes,
         )
         edits.append(edit)

@@ -136,14 +136,12 @@ def _describe_candidate(
     situation: Situation, name: str, treatment: Treatment, candidate: ApplicableTreatment
 ) -> TreatmentPlanned:
     """Return the record of a treatment that applies. If it gains too little, it is not compared."""
-    applied = []
-    if candidate.is_applied_within:
-        applied.append(f"{name}={candidate.value}" if candidate.value else name)
     record = TreatmentPlanned(
         arm=_arm_of(name, _shown_value(name, candidate.value)),
         name=name,
         title=candidate.title or treatment.title,
-        treatments=applied,
+        # Its process also checks what variables and words before the command have done.
+        treatments=[f"{name}={candidate.value}" if candidate.value else name],
         env=candidate.env,
         prefix=candidate.prefix,
         learns=treatment.learns,
@@ -171,11 +169,11 @@ def _without_small_gain(record: TreatmentPlanned, reason: str) -> TreatmentPlann
     """Return a record; if its gain is certainly too small, with the outcome NOT COMPARED."""
     if record.outcome or record.at_most is None or record.at_most >= LEAST_GAIN:
         return record
-    return msgspec.structs.replace(
-        record,
-        outcome=NOT_COMPARED,
-        why=f"{reason}, so at most {record.at_most:.2f}x",
-    )
+    ratio = f"{record.at_most:.2f}"
+    if float(ratio) >= LEAST_GAIN:  # only more digits show that it is smaller
+        ratio = f"{record.at_most:.4f}"
+    why = f"{reason}, so at most {ratio}x"
+    return msgspec.structs.replace(record, outcome=NOT_COMPARED, why=why)
 
 
 def refine(

@@ -5,16 +5,15 @@ remove, and K the time that it must keep, a step becomes at most (R + K) / K = 1
 fast (Amdahl's law). The parts were measured in one process, so R / K is uncertain:
 
 - Steps differ. Neighbouring steps are not independent, for example if workers bring batches in
-  bursts. So up to 10 batches of consecutive steps are formed, and the spread of their R / K gives
-  a standard error (the method of batch means, with the delta method for the ratio) and a Student
-  interval. Few steps make few batches, and a wide interval: with 2 batches, Student's t is 64.
+  bursts. So up to 10 batches of consecutive steps are formed (the method of batch means). The
+  spread of their R / K gives a standard error, by the delta method, and a Student interval. Few
+  steps make few batches, and a wide interval: with 2 batches, Student's t is 64.
 - Processes differ. In another process, R and K may each be longer or shorter by the standard
-  deviation between processes. One process cannot show it, so it is assumed, as for the rounds of a
-  single process in a comparison.
+  deviation between processes. One process cannot show it, so it is assumed. The rounds of a single
+  process in a comparison get the same assumption.
 
 Both errors concern the logarithm of R / K, so the upper end of the interval always leaves some time
-for K. The interval has a confidence of 99 %. So a treatment that is left out because of its
-upper end would have been worth trying in about 1 of 200 cases.
+for K. The interval has a confidence of 99 %. So the upper end is too low in 1 of 200 cases.
 
 The parts are assumed to be independent: a treatment of one part does not make another part faster.
 Treatments that may do so, such as another number of threads, have no bound.

@@ -1,7 +1,7 @@
 """List the treatments that a tuning knows: the catalogue.
 
-The process of the script applies a treatment (`tuilab/commands/watcher/_tuilab_treat/`). Variables
-and words before the command apply the treatments whose process has nothing to do.
+The process of the script applies a treatment (`tuilab/commands/watcher/_tuilab_treat/`). Some
+treatments are variables or words before the command; the process then reports whether they worked.
 """
 
 from typing import NamedTuple
