@@ -103,6 +103,20 @@ def test_facts_come_although_the_process_ends_early(treat: Treat) -> None:
 
 
 @pytest.mark.real_torch
+def test_sampler_of_batches_knows_their_size(treat: Treat) -> None:
+    treated = treat(
+        "",
+        """
+        batches = torch.utils.data.BatchSampler(range(64), 32, drop_last=False)
+        train(DataLoader(data, batch_sampler=batches), sgd())
+        """,
+        facts=True,
+    )
+
+    assert treated.facts.loaders[0].batch_size == 32
+
+
+@pytest.mark.real_torch
 def test_loaders_of_one_line_share_their_facts(treat: Treat) -> None:
     treated = treat(
         "",

@@ -49,6 +49,24 @@ def test_optimizer_that_has_the_argument_is_already_set(treat: Treat) -> None:
     assert treated.is_set("fused") and treated.did("fused") == []
 
 
+def test_fused_wins_where_foreach_is_wanted_as_well(treat: Treat) -> None:
+    """Torch refuses both arguments together."""
+    treated = treat(
+        "fused,foreach",
+        """
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+        print(optimizer.param_groups[0]["fused"], optimizer.param_groups[0]["foreach"])
+        train(DataLoader(data, 16), optimizer)
+        """,
+    )
+
+    assert treated.printed == ["True None"]
+    assert treated.did("fused") == ["AdamW(fused=True)"] and treated.did("foreach") == []
+    assert treated.why("foreach") == [
+        "AdamW: fused=True is wanted as well, and torch takes only one of them"
+    ]
+
+
 def test_optimizer_without_the_argument_is_reported_when_it_steps(treat: Treat) -> None:
     treated = treat(
         "fused",

@@ -113,7 +113,7 @@ class FactFinder:
         facts = {
             "kind": _kind_of(dataset),
             "workers": int(loader.num_workers),
-            "batch_size": _whole(loader.batch_size),
+            "batch_size": _batch_size(loader),
             "pins": bool(loader.pin_memory),
             "keeps_workers": bool(getattr(loader, "persistent_workers", False)),
             "prefetch": _whole(getattr(loader, "prefetch_factor", None)),
@@ -325,6 +325,14 @@ def _kind_of(thing: Any) -> str:
 
 def _whole(value: Any) -> int | None:
     return int(value) if isinstance(value, int) and value >= 0 else None
+
+
+def _batch_size(loader: Any) -> int | None:
+    """Return the size of a batch, which a sampler of batches may know instead of the loader."""
+    if loader.batch_size is not None:
+        return _whole(loader.batch_size)
+    sampler = getattr(loader, "batch_sampler", None)
+    return _whole(getattr(sampler, "batch_size", None))
 
 
 def _place_facts(place: Place) -> dict[str, Any]:

@@ -303,13 +303,15 @@ def _late_copy(torch: Any, copy: Any, name: str, reports: Reports, is_compiling:
     """Return a wrapper of a method that copies a tensor."""
 
     reported: list[bool] = []  # whether the first copy was reported
+    # Arguments before `non_blocking`: a device, and for `to` also a dtype.
+    most = 2 if name == "to" else 1
 
     @functools.wraps(copy)
     def copy_late(this: Any, *args: Any, **kwargs: Any) -> Any:
         if not this.is_cpu or is_compiling() or not _goes_to_gpu(torch, name, args, kwargs):
             return copy(this, *args, **kwargs)
-        is_late = kwargs.get("non_blocking") or any(value is True for value in args[1:2])
-        if is_late or len(args) > 1 or not this.is_pinned():
+        is_given = kwargs.get("non_blocking") or len(args) > most
+        if is_given or not this.is_pinned():
             return copy(this, *args, **kwargs)
         if not reported:
             reported.append(True)

@@ -22,7 +22,8 @@ class OptimizerTreatments:
         self._reports = reports
         self._is_compiling = watcher.is_compiling
         self._seen: Any = weakref.WeakSet()  # the optimizers that have a report
-        self._beginning: set[int] = set()  # ids of optimizers whose __init__ runs
+        # The id and the treatment of optimizers whose __init__ runs.
+        self._beginning: set[tuple[int, str]] = set()
 
     def begin(self) -> None:
         """Treat all optimizers that the script makes from now on."""
@@ -51,14 +52,15 @@ class OptimizerTreatments:
         @functools.wraps(init)
         def treated_init(this: Any, *args: Any, **kwargs: Any) -> None:
             # The __init__ of a class may call that of its parent: AdamW calls Adam's.
-            if id(this) in self._beginning:
+            key = id(this), name
+            if key in self._beginning:
                 init(this, *args, **kwargs)
                 return
-            self._beginning.add(id(this))
+            self._beginning.add(key)
             try:
                 self._init_treated(init, name, this, args, kwargs)
             finally:
-                self._beginning.discard(id(this))
+                self._beginning.discard(key)
 
         kind.__init__ = treated_init
 
@@ -74,6 +76,8 @@ class OptimizerTreatments:
         place = user_place()
         parameters = _parameters(args[0] if args else kwargs.get("params"))
         why, is_already_set = _why_left(name, kwargs, parameters)
+        if name == "foreach" and "fused" in self._wanted:
+            why = "fused=True is wanted as well, and torch takes only one of them"
         if why:
             init(this, *args, **kwargs)
             self._reports.skipped(name, f"{kind}: {why}", place, is_already_set=is_already_set)
