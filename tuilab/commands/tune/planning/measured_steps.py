@@ -26,7 +26,7 @@ class MeasuredSteps:
     lacks: Mapping[str, str] = field(default_factory=dict)  # why a part was not measured
     span_ns: int = 0  # from the first to the last step, warm-up included
     collecting_share: float = 0.0  # of the steady steps: long collections of garbage
-    # How many cores the process of the steps wanted on average, without its workers; None: not known.
+    # Cores that the process wanted on average, without its workers; None: not known.
     used_cores: float | None = None
 
     @property
