@@ -1,5 +1,6 @@
 """The plan of a tuning follows from facts about the script, its steps and the machine."""
 
+import dataclasses
 import json
 import math
 from typing import Any
@@ -105,6 +106,21 @@ APPLIES: dict[str, tuple[str, Situation, list[str]]] = {
         "workers",
         make_situation(steps=data_of(0), loaders=ones(workers=16)),
         ["=8"],
+    ),
+    "a process that waits for a disk can have more workers than cores": (
+        "workers",
+        make_situation(steps=dataclasses.replace(make_steps(data=98, rest=2), used_cores=0.8)),
+        ["=10", "=4"],
+    ),
+    "workers that hardly compute are limited": (
+        "workers",
+        make_situation(steps=dataclasses.replace(make_steps(data=98, rest=2), used_cores=0.0)),
+        ["=16", "=4"],
+    ),
+    "a process that computes while it loads gets no more workers than cores": (
+        "workers",
+        make_situation(steps=dataclasses.replace(make_steps(data=98, rest=2), used_cores=3.5)),
+        ["=4", "=8"],
     ),
     "without timed waits the cores decide": (
         "workers",
@@ -667,6 +683,17 @@ def test_compiled_function_that_is_no_module_can_have_dynamic_sizes() -> None:
         "compile": NOT,
         "compile-reduce-overhead": NOT,
     }
+
+
+def test_garbage_that_takes_all_time_comes_first() -> None:
+    settings = make_settings(collections=100, collecting_ns=3_000_000_000)
+
+    planned = plan(make_situation(loaders=[], settings=settings))
+
+    assert planned[0].name == "gc-freeze"
+    assert planned[0].at_most == pytest.approx(
+        1 + 99 * math.exp(math.hypot(0.257583, 0.182139)), rel=1e-4
+    )
 
 
 def test_bound_close_to_the_least_gain_has_more_digits() -> None:

@@ -7,7 +7,9 @@ import pytest
 
 from tests.commands.made_marks import cut, make_mark
 from tests.tune.situations import MS
+from tuilab.commands.cpu.core_time import CoreTime
 from tuilab.commands.step_parts import BACKWARD, DATA, FORWARD, LOGGING, OPTIMIZER, REST
+from tuilab.commands.steps import Step
 from tuilab.commands.tune.planning.machine import TunedMachine, read_machine
 from tuilab.commands.tune.planning.measured_steps import STARTING, MeasuredSteps, measure
 from tuilab.commands.tune.planning.possible_gain import gain_without
@@ -135,6 +137,15 @@ def test_measured_steps_bound_the_gain() -> None:
     gain = gain_without(measured_training(20), {DATA: 0.0}, "waiting for data takes", 0.0)
 
     assert gain.at_most == pytest.approx(10 / 7)
+
+
+def test_cores_that_a_process_wanted_include_its_delays() -> None:
+    """Of 10 ms, the process computed 3 ms, and had no core for 2 ms."""
+    found, recent = cut([])
+    core_time = CoreTime(1, 10 * MS, 3 * MS, 3 * MS, 2 * MS, 5 * MS)
+    recent = [Step(10 * MS, 20 * MS, core_time=core_time)] * 3
+
+    assert measure(found, recent).used_cores == pytest.approx(0.5)
 
 
 def test_no_steps_measure_nothing() -> None:

@@ -18,6 +18,7 @@ from tuilab.text.display import percent, plural
 
 _KEPT_BATCHES = 8  # of the ideal loader: enough for batches that differ, and few enough to keep
 _MOST_WORKERS = 256
+_MOST_WAITING = 16  # workers that wait more than they compute; each has memory of its own
 _USUAL_PREFETCH = 2  # of torch, for each worker
 _LEAST_PREFETCH = 4
 _MOST_PREFETCH = 64
@@ -39,9 +40,9 @@ def plan_workers(situation: Situation) -> Answer:
     """Plan one or two numbers of workers.
 
     Workers load in time if together they make a batch in the rest of a step. So the number needed
-    is the time to make the batches of a step, divided by the rest of the step. The first
-    number is this one, but at most the cores that the training leaves free. If more are needed, the
-    second number is at most all cores, because a worker that waits for a disk needs no core.
+    is the time to make the batches of a step, divided by the rest of the step. The first number is
+    this one, but at most the cores that the training leaves free. If more are needed, the second
+    number is at most all cores, or even more if loading waits instead of computing.
     """
     loaders = _loaders(situation)
     if not loaders:
@@ -64,7 +65,7 @@ def plan_workers(situation: Situation) -> Answer:
             return already_set(why)
         needed = _workers_needed(situation, present)
         free = max(1, cores - _computing_threads(situation))
-        counts = {min(needed, free), min(needed, cores)}
+        counts = {min(needed, free), min(needed, _most_useful(situation, present))}
         counts = {count for count in counts if present < count <= _MOST_WORKERS}
         if not counts:
             taken = "it can use one core" if cores == 1 else f"it can use {cores} cores"
@@ -103,6 +104,19 @@ def _workers_needed(situation: Situation, present: int) -> int:
     if rest_ns <= 0 or loading_ns > _MOST_WORKERS * rest_ns:
         return _MOST_WORKERS
     return max(1, math.ceil(loading_ns / rest_ns))
+
+
+def _most_useful(situation: Situation, present: int) -> int:
+    """Return how many workers could load at once, at least the number of cores.
+
+    A process that loads without workers uses a core for a share of its time, for example a tenth if
+    it waits for a disk. A worker needs at most this share of a core.
+    """
+    cores = situation.cores
+    used_cores = situation.steps.used_cores
+    if present or used_cores is None:
+        return cores
+    return max(cores, math.floor(min(cores / max(used_cores, 0.01), _MOST_WAITING)))
 
 
 def _computing_threads(situation: Situation) -> int:

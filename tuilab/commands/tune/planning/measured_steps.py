@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from tuilab.commands.cpu.core_time import total
 from tuilab.commands.step_parts import lacking, parts_of, steady
 from tuilab.commands.steps import Step, Steps
 
@@ -25,6 +26,8 @@ class MeasuredSteps:
     lacks: Mapping[str, str] = field(default_factory=dict)  # why a part was not measured
     span_ns: int = 0  # from the first to the last step, warm-up included
     collecting_share: float = 0.0  # of the steady steps: long collections of garbage
+    # Cores that the process wanted on average, without its workers; None: not known.
+    used_cores: float | None = None
 
     @property
     def total_ns(self) -> int:
@@ -50,9 +53,16 @@ def measure(steps: Steps, recent: Collection[Step]) -> MeasuredSteps:
     span_ns = max(ends) - min(ends) if ends else 0
     steady_ns = sum(step.took_ns or 0 for step in steady_steps)
     pauses_ns = sum(sum(step.pauses_ns) for step in steady_steps)
+    core_times = total([step.core_time for step in steady_steps if step.core_time])
+    used_cores = None
+    if core_times and core_times.wall_ns > 0:
+        # Time in which the thread wanted a core and had none counts: it would have used one.
+        wanted_ns = core_times.process_ns + core_times.delayed_ns
+        used_cores = wanted_ns / core_times.wall_ns
     return MeasuredSteps(
         times=times,
         lacks=lacking(steps),
         span_ns=span_ns,
         collecting_share=pauses_ns / steady_ns if steady_ns else 0.0,
+        used_cores=used_cores,
     )

@@ -25,7 +25,7 @@ _CUDA_CONFIG = "PYTORCH_CUDA_ALLOC_CONF"
 _CONFIG = "PYTORCH_ALLOC_CONF"  # torch reads it if the other one is not set
 _EXPANDABLE = "expandable_segments:True"
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
-_MOST_COLLECTING = 0.99  # of the time: with a larger share nothing bounds the gain
+_MOST_COLLECTING = 0.99  # of the time: a step itself is assumed to take at least 1 %
 _NO_ALLOCATOR_BOUND = "allocating is not timed as a part of a step, so nothing bounds the gain"
 
 
@@ -55,8 +55,7 @@ def _gain_of_collecting(situation: Situation) -> PossibleGain:
         return PossibleGain(None, "too few steps were timed")
     share = max(settings.collecting_ns / steps.span_ns, steps.collecting_share)
     why = f"collecting garbage takes {percent(min(share, 1.0))} of the time"
-    if share >= _MOST_COLLECTING:
-        return PossibleGain(None, f"{why}, so nothing bounds the gain")
+    share = min(share, _MOST_COLLECTING)
     if not share:
         return PossibleGain(1.0, why)
     quantile = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
