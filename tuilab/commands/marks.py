@@ -182,7 +182,7 @@ class MarksFolder:
         while process.slot < whole:
             mark = Mark(*layout.MARK.unpack(slots[process.slot - first]))
             next_slot = process.slot + 1
-            if mark.kind in (layout.HELLO, layout.NAME, layout.COMPILED):
+            if mark.kind in (layout.HELLO, layout.NAME, layout.COMPILED, layout.COUNTED):
                 text_slot = next_slot
                 next_slot += layout.slots_for(min(mark.number, _TEXT_LIMIT))
                 if next_slot > whole and not is_last:

@@ -36,6 +36,7 @@ WORDS_OF_MARK = struct.Struct("<qqdq")
 HELLO = 1  # a text: JSON about the process
 NAME = 2  # a text: the name of an id from here on
 COMPILED = 24  # a text: JSON about a graph of torch.compile, or about why graphs break
+COUNTED = 30  # a text: JSON about a step that was counted
 STEPPED = 3  # id: the optimizer
 SKIPPED = 4  # id: the optimizer, whose step GradScaler skipped
 WENT_BACK = 5  # a backward; value: its root, if HAS_VALUE
@@ -77,6 +78,7 @@ BEGINS = 64  # a loop over a DataLoader begins
 ENDS = 128  # the loop ends: there are no more batches
 
 MOST = 2**32 - 1  # the largest number of a mark
+LONGEST_TEXT = 4000  # bytes
 
 
 def last_of(kind: int, name: int = 0, flags: int = 0) -> int:

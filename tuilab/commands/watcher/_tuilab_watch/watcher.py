@@ -105,6 +105,7 @@ class Watcher:
         self._ended_after = self.steps
         now_ns = time.monotonic_ns()
         try:
+            self._stepping.counted_steps.finish()
             if self.is_all:
                 self._graph_reports.report()
                 self._graph_reports.report_breaks()

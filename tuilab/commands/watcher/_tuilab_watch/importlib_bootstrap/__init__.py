@@ -58,5 +58,6 @@ def _hidden(code: CodeType) -> CodeType:
         if isinstance(constant, CodeType):
             constant = _hidden(constant)
         constants.append(constant)
-    path = os.path.join(_FOLDER, os.pardir, os.path.basename(code.co_filename))
+    path_within = os.path.relpath(code.co_filename, os.path.dirname(_FOLDER))
+    path = os.path.join(_FOLDER, os.pardir, path_within)
     return code.replace(co_filename=path, co_consts=tuple(constants))
