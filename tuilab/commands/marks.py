@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tuilab.commands.cpu.core_time import CoreTimeReading
 from tuilab.commands.facts.compiled_graphs import CompiledGraphs
+from tuilab.commands.facts.counted_steps import CountedParts
 from tuilab.commands.watcher._tuilab_watch import layout
 from tuilab.storage.files import open_regular
 
@@ -54,6 +55,7 @@ class MarkedProcess:
     unnamed: int = 0  # values whose name was lost
     trouble: str = ""  # why the process is not watched, or only in part
     compiled: CompiledGraphs = field(default_factory=CompiledGraphs)
+    counted: CountedParts = field(default_factory=CountedParts)
     file: int = 0
     slot: int = layout.FIRST
     written: int = layout.FIRST  # slots written at the last read, so they are complete now
@@ -182,7 +184,7 @@ class MarksFolder:
         while process.slot < whole:
             mark = Mark(*layout.MARK.unpack(slots[process.slot - first]))
             next_slot = process.slot + 1
-            if mark.kind in (layout.HELLO, layout.NAME, layout.COMPILED, layout.COUNTED):
+            if mark.kind in layout.TEXTS:
                 text_slot = next_slot
                 next_slot += layout.slots_for(min(mark.number, _TEXT_LIMIT))
                 if next_slot > whole and not is_last:
@@ -205,6 +207,9 @@ class MarksFolder:
             return
         if mark.kind == layout.COMPILED:
             process.compiled.take(text)
+            return
+        if mark.kind == layout.COUNTED:
+            process.counted.take(text)
             return
         try:
             facts = json.loads(text)

@@ -37,6 +37,7 @@ HELLO = 1  # a text: JSON about the process
 NAME = 2  # a text: the name of an id from here on
 COMPILED = 24  # a text: JSON about a graph of torch.compile, or about why graphs break
 COUNTED = 30  # a text: JSON about a step that was counted
+TEXTS = (HELLO, NAME, COMPILED, COUNTED)
 STEPPED = 3  # id: the optimizer
 SKIPPED = 4  # id: the optimizer, whose step GradScaler skipped
 WENT_BACK = 5  # a backward; value: its root, if HAS_VALUE

@@ -16,14 +16,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from .. import layout
+from .. import COUNT, layout
 from ..hello import rank_and_world
 from . import mode as modes
 from .flops import FlopCount, triton_kernels
 from .places import Places
 from .tokens import Tokens, watch_calls
 
-VARIABLE = "TUILAB_WATCH_COUNT"  # "1": count some steps
 # Steps of the optimizer after which a step is counted: after the warm-up of torch, and later again.
 # Scripts evaluate and log at round numbers, so these are not next to one.
 _AFTER = (5, 47)
@@ -41,7 +40,7 @@ class CountedSteps:
     def __init__(self, watcher: Any, unusual_steps: set[int]) -> None:
         self._watcher = watcher
         self._unusual_steps = unusual_steps
-        self._is_wanted = os.environ.get(VARIABLE) == "1" and watcher.is_all
+        self._is_wanted = os.environ.get(COUNT) == "1" and watcher.is_all
         self._counts: dict[int, int] = {}  # steps, by the number of the optimizer
         self._recent: deque[int] = deque(maxlen=_RECENT)
         self._counted = 0  # steps that were counted to their end
@@ -199,6 +198,7 @@ class _CountedStep:
             "after": self._steps,
             "began": self._began,
             "ended": ended,
+            "until": time.monotonic_ns(),
         }
         if self._reason:
             facts["reason"] = self._reason
@@ -209,6 +209,7 @@ class _CountedStep:
         facts |= self._tokens.as_facts()
         facts |= self._places.as_facts()
         facts |= _describe_device(self._torch, self._flops.busiest_device())
+        facts["until"] = time.monotonic_ns()  # the step that follows has this delay
         return facts
 
     def _give_up(self, reason: str) -> None:
@@ -243,7 +244,9 @@ class _CountedStep:
             self._flops.add(operator, args, kwargs, result)
             self._places.take(operator, args, kwargs, result)
         except Exception as problem:
-            self._give_up(f"{operator} cannot be counted: {type(problem).__name__}: {problem}"[:200])
+            self._give_up(
+                f"{operator} cannot be counted: {type(problem).__name__}: {problem}"[:200]
+            )
 
     def _name_whole(self, operator: Any) -> None:
         self._flops.name_uncounted(str(getattr(operator, "_name", operator)))

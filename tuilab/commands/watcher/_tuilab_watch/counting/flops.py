@@ -85,7 +85,7 @@ class FlopCount:
         packet = getattr(operator, "overloadpacket", operator)
         formula = self._formulas.get(packet)
         if formula is None:
-            self._note_uncounted(operator)
+            self._note_uncounted(operator, args)
             return
         tensor = self._first_tensor(args)
         if tensor is None or tensor.layout is not self._torch.strided:
@@ -119,9 +119,13 @@ class FlopCount:
             kinds[kind] = kinds.get(kind, 0) + flops
         return kinds
 
-    def _note_uncounted(self, operator: Any) -> None:
-        namespace = getattr(operator, "namespace", "")
-        if namespace not in _PLAIN_NAMESPACES or _short_name(operator) in _WITHOUT_FORMULA:
+    def _note_uncounted(self, operator: Any, args: Any) -> None:
+        """Name an operator without a formula, if it may compute products."""
+        if operator.namespace in _PLAIN_NAMESPACES:
+            is_notable = _short_name(operator) in _WITHOUT_FORMULA
+        else:
+            is_notable = self._first_tensor(args) is not None
+        if is_notable:
             self.name_uncounted(_name_of(operator))
 
     def _first_tensor(self, args: Any) -> Any:

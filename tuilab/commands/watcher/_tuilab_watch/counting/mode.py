@@ -26,7 +26,7 @@ def make_mode(torch: Any, take: Callable[..., None], name_whole: Callable[[Any],
     plain_types = (torch.Tensor, torch.nn.Parameter)
     hide_functions = torch._C.DisableTorchFunction
 
-    class CountingMode(TorchDispatchMode):  # type: ignore[misc]
+    class CountingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Calls each operator as it is, and then looks at it."""
 
         supports_higher_order_operators = True
@@ -63,7 +63,7 @@ def make_mode(torch: Any, take: Callable[..., None], name_whole: Callable[[Any],
                 take(func, args, kwargs, result)
             return result
 
-    return CountingMode()
+    return CountingMode()  # type: ignore[no-untyped-call]
 
 
 def _has_own_dispatch(torch: Any, tensor_class: Any) -> bool:

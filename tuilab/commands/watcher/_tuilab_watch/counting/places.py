@@ -104,7 +104,7 @@ class Places:
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             path = frame.f_code.co_filename
-            if path.startswith(_OWN_FOLDER) or path.startswith("<frozen"):
+            if path.startswith((_OWN_FOLDER, "<frozen")):
                 frame = frame.f_back
                 continue
             if path.startswith(self._torch_folder):
