@@ -30,7 +30,9 @@ def main() -> None:
     kind, device, threads, cores, precision = sys.argv[1:]
     try:
         answer = _measure(kind, device, int(threads), int(cores), precision)
-    except (BoxLacks, RuntimeError) as problem:  # a GPU without room for the matrices, for example
+    except BoxLacks as problem:
+        answer = {"why": str(problem)[:300]}
+    except RuntimeError as problem:  # a GPU without room for the matrices, for example
         answer = {"why": f"{type(problem).__name__}: {problem}"[:300]}
     print(json.dumps(answer))
 

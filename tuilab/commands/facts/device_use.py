@@ -199,32 +199,27 @@ def _flops_sentences(use: DeviceUsed | None, counted: Sequence[StepCounted]) -> 
         if use is not None:
             yield from _speed_sentences(use)
     if names:
-        yield f"FLOPs of a step do not contain: {join(names)}"
+        yield f"not in the FLOPs, because torch has no formula: {join(names)}"
     if use is not None and use.tokens:
         rate = _round(use.tokens / use.step_s)
-        source = _token_source(use)
-        yield f"{use.tokens:,.0f} tokens a step ({source}): {rate:,} tokens a second"
+        yield f"{use.tokens:,.0f} tokens a step, {rate:,} a second ({_token_source(use)})"
 
 
 def _flops_words(counted: Sequence[StepCounted]) -> str:
-    """Return the FLOPs of a step, in which steps they were counted, and the dtypes."""
+    """Return the FLOPs of a step, their dtypes, and in which steps they were counted."""
     flops = [record.flops / record.steps for record in counted]
-    numbers = join([str(record.step) for record in counted])
-    if max(flops) - min(flops) > _DIFFERENT * max(flops):
-        each = [
-            f"{_amount(value, 'FLOP')} in step {record.step}"
-            for value, record in zip(flops, counted, strict=True)
-        ]
-        words = join(each)
-    else:
-        noun = "step" if len(counted) == 1 else "steps"
-        words = f"{_amount(fmean(flops), 'FLOP')}, as counted in {noun} {numbers}"
     kinds = _kinds_of(counted)
-    total = sum(kinds.values())
     shares = []
     for kind, count in sorted(kinds.items(), key=lambda entry: -entry[1]):
-        shares.append(kind if len(kinds) == 1 else f"{percent(count / total)} in {kind}")
-    return f"{words} ({join(shares)})"
+        shares.append(kind if len(kinds) == 1 else f"{percent(count / sum(kinds.values()))} {kind}")
+    if max(flops) - min(flops) > _DIFFERENT * max(flops):
+        each = []
+        for value, record in zip(flops, counted, strict=True):
+            each.append(f"{_amount(value, 'FLOP')} in step {record.step}")
+        return f"{' and '.join(each)} ({join(shares)})"
+    steps = "step " if len(counted) == 1 else "steps "
+    steps += " and ".join(str(record.step) for record in counted)
+    return f"{_amount(fmean(flops), 'FLOP')} in {join(shares)}, as counted in {steps}"
 
 
 def _speed_sentences(use: DeviceUsed) -> Iterator[str]:
@@ -232,12 +227,13 @@ def _speed_sentences(use: DeviceUsed) -> Iterator[str]:
     rate = _amount(speed, "FLOP/s")
     if use.matmul_flops_s:
         product = _amount(use.matmul_flops_s, "FLOP/s")
+        share = percent(speed / use.matmul_flops_s)
         yield (
-            f"that is {rate}: {percent(speed / use.matmul_flops_s)} of the {product} that a matrix "
-            f"product in {use.kind} reaches on {use.device}"
+            f"that is {rate}, {share} of a large matrix product "
+            f"({product} in {use.kind}, {use.device})"
         )
     else:
-        yield f"that is {rate}; share of a matrix product: n/a, {use.why}"
+        yield f"that is {rate}; share of a large matrix product: n/a, {use.why}"
     if use.peak_flops_s:
         peak = _amount(use.peak_flops_s, "FLOP/s")
         yield f"MFU: {percent(speed / use.peak_flops_s)} of {peak} (--peak-tflops)"
@@ -247,7 +243,7 @@ def _token_source(use: DeviceUsed) -> str:
     if use.tokens_from == "module":
         return "integers that the outermost module gets"
     if use.tokens_from == "DataLoader":
-        return "integers of the DataLoader's batches"
+        return "integers in the batches of the DataLoader"
     return use.tokens_from
 
 
@@ -257,21 +253,20 @@ def _copy_sentences(counted: Sequence[StepCounted]) -> Iterator[str]:
     reads = max(record.reads / record.steps for record in counted)
     counts = []
     if copies:
-        counts.append(f"{_times(copies)} between host and device")
+        noun = "copy" if copies == 1 else "copies"
+        counts.append(f"{_number(copies)} {noun} between host and device")
     if reads:
-        counts.append(
-            f"{_number(reads)} .item(), which wait{'s' if reads == 1 else ''} for the GPU"
-        )
+        noun = "call" if reads == 1 else "calls"
+        counts.append(f"{_number(reads)} {noun} of .item()")
     if counts:
-        yield f"the script itself makes in a step: {join(counts)}; see `tuilab run sync-count`"
+        yield f"the script makes in each step: {' and '.join(counts)}"
+    if reads:
+        yield ".item() waits until the device has done all its work; see `tuilab run sync-count`"
     if _has_pageable(counted):
-        yield (
-            "copies from pageable memory block the CPU; use pin_memory=True and non_blocking=True; "
-            "see `tuilab run pin-memory`"
-        )
+        yield "a copy from pageable memory makes the CPU wait; see `tuilab run pin-memory`"
     packages = _packages_of(counted)
     if packages:
-        yield f"installed packages copy or read in a step: {packages}"
+        yield f"installed packages make in each step: {packages}"
 
 
 def _has_pageable(counted: Sequence[StepCounted]) -> bool:
@@ -288,7 +283,8 @@ def _packages_of(counted: Sequence[StepCounted]) -> str:
         for package, counts in record.packages.items():
             if len(counts) == 2 and any(counts):
                 copies, reads = counts
-                words[package] = f"{package} ({plural(copies, 'copy', 'copies')}, {reads} .item())"
+                made = f"{plural(copies, 'copy', 'copies')}, {plural(reads, 'call')} of .item()"
+                words[package] = f"{package} ({made})"
     return join(list(words.values()))
 
 
@@ -314,10 +310,6 @@ def _table(counted: Sequence[StepCounted], title: str) -> TableShown | None:
         where = f"{PurePath(file).name}:{line}"
         rows.append([where, what, _number(count), size(held), source])
     return TableShown(title=title, rows=rows, head=["where", "what", "times", "bytes", "line"])
-
-
-def _times(count: float) -> str:
-    return f"{_number(count)} {'copy' if count == 1 else 'copies'}"
 
 
 def _number(count: float) -> str:
