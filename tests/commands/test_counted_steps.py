@@ -13,7 +13,7 @@ from tests.commands.watched_script import Unwatched, Watch, read_marks, run_afre
 from tests.commands.watched_script import watched_environment as environment_of
 from tests.fakes import cuda_values
 from tuilab.commands.facts.counted_steps import CountedPart, CountedParts
-from tuilab.commands.watcher._tuilab_watch import COUNT
+from tuilab.commands.watcher._tuilab_watch.counting import COUNT
 
 pytestmark = pytest.mark.real_torch
 

@@ -22,7 +22,7 @@ from tuilab.commands.output.pass_on import Passing
 from tuilab.commands.output.scan_numbers import NumberScanner
 from tuilab.commands.start_command import start
 from tuilab.commands.watched import Watched
-from tuilab.commands.watcher._tuilab_watch import COUNT
+from tuilab.commands.watcher._tuilab_watch.counting import COUNT
 from tuilab.commands.watcher._tuilab_watch.out_of_memory import HISTORY
 from tuilab.engine.messages import CommandArm, CommandOrder, LeftProcess
 from tuilab.engine.processes import ended_by, name_of, printing_into

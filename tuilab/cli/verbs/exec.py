@@ -77,7 +77,7 @@ _OPTIONS: list[click.Parameter] = [
     ),
     click.Option(
         ["--peak-tflops"],
-        type=click.FloatRange(min=0, min_open=True, max=1e9),
+        type=click.FloatRange(min=0.001, max=100_000),
         metavar="X",
         help="Peak of the device by its data sheet, in TFLOP/s, to compute the MFU.",
     ),

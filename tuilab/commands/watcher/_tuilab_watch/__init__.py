@@ -12,7 +12,6 @@ from typing import Any
 
 VARIABLE = "TUILAB_WATCH"  # the folder for marks
 HOW = "TUILAB_WATCH_HOW"  # "all" or "steps"
-COUNT = "TUILAB_WATCH_COUNT"  # "1": also count what a few steps compute and copy
 _watcher: Any = None
 
 

@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from .. import COUNT, layout
-from ..hello import rank_and_world
+from .. import layout
+from . import COUNT
 from . import mode as modes
 from .flops import FlopCount, triton_kernels
 from .places import Places
@@ -110,10 +110,6 @@ class CountedSteps:
     def _begin(self, number: int) -> None:
         """Begin to count, or report why that is not possible."""
         self._tries += 1
-        rank, _ = rank_and_world()
-        if rank not in ("", "0"):
-            self._is_wanted = False  # the first rank counts for all
-            return
         reason, is_final = self._why_not()
         if reason:
             self._is_wanted = not is_final and self._tries < _MOST_TRIES

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from importlib import import_module
 from typing import Any
 
 from .mode import BUILT_IN
@@ -146,8 +147,7 @@ class FlopCount:
 
 def _formulas(torch: Any) -> dict[Any, Any]:
     """Return the formulas of torch, and those for the attention of a CPU, which torch lacks."""
-    from torch.utils import flop_counter
-
+    flop_counter: Any = import_module("torch.utils.flop_counter")
     formulas = dict(flop_counter.flop_registry)
     aten = torch.ops.aten
     same_work = (

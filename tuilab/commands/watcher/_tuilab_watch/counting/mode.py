@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 # The operators of these namespaces have kernels in C++. They compute, or communicate.
@@ -19,14 +20,12 @@ def make_mode(torch: Any, take: Callable[..., None], name_whole: Callable[[Any],
 
     `name_whole` gets each operator of a higher order. Such an operator runs without the mode.
     """
-    # imported here: only a counted step needs it, and torch has loaded it
-    from torch.utils._python_dispatch import TorchDispatchMode
-
+    base: Any = import_module("torch.utils._python_dispatch").TorchDispatchMode
     operator_class = torch._ops.OpOverload
     plain_types = (torch.Tensor, torch.nn.Parameter)
     hide_functions = torch._C.DisableTorchFunction
 
-    class CountingMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    class CountingMode(base):  # type: ignore[misc]
         """Calls each operator as it is, and then looks at it."""
 
         supports_higher_order_operators = True
@@ -63,7 +62,7 @@ def make_mode(torch: Any, take: Callable[..., None], name_whole: Callable[[Any],
                 take(func, args, kwargs, result)
             return result
 
-    return CountingMode()  # type: ignore[no-untyped-call]
+    return CountingMode()
 
 
 def _has_own_dispatch(torch: Any, tensor_class: Any) -> bool:

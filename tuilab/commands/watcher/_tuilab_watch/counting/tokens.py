@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from types import FrameType
 from typing import Any
 
@@ -91,8 +92,7 @@ def _parts_of(value: Any) -> Any:
 
 def watch_calls(torch: Any, tokens: Tokens) -> Callable[[], None]:
     """Have torch call `tokens` after each module; return the function that ends this."""
-    from torch.nn.modules import module as modules
-
+    modules: Any = import_module("torch.nn.modules.module")
     hide_functions = torch._C.DisableTorchFunction
 
     def see(module: Any, args: Any, kwargs: Any, result: Any) -> None:
