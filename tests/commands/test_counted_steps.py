@@ -210,6 +210,30 @@ def test_counting_changes_no_bit_of_what_a_script_prints(
     assert watched.done.stdout == plain.stdout
 
 
+def test_warnings_of_a_counted_step_name_the_same_lines(watch: Watch, unwatched: Unwatched) -> None:
+    script = """
+    import warnings
+    o = sgd()
+    for step in range(60):
+        torch.add(torch.ones(2), 1, out=torch.ones(3))
+        if step == 5: torch.add(torch.ones(2), 1, out=torch.ones(3))
+        if step == 6: torch.add(torch.ones(2), 1, out=torch.ones(3))
+        if step == 5:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                torch.add(torch.ones(4), 1, out=torch.ones(3))
+            print(caught[0].filename == __file__, caught[0].lineno, len(caught))
+        o.zero_grad(); loss().backward(); o.step()
+    """
+
+    watched = watch(script)
+    plain = unwatched(script)
+
+    assert plain.stderr.count("was resized") == 4, "twice at the first line: filters have changed"
+    assert plain.stdout.startswith("True")
+    assert (watched.done.stdout, watched.done.stderr) == (plain.stdout, plain.stderr)
+
+
 def test_a_script_within_its_own_mode_is_not_counted(watch: Watch) -> None:
     script = MODES.partition("o = sgd()")[0] + "o = sgd()\nwith Operators():\n"
     script += "\n".join(f"    {line}" for line in LOOP.splitlines())

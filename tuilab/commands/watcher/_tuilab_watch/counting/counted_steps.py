@@ -22,6 +22,7 @@ from . import mode as modes
 from .flops import FlopCount, triton_kernels
 from .places import Places
 from .tokens import Tokens, watch_calls
+from .warned_places import redirect_warnings
 
 # Steps of the optimizer after which a step is counted: after the warm-up of torch, and later again.
 # Scripts evaluate and log at round numbers, so these are not next to one.
@@ -172,6 +173,7 @@ class _CountedStep:
             self._watch_loader()
             self._watch_kernels()
             self._watch_compiler()
+            self._undo.append(redirect_warnings(vars(modes)))
         except Exception:
             self.leave()
             raise
