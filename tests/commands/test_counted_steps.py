@@ -283,6 +283,14 @@ def test_custom_operators_are_named(watch: Watch) -> None:
     assert first.uncounted == ["mine::double"]
 
 
+def test_a_torch_without_formulas_is_a_reason(watch: Watch) -> None:
+    hidden = "sys.modules['torch.utils.flop_counter'] = None\n"
+
+    (part,) = counted(watch, hidden + MLP + LOOP)
+
+    assert part.reason.startswith("counting cannot begin: ModuleNotFoundError")
+
+
 @pytest.mark.slow
 def test_a_compiled_model_is_not_counted_and_keeps_its_graphs(tmp_path: Path) -> None:
     script = """

@@ -78,7 +78,7 @@ class CountedSteps:
             return
         self._counts[number] = self._counts.get(number, 0) + 1
         self._recent.append(number)
-        if self._step is None and self._is_due(number):
+        if self._step is None and self._tries < _MOST_TRIES and self._is_due(number):
             self._begin(number)
         if steps < _MOST_STEPS:
             self._unusual_steps.add(steps + 1)
@@ -112,13 +112,17 @@ class CountedSteps:
         """Begin to count, or report why that is not possible."""
         self._tries += 1
         reason, is_final = self._why_not()
-        if reason:
-            self._is_wanted = not is_final and self._tries < _MOST_TRIES
-            if not self._is_wanted:
-                self._put({"reason": reason})
-            return
-        self._step = _CountedStep(self._watcher, number, self._counts[number])
-        self._step.enter()
+        if not reason:
+            try:
+                self._step = _CountedStep(self._watcher, number, self._counts[number])
+                self._step.enter()
+            except Exception as problem:
+                self._step = None
+                reason = f"counting cannot begin: {type(problem).__name__}: {problem}"[:200]
+                is_final = True
+        if reason and (is_final or self._tries >= _MOST_TRIES):
+            self._put({"reason": reason})
+            self._is_wanted = False
 
     def _why_not(self) -> tuple[str, bool]:
         """Return why the next step cannot be counted, and whether that will not change.
