@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tuilab.commands.cpu.core_time import CoreTimeReading
 from tuilab.commands.facts.compiled_graphs import CompiledGraphs
+from tuilab.commands.facts.counted_steps import CountedParts
 from tuilab.commands.facts.exchange import GradientExchange
 from tuilab.commands.facts.treated import ProcessTreatments
 from tuilab.commands.watcher._tuilab_watch import layout
@@ -26,15 +27,6 @@ _LARGEST = 2**62  # the largest integer that a fact may have
 _MOST_GROUPS = 100  # of facts, such as those of a loader
 _NUMBER = re.compile(r"[0-9]{1,18}")  # of a process, or of a file
 UNKNOWN_NS = -1
-# The kinds of marks that are texts.
-_TEXTS = (
-    layout.HELLO,
-    layout.NAME,
-    layout.COMPILED,
-    layout.EXCHANGED,
-    layout.TREATED,
-    layout.SCRIPT_FACTS,
-)
 _NO_REASON = "it could not write the reason; the disk of the run may be full"
 
 
@@ -67,6 +59,7 @@ class MarkedProcess:
     compiled: CompiledGraphs = field(default_factory=CompiledGraphs)
     treatments: ProcessTreatments = field(default_factory=ProcessTreatments)
     exchange: GradientExchange = field(default_factory=GradientExchange)
+    counted: CountedParts = field(default_factory=CountedParts)
     file: int = 0
     slot: int = layout.FIRST
     written: int = layout.FIRST  # slots written at the last read, so they are complete now
@@ -195,7 +188,7 @@ class MarksFolder:
         while process.slot < whole:
             mark = Mark(*layout.MARK.unpack(slots[process.slot - first]))
             next_slot = process.slot + 1
-            if mark.kind in _TEXTS:
+            if mark.kind in layout.TEXTS:
                 text_slot = next_slot
                 next_slot += layout.slots_for(min(mark.number, _TEXT_LIMIT))
                 if next_slot > whole and not is_last:
@@ -227,6 +220,9 @@ class MarksFolder:
             return
         if mark.kind == layout.SCRIPT_FACTS:
             process.treatments.take_facts(text)
+            return
+        if mark.kind == layout.COUNTED:
+            process.counted.take(text)
             return
         try:
             facts = json.loads(text)

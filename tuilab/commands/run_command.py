@@ -23,6 +23,7 @@ from tuilab.commands.output.pass_on import Passing
 from tuilab.commands.output.scan_numbers import NumberScanner
 from tuilab.commands.start_command import start, treating_variables
 from tuilab.commands.watched import Watched
+from tuilab.commands.watcher._tuilab_watch.counting import COUNT
 from tuilab.commands.watcher._tuilab_watch.out_of_memory import HISTORY
 from tuilab.engine.messages import CommandArm, CommandOrder, LeftProcess
 from tuilab.engine.processes import ended_by, kill_descendants_once, name_of, printing_into
@@ -65,6 +66,11 @@ def stay_when_stopped() -> None:
     signal.signal(signal.SIGTERM, stay)
 
 
+def was_stopped() -> bool:
+    """Return whether this process was asked to stop."""
+    return bool(_stopped)
+
+
 def run_watched(
     command: CommandOrder,
     marks: Path,
@@ -101,6 +107,8 @@ def run_watched(
     variables.update(arm.env)
     if command.has_memory_history:
         variables[HISTORY] = "1"
+    if command.watch == "all" and not label:  # a race measures its arms, and counts nothing
+        variables[COUNT] = "1"
     try:
         child = start(
             command_of(arm, command.words),

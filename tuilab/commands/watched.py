@@ -20,6 +20,7 @@ from tuilab.commands.cpu.contention import Contention
 from tuilab.commands.cpu.core_time import CoreTimes
 from tuilab.commands.cpu.core_use import granted_cores
 from tuilab.commands.cpu.helpers import Helpers
+from tuilab.commands.facts import device_use
 from tuilab.commands.facts.exchange import GradientExchange, MeanStep
 from tuilab.commands.facts.memory_shortage import Shortage, read_shortages, records_of
 from tuilab.commands.facts.rank_order import describe_ranks
@@ -34,7 +35,14 @@ from tuilab.commands.next_step import Loading, loading_of
 from tuilab.commands.output.scan_numbers import NumberScanner
 from tuilab.commands.process_tree import ProcessTree
 from tuilab.commands.step_blocks import STEPS_ALONE, OpenBlock
-from tuilab.commands.step_parts import BACKWARD, curves_of, lacking, mean_length_ns, shares_of
+from tuilab.commands.step_parts import (
+    BACKWARD,
+    curves_of,
+    lacking,
+    mean_length_ns,
+    shares_of,
+    steady,
+)
 from tuilab.commands.step_sentences import optimizer_name, story_of
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.commands.tune.script_facts import ScriptFacts
@@ -85,6 +93,7 @@ class Lane:
         self.roots: list[float] = []  # the first values that went backward
         # The first ones from the step on at which a tuning treats the model.
         self.treated_roots: list[float] = []
+        self.counted: list[events.StepCounted] = []
         self.count, self.until_ns = recorded
         self.is_chosen = False  # whether the user chose which optimizer ends a step
 
@@ -220,6 +229,26 @@ class Watched:
         steps_of = [lane.steps for lane in self.lanes.values()]
         return why_unseen(self._marks, self._process_tree, steps_of)
 
+    def record_device_use(self, measure: device_use.Measure) -> None:
+        """Record how much of its device the first process used; `measure` times a product.
+
+        Call it once, after `finish`.
+        """
+        lane = self._first_lane()
+        if lane is None or self._arm:
+            return
+        timed = steady(lane.last)
+        step_s = fmean([step.took_ns or 0 for step in timed]) / 1e9 if timed else 0.0
+        records = device_use.records_of(
+            lane.counted,
+            device_use.Times(step_s, len(timed), lane.arm),
+            lane.process.counted.why_not(),
+            self._command,
+            measure,
+        )
+        for record in records:
+            self._journal.append(record)
+
     def _finish_steps(self) -> None:
         """Read all marks that are left, and record the steps that are only found at the end."""
         self.turn(is_last=True)
@@ -340,6 +369,10 @@ class Watched:
         Steps that the stream has already, from a worker that was killed, are skipped.
         """
         steps = [step for step in steps if step.ended > lane.until_ns]
+        for step in steps:
+            if lane.process.counted.is_counted(step.began, step.ended):
+                step.began = None  # counting took longer, so its length says nothing about a step
+                step.core_time = None
         if not self._arm:
             self._alarms.compiled(lane.arm, lane.process.compiled.take_alert())
             self._alarms.step(
@@ -355,6 +388,7 @@ class Watched:
             if values:
                 self._log_step(lane, values, step.ended)
             lane.count += 1
+            self._record_counted(lane, step)
             missing = COMPARED_VALUES - len(lane.roots)
             if missing:
                 lane.roots += list(step.roots.values())[:missing]
@@ -366,6 +400,12 @@ class Watched:
             if step.core_time and self._arm:
                 lane.core_times.add(len(lane.times_s), step.core_time)
         lane.last.extend(steps)
+
+    def _record_counted(self, lane: Lane, step: Step) -> None:
+        """Record what was counted in the part of the run that ends with this step, if one does."""
+        for record in lane.process.counted.take_finished(step.ended, lane.arm, lane.count - 1):
+            lane.counted.append(record)
+            self._journal.append(record)
 
     def _log_step(self, lane: Lane, values: dict[str, float], ended_ns: int) -> None:
         """Record the values of a step: alone, or in a long run together with other steps."""

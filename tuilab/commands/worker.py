@@ -10,11 +10,20 @@ import resource
 import signal
 import socket
 import sys
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 from tuilab.commands.ab.race import race
-from tuilab.commands.run_command import how_it_ended, run_watched, stay_when_stopped
+from tuilab.commands.facts.device_use import measure_product
+from tuilab.commands.run_command import (
+    CommandEnd,
+    Turns,
+    how_it_ended,
+    run_watched,
+    stay_when_stopped,
+    was_stopped,
+)
 from tuilab.commands.start_command import NOT_STARTED, OURS, CannotStart
 from tuilab.engine import messages
 from tuilab.engine.messages import CommandOrder, WorkerOrder, WorkerResult
@@ -72,8 +81,26 @@ def run(
         ended = run_watched(command, run_dir / f"marks-{writer}", journal)
     except CannotStart as problem:
         return WorkerResult(error=str(problem)), problem.code
+    Turns(partial(record_device_use, ended), journal).take()
     result = WorkerResult(error=how_it_ended(ended, is_seen=True), left=[*ended.left_processes])
     return result, ended.code
+
+
+def record_device_use(ended: CommandEnd) -> None:
+    """Record how much of its device the command used.
+
+    A matrix product is timed only after a command that ended well, so that a failure and a stop
+    are reported at once.
+    """
+
+    def measure(counted: events.StepCounted, kind: str) -> float | str:
+        if was_stopped():
+            return "the run was stopped"
+        if ended.code:
+            return "it is measured only after a command that ends with exit code 0"
+        return measure_product(counted, kind, was_stopped)
+
+    ended.watched.record_device_use(measure)
 
 
 def leave(code: int) -> NoReturn:

@@ -80,6 +80,8 @@ class CommandOrder(msgspec.Struct, kw_only=True):
     tune: TuneOrder | None = None  # try treatments instead of running the command once
     # Whether torch records which line allocates each block on a GPU.
     has_memory_history: bool = False
+    tokens: int = 0  # of a step, as the user says; 0: tuilab looks for them
+    peak_tflops: float = 0.0  # of the device, by its data sheet; 0: not given
     outputs: list[int] = []  # stdout and stderr of the client, which get a copy of the output
     # Whether these are one file, as after 2>&1. The command then also has one file for both.
     is_joined: bool = False

@@ -661,6 +661,58 @@ class CoresAwaited(Event):
     others: float | None = None  # cores that other processes used on average; None if not known
 
 
+class CountedPlace(msgspec.Struct, omit_defaults=True, frozen=True):
+    """A line of a watched script that copies between host and device, or reads a value."""
+
+    file: str
+    line: Count
+    kind: str  # "host to device", "device to host" or ".item()"
+    memory: str  # of the host, for a copy: "pageable" or "pinned"; for a read: the type of device
+    count: Count  # how often in the counted part
+    bytes: Count  # of all these times
+    source: str = ""  # the text of the line
+
+
+class StepCounted(Event):
+    """What one part of a watched command computed, copied and read: usually one step."""
+
+    step: Count  # the number of the step in the curves
+    arm: str = ""
+    steps: AtLeastOne = 1  # whole steps of the counted part; all sums are those of the part
+    flops: Count = 0
+    kinds: dict[str, Count] = {}  # FLOPs by dtype; "tf32" is float32 that a GPU rounds
+    uncounted: list[str] = []  # operators and kernels whose FLOPs are not known
+    tokens: Count = 0
+    tokens_from: str = ""  # where they were seen: "module" or "DataLoader"
+    copies: Count = 0  # between host and device, in lines of the script
+    reads: Count = 0  # of a value that is on a device, in lines of the script
+    places: list[CountedPlace] = []
+    packages: dict[str, list[Count]] = {}  # copies and reads of installed packages
+    device: str = ""  # the type of the device with the most FLOPs
+    gpu: str = ""
+    uuid: str = ""  # torch's UUID of that GPU
+    threads: Count = 0  # of torch
+    cores: Count = 0  # that the process may use
+    precision: str = ""  # torch's precision of products in float32
+
+
+class DeviceUsed(Event):
+    """How much of a device a watched command used: its FLOPs, next to those of a matrix product."""
+
+    step_s: Finite  # mean of the steady steps
+    steps: AtLeastOne  # in that mean
+    arm: str = ""
+    flops: Finite = 0.0  # of a step
+    tokens: Finite = 0.0  # of a step
+    tokens_from: str = ""  # "module", "DataLoader" or "--tokens"
+    kind: str = ""  # the dtype of most FLOPs, or "tf32"
+    device: str = ""  # in words
+    # FLOPs a second of a matrix product of this kind on the same device; None: see `why`
+    matmul_flops_s: Finite | None = None
+    why: str = ""
+    peak_flops_s: Finite | None = None  # of a data sheet, by --peak-tflops
+
+
 class ScenarioFailed(Event):
     type: str
     message: str
@@ -799,8 +851,8 @@ Record = (
     | BoxLacked | ScenarioFinished | Sampled | GpuFound | Unavailable | VerdictReached
     | NothingTimed | XidReported | GpuHeld | GpuShared | Alerted | AxesNamed | BarsShown
     | TableShown | SpanShown | QuestionAnswered | SettingRaced | RankPlaced | CoresAwaited
-    | BlockLogged | TreatmentPlanned | TuningPlanned | TreatmentTried
-    | TuningCombined
+    | BlockLogged | StepCounted | DeviceUsed | TreatmentPlanned | TuningPlanned
+    | TreatmentTried | TuningCombined
 )  # fmt: skip
 
 

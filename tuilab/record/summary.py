@@ -99,6 +99,10 @@ class RunSummary:
     # by number of busy processes: the cores that they got
     cores: dict[int, list[float]] = field(default_factory=Few)
     core_waits: events.CoresAwaited | None = None  # of a watched command; None if not known
+    # of a watched command: steps whose FLOPs, copies and reads were counted
+    counted_steps: list[events.StepCounted] = field(default_factory=list)
+    # by arm: how much of its device a watched command used
+    uses: dict[str, events.DeviceUsed] = field(default_factory=Few)
     races: list[tuple[str, events.RaceStarted]] = field(default_factory=list)
     # finished races, whose arms were compared
     differences: list[tuple[str, events.RaceFinished]] = field(default_factory=list)

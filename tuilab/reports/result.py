@@ -307,6 +307,70 @@ class ResultTable(DocumentPart, frozen=True):
     rows: list[list[Cell]]
 
 
+class ResultPlace(DocumentPart, frozen=True):
+    """A line of a watched script that copies between host and device, or reads a value."""
+
+    file: str
+    line: int
+    source: str
+    """text of the line"""
+    kind: str
+    """host to device, device to host, or .item()"""
+    memory: str
+    """copy: memory of the host, pageable or pinned; read: type of the device"""
+    count: int
+    """how often in the counted steps"""
+    bytes: int
+    """of all these times"""
+
+
+class ResultCounted(DocumentPart, frozen=True):
+    """What a counted step of a watched command computed, copied and read."""
+
+    arm: str
+    step: int
+    """number of the step in the curves"""
+    steps: int
+    """number of steps behind the sums, usually 1"""
+    flops: int
+    kinds: dict[str, int]
+    """FLOPs by dtype; tf32 is float32 that a GPU rounds"""
+    uncounted: list[str]
+    """operators and kernels whose FLOPs are not known"""
+    tokens: int
+    copies: int
+    """copies between host and device, in lines of the script"""
+    reads: int
+    """reads of a value on a device, in lines of the script"""
+    places: list[ResultPlace]
+    packages: dict[str, list[int]]
+    """copies and reads of installed packages"""
+
+
+class ResultUse(DocumentPart, frozen=True):
+    """How much of its device a watched command used."""
+
+    arm: str
+    step_s: float
+    """mean of the steady steps, without the counted ones"""
+    steps: int
+    flops: float
+    """FLOPs of a step"""
+    tokens: float
+    """tokens of a step; 0: not known"""
+    tokens_from: str
+    """module, DataLoader or --tokens"""
+    kind: str
+    """dtype of most FLOPs, or tf32"""
+    device: str
+    matmul_flops_s: float | None
+    """FLOPs a second of a matrix product in this dtype on the same device"""
+    why: str
+    """why no product was measured"""
+    peak_flops_s: float | None
+    """FLOPs a second of the data sheet, by --peak-tflops"""
+
+
 class ResultSpan(DocumentPart, frozen=True):
     arm: str
     writer: str
@@ -390,6 +454,10 @@ class Result(DocumentPart, frozen=True):
     tables: list[ResultTable]
     spans: list[ResultSpan]
     """bars in lanes along time; the spans of an arm are one picture"""
+    counted_steps: list[ResultCounted]
+    """watched command: FLOPs, tokens, copies and reads of the counted steps"""
+    uses: list[ResultUse]
+    """watched command: its FLOPs next to those of a matrix product"""
     alerts: list[ResultAlert]
     """alarms during the run, for example a stall or a NaN"""
     unavailable: dict[str, str]
@@ -475,6 +543,8 @@ def result_of(summary: RunSummary, state: str, run_dir: Path, path: str = "") ->
         bars=bars,
         tables=tables,
         spans=_spans(summary),
+        counted_steps=_convert_each(ResultCounted, summary.counted_steps),
+        uses=_convert_each(ResultUse, summary.uses.values()),
         alerts=_convert_each(ResultAlert, summary.alerts),
         unavailable={**summary.unavailable, **summary.left_out},
         environment=summary.environment,

@@ -52,6 +52,10 @@ def cores_awaited(summary: RunSummary, stream: str, event: events.CoresAwaited) 
     summary.core_waits = event
 
 
+def device_used(summary: RunSummary, stream: str, event: events.DeviceUsed) -> None:
+    summary.uses[event.arm] = event
+
+
 def race_finished(summary: RunSummary, stream: str, event: events.RaceFinished) -> None:
     """Keep the end of a race; if it was of commands, show their table again."""
     summary.differences.append((stream, event))

@@ -69,6 +69,18 @@ _OPTIONS: list[click.Parameter] = [
         help="Record which line allocates each block on a GPU, so that the result of an "
         "out-of-memory error names the lines. Steps take longer.",
     ),
+    click.Option(
+        ["--tokens"],
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Tokens of a step, of one process (default: the integers that the model gets).",
+    ),
+    click.Option(
+        ["--peak-tflops"],
+        type=click.FloatRange(min=0.001, max=100_000),
+        metavar="X",
+        help="Peak of the device by its data sheet, in TFLOP/s, to compute the MFU.",
+    ),
     options.shared("--timeout"),
     options.shared(
         "--json",
@@ -134,12 +146,20 @@ def _make_order(arguments: Mapping[str, Any]) -> RunOrder:
         options.refuse_without_effect(
             "--memory-history", {f"--watch {arguments['watch']}": is_partly_watched}
         )
+    for name in ("tokens", "peak_tflops"):
+        if arguments[name]:
+            is_partly_watched = arguments["watch"] != "all"
+            options.refuse_without_effect(
+                f"--{name.replace('_', '-')}", {f"--watch {arguments['watch']}": is_partly_watched}
+            )
     command_order = CommandOrder(
         words=list(arguments["command"]),
         watch=arguments["watch"],
         metrics=list(arguments["metrics"]),
         step_of=arguments["step_of"] or "",
         has_memory_history=arguments["memory_history"],
+        tokens=arguments["tokens"] or 0,
+        peak_tflops=arguments["peak_tflops"] or 0.0,
     )
     return make_order.order(
         command_order,

@@ -39,6 +39,8 @@ COMPILED = 24  # a text: JSON about a graph of torch.compile, or about why graph
 TREATED = 40  # a text: JSON about what a treatment of a tuning did, or why it did nothing
 SCRIPT_FACTS = 41  # a text: JSON with facts about the training, for a tuning
 EXCHANGED = 28  # a text: JSON about how DistributedDataParallel exchanges gradients
+COUNTED = 30  # a text: JSON about a step that was counted
+TEXTS = (HELLO, NAME, COMPILED, EXCHANGED, COUNTED, TREATED, SCRIPT_FACTS)
 STEPPED = 3  # id: the optimizer
 SKIPPED = 4  # id: the optimizer, whose step GradScaler skipped
 WENT_BACK = 5  # a backward; value: its root, if HAS_VALUE
@@ -80,6 +82,7 @@ BEGINS = 64  # a loop over a DataLoader begins
 ENDS = 128  # the loop ends: there are no more batches
 
 MOST = 2**32 - 1  # the largest number of a mark
+LONGEST_TEXT = 4000  # bytes
 
 
 def last_of(kind: int, name: int = 0, flags: int = 0) -> int:

@@ -13,11 +13,22 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .layout import FIRST, HEAD, MAGIC, MARK, SIZE, SLOT, WORDS, WORDS_OF_MARK, last_of, pieces_of
+from .layout import (
+    FIRST,
+    HEAD,
+    LONGEST_TEXT,
+    MAGIC,
+    MARK,
+    SIZE,
+    SLOT,
+    WORDS,
+    WORDS_OF_MARK,
+    last_of,
+    pieces_of,
+)
 
 _END = SIZE // SLOT * WORDS  # words of a file
 _RETRY_S = 1.0  # until a full disk is tried again
-_LONGEST = 4000  # bytes of a text
 _MOST_LATE = 1000  # texts that wait for room on the disk
 
 
@@ -67,7 +78,7 @@ class Ring:
 
     def text(self, kind: int, words: str, name: int = 0) -> None:
         """Put a text with its mark."""
-        data = words.encode("utf-8", "replace")[:_LONGEST]
+        data = words.encode("utf-8", "replace")[:LONGEST_TEXT]
         mark = MARK.pack(time.monotonic_ns(), 0, 0.0, len(data), name, 0, kind)
         pieces = pieces_of(data)
         with self._lock:

@@ -13,6 +13,7 @@ from typing import Any
 
 from . import layout
 from .core_time import CoreTimeReader
+from .counting.counted_steps import CountedSteps
 
 _now = time.monotonic_ns
 # After so many steps, the watcher adds hooks to the libraries that were loaded meanwhile.
@@ -40,6 +41,8 @@ class Stepping:
         self._free: dict[str, list[int]] = {}  # numbers that are free, by class
         self._count = 0
         self._core_time = CoreTimeReader(watcher)
+        self._unusual_steps = set(_HOOKING_STEPS)
+        self.counted_steps = CountedSteps(watcher, self._unusual_steps)
         # The function returns the id of a backward that is running, or _NOBODY.
         self._running_backward = getattr(
             watcher.torch._C, "_current_graph_task_id", lambda: _NOBODY
@@ -59,6 +62,7 @@ class Stepping:
         """Reset the state in a forked child, which names its numbers again."""
         self._count = 0
         self._core_time.forget()
+        self.counted_steps.forget()
         self._running.clear()
         self._numbers.clear()
         self._last_words.clear()
@@ -87,6 +91,7 @@ class Stepping:
         numbers = self._numbers
         last_words = self._last_words
         mark_core_time = self._core_time.mark
+        unusual_steps = self._unusual_steps
 
         def before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
             """Note that a step begins, and mark the first one of an optimizer."""
@@ -131,7 +136,7 @@ class Stepping:
             if watcher.gpu is None and key in last_words:
                 last_word = last_words[key]
                 mark_core_time(now_ns, last_word)
-                is_usual = steps not in _HOOKING_STEPS and "found_inf" not in optimizer.__dict__
+                is_usual = steps not in unusual_steps and "found_inf" not in optimizer.__dict__
             if is_usual:
                 put = watcher.put
                 put(began, now_ns, 0.0, last_word + spent_ns)
@@ -178,12 +183,15 @@ class Stepping:
 
         The first step of an optimizer does: its mark shows whether it is made during a backward.
         """
+        number = self._numbers.get(id(optimizer), 0)
         try:
+            self.counted_steps.end_if_over(number, ended)
             if self._watcher.steps in _HOOKING_STEPS:
                 self._watcher.hook_loaded()
                 self._core_time.check_accelerators()
             with self._watcher.aside():
                 self._mark_step(optimizer, began, ended, event, spent_ns)
+            self.counted_steps.begin_if_due(self.number(optimizer), self._watcher.steps)
         except Exception as problem:
             self._watcher.fail(problem)
 

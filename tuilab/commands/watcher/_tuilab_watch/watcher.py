@@ -127,6 +127,7 @@ class Watcher:
         try:
             if self.treatments is not None:
                 self.treatments.finish()
+            self._stepping.counted_steps.finish()
             if self.is_all:
                 self._graph_reports.report()
                 self._graph_reports.report_breaks()
