@@ -55,7 +55,8 @@ class TunedArm(DocumentPart, frozen=True):
     did: list[str]
     """what it did in the process"""
     peak_bytes: int | None
-    """peak memory with it: of the GPU if one is used, else of the processes; null: not measured"""
+    """peak memory with it: of the GPU if one is used, else of the largest process; null: not
+    measured"""
     base_peak_bytes: int | None
     """the same of the unchanged script"""
     part_s: dict[str, float]

@@ -33,7 +33,7 @@ _SAID_BY_HEADING = (Outcome.NOT_COMPARED, Outcome.NOT_APPLICABLE)
 _GAP = 2
 _MARK = 2  # cells of a mark and the space behind it
 _MOST_WRITTEN = 3  # files that are named
-_MOST_REASON = 300  # characters
+_MOST_REASON = 160  # characters; a report has all of a longer reason
 
 
 def render_tuning(
