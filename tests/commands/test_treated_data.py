@@ -91,6 +91,26 @@ def test_loader_that_has_the_arguments_is_already_set(treat: Treat) -> None:
     assert not any(report.did for report in treated.reports)
 
 
+def test_loader_that_is_made_from_a_treated_one_is_not_taken_for_the_scripts(treat: Treat) -> None:
+    """As accelerate does with each DataLoader that it prepares."""
+    treated = treat(
+        "workers=2",
+        """
+        first = DataLoader(data, 16)
+        second = DataLoader(
+            data,
+            16,
+            num_workers=first.num_workers,
+            persistent_workers=first.persistent_workers,
+        )
+        train(second, sgd(), epochs=1)
+        """,
+    )
+
+    (report,) = treated.reports
+    assert report.did and not report.is_already_set
+
+
 def test_loader_without_workers_keeps_none(treat: Treat) -> None:
     treated = treat("persistent,prefetch=3,pin", "train(DataLoader(data, 16), sgd(), epochs=1)")
 

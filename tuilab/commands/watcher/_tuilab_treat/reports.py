@@ -21,9 +21,11 @@ class Reports:
         self._counts: dict[str, int] = {}  # by the JSON of a report without its count
         self._put_counts: dict[str, int] = {}  # the count that was put last
         self._heard: set[str] = set()  # the treatments that have a report
+        self._done: set[str] = set()  # the treatments that did something
 
     def did(self, treatment: str, words: str, place: Place = NOWHERE, **numbers: Any) -> str:
         """Report that a treatment did something. Return the key of the report for `again`."""
+        self._done.add(treatment)
         return self._add({"treatment": treatment, "did": words[:_LONGEST]}, place, numbers)
 
     def again(self, key: str) -> None:
@@ -34,7 +36,13 @@ class Reports:
     def skipped(
         self, treatment: str, why: str, place: Place = NOWHERE, *, is_already_set: bool = False
     ) -> None:
-        """Report why a treatment did nothing."""
+        """Report why a treatment did nothing.
+
+        What is already set after the treatment did something was set by the treatment: libraries
+        make a DataLoader from another one.
+        """
+        if is_already_set and treatment in self._done:
+            return
         facts: dict[str, Any] = {"treatment": treatment, "why": why[:_LONGEST]}
         if is_already_set:
             facts["is_already_set"] = True
