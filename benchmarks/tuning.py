@@ -16,7 +16,7 @@ from benchmarks.processes import CHECKOUT, PYTHON, find_program, run_command
 from tests.fakes import cuda_values
 from tests.tune_scripts import SLOW_SCRIPTS, SlowScript
 
-FULL = {"budget": 240, "scripts": len(SLOW_SCRIPTS)}  # seconds for each script
+FULL = {"budget": 360, "scripts": len(SLOW_SCRIPTS)}  # seconds for each script
 TINY = {"budget": 60, "scripts": 1}
 ENDS_WITH = (0, 1)  # what the treatments gain does not matter for the exit code
 FOUND = ("SUPPORTED", "FASTER BUT LEARNING NOT SHOWN")
