@@ -40,6 +40,7 @@ NAMES = (
     "reports",
     "verdict_rates",
     "simulated_verdicts",
+    "tuning",
     "instructions",
 )
 Sizes = dict[str, float]

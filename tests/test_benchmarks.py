@@ -58,6 +58,7 @@ HERE = {  # what is measured without any peer
         "six repeats, at most 1.1, true 1.1: wrong", "quick, at least 100, true 100: wrong at most",
         "budget, at least 1.3, true 1.03: decided", "six repeats, at least 1.3, true 1.3: warm-up in half, over, wrong",
     },
+    "tuning": {"waiting_loader", "found"},
     "instructions": set(),
 }  # fmt: skip
 PERHAPS = {  # what needs something besides

@@ -17,14 +17,15 @@
 
 namespace gpu_blocks {
 
-const int64_t GRAIN = 512;  // bytes, to which sizes are rounded
-const int64_t PAGE = 2 << 20;  // bytes, in multiples of which the driver gives memory
-const int64_t SMALL = 1 << 20;  // bytes up to which blocks share a page
-const int64_t MEDIUM = 10 << 20;  // bytes up to which blocks share a segment of MEDIUM_SEGMENT
-const int64_t MEDIUM_SEGMENT = 20 << 20;
+// Sizes in bytes, apart from GRAIN a sixty-fourth of those of torch: scripts need few bytes then.
+const int64_t GRAIN = 512;  // to which sizes are rounded
+const int64_t PAGE = 32 << 10;  // in multiples of which the driver gives memory
+const int64_t SMALL = 16 << 10;  // up to which blocks share a page
+const int64_t MEDIUM = 160 << 10;  // up to which blocks share a segment of MEDIUM_SEGMENT
+const int64_t MEDIUM_SEGMENT = 320 << 10;
 const int64_t GAP = 1LL << 40;  // between segments, so that they are never neighbours
-const int64_t MALLOC_NS = 1'000'000;  // of the host, for a segment or a page of the driver
-const int64_t FREE_NS = 1'000'000;  // of the host, to give one back
+const int64_t MALLOC_NS = 4'000'000;  // of the host, for a segment or a page of the driver
+const int64_t FREE_NS = 4'000'000;  // of the host, to give one back
 
 struct Block {
   int64_t segment;  // its first address
@@ -165,8 +166,8 @@ int64_t allocate(int64_t asked) {
       release_free();
       TORCH_CHECK_WITH(
           OutOfMemoryError, grow(size, is_small), "CUDA out of memory. Tried to allocate ",
-          asked >> 20, " MiB. GPU 0 has a total capacity of ", capacity >> 20, " MiB of which ",
-          (capacity - reserved) >> 20, " MiB is free.");
+          asked >> 10, " KiB. GPU 0 has a total capacity of ", capacity >> 10, " KiB of which ",
+          (capacity - reserved) >> 10, " KiB is free.");
     }
     at = find_free(size, is_small);
   }

@@ -17,17 +17,17 @@
 
 namespace gpu_time {
 
-const int64_t LAUNCH_NS = 100'000;  // of the host, for each kernel
-const int64_t KERNEL_NS = 10'000;  // that a kernel takes at least
+const int64_t LAUNCH_NS = 200'000;  // of the host, for each kernel
+const int64_t KERNEL_NS = 20'000;  // that a kernel takes at least
 const size_t QUEUE = 1024;  // kernels; if the queue is full, the host waits
-const int64_t SLEEP_MARGIN_NS = 200'000;  // before the end of a wait, in which the host spins
+const int64_t SPIN_NS = 80'000;  // before the end of a wait; until then the host sleeps
 // Floating point operations and bytes in a nanosecond.
-const double IEEE_SPEED = 2;
-const double TF32_SPEED = 8;
-const double HALF_SPEED = 16;
-const double MEMORY_SPEED = 4;
-const double PINNED_SPEED = 1;
-const double PAGEABLE_SPEED = 0.5;
+const double IEEE_SPEED = 1;
+const double TF32_SPEED = 4;
+const double HALF_SPEED = 8;
+const double MEMORY_SPEED = 1;
+const double PINNED_SPEED = 0.5;
+const double PAGEABLE_SPEED = 0.25;
 
 enum Region { EAGER, COMPILED, CUDA_GRAPH };
 
@@ -35,6 +35,9 @@ bool is_on = false;
 std::mutex lock;
 std::deque<int64_t> ends;  // of the kernels in the queue
 int64_t last_end = 0;  // of all kernels so far
+int64_t launches = 0;  // by the host
+int64_t busy_ns = 0;  // of the GPU, for all kernels
+int64_t waits = 0;  // of the host for the GPU
 thread_local Region region = EAGER;  // how the operators of this thread are launched
 thread_local int64_t merged_ns = 0;  // of the kernel to which the next operator can be added
 
@@ -44,9 +47,10 @@ int64_t now() {
       .count();
 }
 
-// Waits on the host. It sleeps first: processes that share few cores would wait for a spinning one.
+// Waits on the host. It sleeps first: a host that only spins would slow down the other processes of
+// the machine, and itself by that.
 void wait_until(int64_t end) {
-  int64_t left = end - now() - SLEEP_MARGIN_NS;
+  int64_t left = end - now() - SPIN_NS;
   if (left > 0) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(left));
   }
@@ -61,6 +65,10 @@ int64_t queue_end() {
 }
 
 void synchronize() {
+  {
+    std::lock_guard<std::mutex> guard(lock);
+    waits++;
+  }
   wait_until(queue_end());
 }
 
@@ -78,6 +86,7 @@ void enqueue(int64_t kernel_ns) {
   }
   wait_until(free_place);
   std::lock_guard<std::mutex> guard(lock);
+  busy_ns += kernel_ns;
   last_end = std::max(last_end, now()) + kernel_ns;
   ends.push_back(last_end);
 }
@@ -85,6 +94,10 @@ void enqueue(int64_t kernel_ns) {
 // Launches a kernel for an operator whose call began at a time.
 void launch(int64_t began, int64_t kernel_ns) {
   wait_until(began + LAUNCH_NS);
+  {
+    std::lock_guard<std::mutex> guard(lock);
+    launches++;
+  }
   enqueue(kernel_ns);
 }
 

@@ -5,7 +5,8 @@ functions below torch.cuda. Tensors are plain tensors, so autograd, autocast, mo
 meters do what they do on a GPU. A process loads the model before torch, and keeps it to its end.
 
 It exists to run the code that lessons keep for a GPU. It does not model:
-- time: a kernel has finished when its call returns, and events read the clock of the host;
+- time, unless `start_time` gives it one (`timed_gpu.py`): a kernel has finished when its call
+  returns, and events read the clock of the host;
 - the rounding of a GPU: kernels are those of the CPU, so TF32 and float8 give other bits;
 - cuDNN, Triton, NCCL, kernels in a profile, other GPUs, errors that appear later;
 - memory within a kernel, segments of the allocator, and streams (a graph is computed while it is
@@ -17,11 +18,12 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.fakes.compiled import compile_library
-
 
 def build(library: Path) -> None:
     """Compile the part in C++. It takes some 10 seconds."""
+    # imported here: it loads pytest, which the process with the GPU does not need
+    from tests.fakes.compiled import compile_library
+
     folder = _torch_folder()
     compile_library(
         Path(__file__).with_suffix(".cpp"),

@@ -128,6 +128,13 @@ def memory_stats(device: int) -> dict[str, Any]:
     }
 
 
+def set_capacity(total_bytes: int) -> None:
+    """Give the GPU less memory."""
+    global TOTAL_BYTES
+    TOTAL_BYTES = total_bytes
+    PROPERTIES.total_memory = total_bytes
+
+
 def set_sync_mode(mode: int) -> None:
     global _sync_mode
     _sync_mode = mode

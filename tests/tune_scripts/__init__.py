@@ -37,7 +37,6 @@ SLOW_SCRIPTS = (
     SlowScript(name="recompiled_steps", treatments=("compile",), at_least=1.5, needs_compiler=True),
     SlowScript(name="garbage_storm", treatments=("gc-freeze",), at_least=1.5),
     SlowScript(name="too_many_threads", treatments=("threads",), at_least=1.5),
-    SlowScript(name="one_thread", treatments=("threads",), at_least=1.3, cores=2),
     SlowScript(name="contiguous_images", treatments=("channels-last",), at_least=1.3),
     SlowScript(name="zeroed_gradients", treatments=("set-to-none",), at_least=1.5),
     SlowScript(name="small_operators", treatments=("compile",), at_least=1.5, needs_compiler=True),
@@ -46,7 +45,7 @@ SLOW_SCRIPTS = (
     SlowScript(name="gpu_ieee_float32", treatments=("tf32", "bf16"), at_least=1.5, needs_gpu=True),
     SlowScript(name="gpu_small_kernels", treatments=("compile",), at_least=1.5, needs_gpu=True),
     SlowScript(
-        name="gpu_fragmented_memory",
+        name="gpu_growing_batches",
         treatments=("expandable-segments",),
         at_least=1.2,
         needs_gpu=True,

@@ -9,8 +9,8 @@ import argparse
 import torch
 from torch import nn
 
-WIDTH = 512
-BATCH = 128
+WIDTH = 256
+BATCH = 64
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--steps", type=int, default=60)

@@ -1,7 +1,7 @@
-"""Train on a GPU with batches from pageable memory, between which Python prepares the next batch.
+"""Train on a GPU with large batches that are copied from pageable memory.
 
-Planted slowness: the copy of each batch waits until the GPU has finished the step before. So the CPU
-prepares nothing while the GPU computes.
+Planted slowness: a copy from pageable memory is slow. It also makes the CPU wait for the GPU, so that
+the GPU then waits for the CPU.
 Remedy: `pin_memory=True` and `.to(device, non_blocking=True)` (treatment `pin`).
 """
 
@@ -11,41 +11,39 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-FEATURES = 4096
+FEATURES = 16384
 BATCH = 64
 
 
-class PreparedItems(Dataset):
-    """Items that take a core some time, so that the CPU has something to do."""
+class Images(Dataset):
+    """Images in memory."""
 
     def __init__(self, count):
         self.count = count
-        self.features = torch.randn(256, FEATURES)
+        self.pixels = torch.randn(256, FEATURES)
 
     def __len__(self):
         return self.count
 
     def __getitem__(self, index):
-        label = 0
-        for number in range(2000):
-            label = (label + index * number) % 10
-        return self.features[index % 256], label
+        return self.pixels[index % 256], index % 10
 
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--steps", type=int, default=100)
 args = parser.parse_args()
 
+torch.set_float32_matmul_precision("high")  # TF32
 torch.manual_seed(0)
 device = torch.device("cuda")
-loader = DataLoader(PreparedItems(BATCH * args.steps), batch_size=BATCH)
-model = nn.Sequential(nn.Linear(FEATURES, 128), nn.ReLU(), nn.Linear(128, 10)).to(device)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = DataLoader(Images(BATCH * args.steps), batch_size=BATCH)
+model = nn.Sequential(nn.Linear(FEATURES, 16), nn.ReLU(), nn.Linear(16, 10)).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
 
-for step, (features, labels) in enumerate(loader):
-    features = features.to(device)
+for step, (images, labels) in enumerate(loader):
+    images = images.to(device)
     labels = labels.to(device)
-    loss = nn.functional.cross_entropy(model(features), labels)
+    loss = nn.functional.cross_entropy(model(images), labels)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
