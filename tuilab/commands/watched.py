@@ -204,6 +204,10 @@ class Watched:
         """Return what the processes switched off because a tuning runs them, such as uploads."""
         return switched_off(self._treatments())
 
+    def is_starved(self) -> bool:
+        """Return whether other processes kept the command from its cores."""
+        return self._contention.is_starved_by_others()
+
     def script_facts(self) -> ScriptFacts:
         """Return the facts about the training in the process that stepped first."""
         lane = self._first_lane()

@@ -35,6 +35,9 @@ def go_on(session: TuningSession) -> tuple[WorkerResult, int]:
         combinations = combine(session.summary, verdicts_by_arm(session.summary))
         if not combinations:
             return WorkerResult(enough=reason), 0
+        if not _has_time_for(session, combinations):
+            reason += "; no time was left to compare a combination of the winners"
+            return WorkerResult(enough=reason), 0
         for combination in combinations:
             session.journal.append(combination)
             tuning.combinations.append(combination)
@@ -44,6 +47,16 @@ def go_on(session: TuningSession) -> tuple[WorkerResult, int]:
         return WorkerResult(enough=reason), 0
     turn = _count_repeats(session.summary, limits.COMBINATION)
     return Round(session, limits.COMBINATION, arms, turn).run()
+
+
+def _has_time_for(session: TuningSession, combinations: Sequence[events.TuningCombined]) -> bool:
+    """Return whether enough repeats of a combination fit into the time that is left."""
+    plan = session.summary.tuning.plan
+    assert plan is not None
+    best_ones = {combination.best for combination in combinations}
+    processes = 2 + len(best_ones) + len(combinations)  # the base runs twice
+    needed_s = limits.LEAST_ROUNDS * processes * plan.process_s
+    return needed_s <= session.left_s
 
 
 # ---- the arms of a stage

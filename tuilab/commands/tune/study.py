@@ -17,6 +17,7 @@ from tuilab.commands.tune.screening import screen
 from tuilab.commands.tune.session import TuningSession
 from tuilab.commands.tune.trial import OVER_TIME, Trial
 from tuilab.engine.messages import CommandArm, WorkerResult
+from tuilab.judging.intervals import DISTURBED_SD, UNKNOWN_SD
 from tuilab.record import events
 from tuilab.text.display import join, plural, show
 from tuilab.text.words import clock
@@ -158,6 +159,7 @@ def _plan(session: TuningSession, watched: Trial) -> list[events.TreatmentPlanne
         script=script_path,
         sources=read_sources(facts, script_path, session.command.folder),
         recompilations=sum(1 for graph in compiled if graph.reason),
+        process_sd=DISTURBED_SD if watched.ended.watched.is_starved() else UNKNOWN_SD,
     )
     return plan(situation, session.order.only)
 
