@@ -1,6 +1,6 @@
 """Train while Python collects garbage in each step, with many objects in memory.
 
-Planted slowness: `gc.collect()` in each step visits the 300,000 records that stay until the end.
+Planted slowness: `gc.collect()` in each step visits the 100,000 records that stay until the end.
 Remedy: `gc.freeze()` after the data are loaded (treatment `gc-freeze`): frozen objects are not visited.
 """
 
@@ -10,7 +10,7 @@ import gc
 import torch
 from torch import nn
 
-RECORDS = 300_000
+RECORDS = 100_000
 
 
 class Node:
@@ -42,7 +42,9 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 for step in range(args.steps):
     tree = build_tree(1000)
     inputs = torch.randn(32, 64)
-    labels = torch.tensor([records[step * 32 + row]["words"][0] % 10 for row in range(32)])
+    labels = torch.tensor(
+        [records[(step * 32 + row) % RECORDS]["words"][0] % 10 for row in range(32)]
+    )
     loss = nn.functional.cross_entropy(model(inputs), labels)
     optimizer.zero_grad()
     loss.backward()
