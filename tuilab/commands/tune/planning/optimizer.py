@@ -80,11 +80,12 @@ def plan_set_to_none(situation: Situation) -> Answer:
         return not_applicable(_NO_OPTIMIZER)
     if not any(optimizer.fills_with_zeros for optimizer in optimizers):
         return already_set("the script does not pass set_to_none=False to zero_grad")
-    stays = {REST: 0.0}
-    subject = "the rest of a step, which includes zero_grad, takes"
+    # A parameter that gets no gradient drops out of the optimizer step if it has no zeros either.
+    stays = {REST: 0.0, OPTIMIZER: 0.0}
+    subject = "optimizer and rest, which include zero_grad, take"
     if BACKWARD not in situation.steps.lacks:
         stays[BACKWARD] = _BACKWARD_STAYS
-        subject = "backward and rest, which include adding to zeros, take"
+        subject = "backward, optimizer and rest, which include work on zeros, take"
     edits: list[Edit] = []
     if situation.script:
         edits.append(ZeroGradEdit(file=situation.script))

@@ -76,8 +76,8 @@ def plan(situation: Situation, only: Collection[str] = ()) -> list[TreatmentPlan
     """Return a record for each treatment, those that can gain the most first.
 
     The ideal loader is the first of them, as it bounds others. Then come the treatments with a
-    known bound, those without a bound, and those that are not tried. If `only` names treatments,
-    the others are left out, except the ideal loader if it bounds one of them.
+    known bound, those without a bound, torch.compile, and those that are not tried. If `only` names
+    treatments, the others are left out, except the ideal loader if it bounds one of them.
     """
     wanted = set(only)
     if wanted.intersection(BOUNDED_BY_IDEAL_LOADER):
@@ -98,11 +98,15 @@ def _sorted(planned: Sequence[TreatmentPlanned]) -> list[TreatmentPlanned]:
     return sorted(planned, key=_rank)
 
 
-def _rank(record: TreatmentPlanned) -> tuple[bool, bool, bool, float]:
-    """Return what sorts a record: `sorted` keeps the order of the catalogue among equals."""
+def _rank(record: TreatmentPlanned) -> tuple[bool, bool, bool, bool, float]:
+    """Return what sorts a record: `sorted` keeps the order of the catalogue among equals.
+
+    Compiling comes last, because its process may take longer than all others together.
+    """
     return (
         record.outcome != "",
         record.name != IDEAL_LOADER,
+        record.name == "compile",
         record.at_most is None,
         -(record.at_most or 0.0),
     )
