@@ -151,6 +151,34 @@ def test_treatment_that_does_not_exist_is_reported(treat: Treat) -> None:
     assert treated.did("fused") == ["SGD(fused=True)"]
 
 
+def test_value_that_is_no_number_is_reported_and_harms_nothing(treat: Treat) -> None:
+    treated = treat(
+        "threads=many,workers=many,ddp-bucket=wide,ideal-loader=9.5,gc-freeze",
+        "train(DataLoader(data, 16), sgd())",
+    )
+
+    assert len(treated.losses) == 12
+    for name in ("threads=many", "workers=many", "ideal-loader=9.5", "ddp-bucket=wide"):
+        assert treated.why(name)[0].startswith("tuilab could not apply it: ValueError: ")
+    assert treated.did("gc-freeze")
+
+
+def test_script_whose_folder_is_gone_is_treated(treat: Treat) -> None:
+    """Its code has a relative path, which belongs to no place any more."""
+    treated = treat(
+        "fused,workers=0",
+        """
+        import tempfile
+        code = compile("optimizer = sgd()", "relative.py", "exec")
+        with tempfile.TemporaryDirectory() as folder: os.chdir(folder)
+        exec(code)
+        train(DataLoader(data, 16), optimizer)
+        """,
+    )
+
+    assert treated.did("fused") == ["SGD(fused=True)"] and len(treated.losses) == 12
+
+
 def test_signatures_stay_those_of_torch(treat: Treat) -> None:
     treated = treat(
         "workers=2,fused,set-to-none,ddp-view,threads=1",

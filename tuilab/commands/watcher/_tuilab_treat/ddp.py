@@ -23,6 +23,9 @@ def treat(torch: Any, wanted: dict[str, str], reports: Reports, watcher: Any) ->
     ddp_class = torch.nn.parallel.DistributedDataParallel
     init = ddp_class.__init__
     names = list(inspect.signature(init).parameters)[1:]
+    values: dict[str, Any] = dict.fromkeys(wanted, True)
+    if "ddp-bucket" in wanted:
+        values["ddp-bucket"] = _megabytes(wanted["ddp-bucket"])
 
     @functools.wraps(init)
     def treated_init(this: Any, *args: Any, **kwargs: Any) -> None:
@@ -35,11 +38,10 @@ def treat(torch: Any, wanted: dict[str, str], reports: Reports, watcher: Any) ->
             if argument not in names:
                 reports.skipped(treatment, f"this torch has no {argument}", place)
                 continue
-            new: Any = True
+            new = values[name]
             before = given.get(argument)
-            if name == "ddp-bucket":
-                new = _megabytes(value)
-                before = before or _DEFAULT_MB
+            if name == "ddp-bucket" and before is None:
+                before = _DEFAULT_MB
             if before == new:
                 why = f"the script has {argument}={new}"
                 reports.skipped(treatment, why, place, is_already_set=True)

@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .reports import Reports
@@ -16,16 +17,16 @@ _ALLOCATOR_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 def treat(
     torch: Any, wanted: dict[str, str], reports: Reports, watcher: Any
-) -> list[Callable[[], None]]:
-    """Return what is to be done once the training has made some steps."""
-    late: list[Callable[[], None]] = []
+) -> list[tuple[str, Callable[[], None]]]:
+    """Return what is to be done once the training has made some steps, and for which treatment."""
+    late: list[tuple[str, Callable[[], None]]] = []
     for name, value in wanted.items():
         if name == "gc-freeze":
-            late.append(lambda: _freeze(reports))
+            late.append((name, lambda: _freeze(reports)))
         elif name == "expandable-segments":
-            late.append(lambda: _check_segments(torch, reports))
+            late.append((name, lambda: _check_segments(reports)))
         elif name == "numa":
-            late.append(lambda value=value: _check_node(value, reports))  # type: ignore[misc]
+            late.append((name, partial(_check_node, value, reports)))
         else:
             _check_allocator(name, reports)
     return late
@@ -43,7 +44,7 @@ def _freeze(reports: Reports) -> None:
     reports.did("gc-freeze", f"gc.freeze() with {gc.get_freeze_count()} objects, gc.disable()")
 
 
-def _check_segments(torch: Any, reports: Reports) -> None:
+def _check_segments(reports: Reports) -> None:
     """Report whether the allocator of a GPU got the variable."""
     treatment = "expandable-segments"
     cuda: Any = sys.modules.get("torch.cuda")

@@ -74,8 +74,11 @@ class OptimizerTreatments:
             kwargs = {**kwargs, "params": list(kwargs["params"])}
         kind = type(this).__name__
         place = user_place()
-        parameters = _parameters(args[0] if args else kwargs.get("params"))
-        why, is_already_set = _why_left(name, kwargs, parameters)
+        try:
+            parameters = _parameters(args[0] if args else kwargs.get("params"))
+            why, is_already_set = _why_left(name, kwargs, parameters)
+        except Exception as problem:  # whatever the script gives, torch looks at it next
+            why, is_already_set = f"its arguments are unusual: {problem!r}", False
         if name == "foreach" and "fused" in self._wanted:
             why = "fused=True is wanted as well, and torch takes only one of them"
         if why:

@@ -16,9 +16,17 @@ _is_own: dict[str, bool] = {}  # by file name
 def user_place() -> Place:
     """Return the file and line of the innermost frame that is the user's own.
 
-    Frames of torch, of installed packages, of Python's library and of tuilab are not.
+    Frames of torch, of installed packages, of Python's library and of tuilab are not. The place is
+    NOWHERE if there is no such frame, or if it cannot be found out.
     """
-    frame: Any = sys._getframe(1)
+    try:
+        return _find_place(sys._getframe(1))
+    except Exception:  # the folder of the process may be gone
+        return NOWHERE
+
+
+def _find_place(frame: Any) -> Place:
+    """Return the place of the innermost frame of the user, from a frame on outwards."""
     while frame is not None:
         name = frame.f_code.co_filename
         is_own = _is_own.get(name)

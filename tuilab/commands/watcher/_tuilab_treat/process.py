@@ -52,7 +52,8 @@ class TreatedProcess:
         self._most = 0  # steps of one optimizer
         self._roots: RootFinder | None = None
         self._facts: FactFinder | None = None
-        self._late: list[Callable[[], None]] = []  # applied after FIRST_TREATED_STEP
+        # Treatments that are applied after FIRST_TREATED_STEP.
+        self._late: list[tuple[str, Callable[[], None]]] = []
         self._optimizers: Any = None
         self._compile: CompileTreatment | None = None
         self._has_left = False
@@ -63,23 +64,22 @@ class TreatedProcess:
         torch = self._torch
         reports = self._reports
         if self._last_step:
-            self._guarded(uploads.TREATMENT, uploads.switch_off, reports)
+            self._guarded([uploads.TREATMENT], uploads.switch_off, reports)
         has_facts = os.environ.get(FACTS) == "1"
         if has_facts or RootTreatments.is_wanted(self._wanted):
             self._roots = RootFinder(torch, self._watcher.is_compiling)
-            self._guarded("roots", self._roots.begin)
+            self._guarded(["roots"], self._roots.begin)
         if has_facts:
             self._facts = FactFinder(torch, self._watcher, self._roots)
-            self._guarded("facts", self._facts.begin)
+            self._guarded(["facts"], self._facts.begin)
         if not self._wanted:
             return
         for part in (loader, ddp, memory, settings):
             names = [name for name in self._wanted if name in part.NAMES]
             if not names:
                 continue
-            words = ", ".join(self._full(name) for name in names)
             late = self._guarded(
-                words, part.treat, torch, self._chosen(names), reports, self._watcher
+                names, part.treat, torch, self._chosen(names), reports, self._watcher
             )
             self._late += late or []
         self._begin_optimizers()
@@ -133,7 +133,7 @@ class TreatedProcess:
         treatment = optimizer.OptimizerTreatments(
             self._torch, self._chosen(names), self._reports, self._watcher
         )
-        self._guarded(self._full(names[0]), treatment.begin)
+        self._guarded(names, treatment.begin)
         self._optimizers = treatment
 
     def _begin_roots(self) -> None:
@@ -145,9 +145,8 @@ class TreatedProcess:
             self._compile = CompileTreatment(
                 self._torch, self._full("compile"), self._wanted["compile"], self._reports
             )
-            self._guarded(self._full("compile"), self._compile.begin)
-        # A root is compiled last: what is compiled is the treated root.
-        self._late.insert(0, lambda: treatments.apply(self._counts, self._compile))
+            self._guarded(["compile"], self._compile.begin)
+        self._late.insert(0, (names[0], lambda: treatments.apply(self._counts, self._compile)))
 
     def _see(self, new_optimizer: Any) -> None:
         """Look at an optimizer that makes its first step."""
@@ -159,11 +158,11 @@ class TreatedProcess:
     def _apply_late(self) -> None:
         """Apply the treatments for which the training has to be known."""
         if self._roots is not None:
-            self._guarded("roots", self._roots.end)
+            self._guarded(["roots"], self._roots.end)
         if self._facts is not None:
-            self._guarded("facts", self._facts.take_roots)
-        for apply in self._late:
-            self._guarded("late", apply)
+            self._guarded(["facts"], self._facts.take_roots)
+        for name, apply in self._late:
+            self._guarded([name], apply)
         self._late = []
 
     def _leave(self) -> None:
@@ -194,12 +193,13 @@ class TreatedProcess:
         """Return the wanted values of some treatments."""
         return {name: self._wanted[name] for name in names}
 
-    def _guarded(self, treatment: str, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function of ours; report a failure instead of raising it."""
+    def _guarded(self, names: list[str], function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function of ours; report a failure for each treatment instead of raising it."""
         try:
             return function(*args)
         except Exception as problem:
-            self._reports.failed(treatment, problem)
+            for name in names:
+                self._reports.failed(self._full(name), problem)
             return None
 
     def _forget(self) -> None:

@@ -87,4 +87,7 @@ class Reports:
         self._put_counts[report] = count
         facts = json.loads(report)
         facts["count"] = count
-        self._put(json.dumps(facts, ensure_ascii=False))
+        try:
+            self._put(json.dumps(facts, ensure_ascii=False))
+        except Exception:  # a report that is lost must not harm the script
+            return

@@ -33,21 +33,21 @@ _ON_CPU = ("flash", "math")  # the back ends that exist there
 
 def treat(
     torch: Any, wanted: dict[str, str], reports: Reports, watcher: Any
-) -> list[Callable[[], None]]:
-    """Return what is to be done once the training has made some steps."""
-    late: list[Callable[[], None]] = []
+) -> list[tuple[str, Callable[[], None]]]:
+    """Return what is to be done once the training has made some steps, and for which treatment."""
+    late: list[tuple[str, Callable[[], None]]] = []
     if "tf32" in wanted:
-        late.append(lambda: _allow_tf32(torch, reports))
+        late.append(("tf32", lambda: _allow_tf32(torch, reports)))
     if "cudnn-benchmark" in wanted:
-        late.append(lambda: _choose_algorithms(torch, reports))
+        late.append(("cudnn-benchmark", lambda: _choose_algorithms(torch, reports)))
     if "attention" in wanted:
         attention = _Attention(torch, wanted["attention"], reports)
         attention.begin(watcher.is_compiling)
-        late.append(attention.choose)
+        late.append(("attention", attention.choose))
     if "threads" in wanted:
         threads = _Threads(torch, int(wanted["threads"]), reports)
         threads.begin()
-        late.append(threads.check)
+        late.append(("threads", threads.check))
     return late
 
 
