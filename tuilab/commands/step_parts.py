@@ -130,11 +130,14 @@ def shares_of(steps: Collection[Step], lacks: Collection[str] = ()) -> dict[str,
     total_ns = sum(step.took_ns or 0 for step in timed)
     if not total_ns:
         return {}
+    totals_ns = dict.fromkeys(PARTS, 0)
+    for step in timed:
+        for name, part_ns in parts_of(step).items():
+            totals_ns[name] += part_ns
     shares = {}
     for name in PARTS:
         if name not in lacks:
-            part_ns = sum(parts_of(step)[name] for step in timed)
-            shares[name] = 100 * part_ns / total_ns
+            shares[name] = 100 * totals_ns[name] / total_ns
     if FORWARD in lacks and REST in shares:
         shares[WITH_FORWARD] = shares.pop(REST)
     return shares

@@ -70,16 +70,18 @@ def _watched(watcher: Any, backward: Any) -> Any:
             return backward(
                 tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs, **kwargs
             )
-        called = _now()
-        began = called
+        began = _now()
+        begin_ns = 0
         event = None
         if watcher.gpu is not None:
+            called = began
             event = watcher.gpu.begin_backward()
             began = _now()
+            begin_ns = began - called
         result = backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
         ended = _now()
         try:
-            spent_ns = watcher.spent_ns + began - called
+            spent_ns = watcher.spent_ns + begin_ns
             if spent_ns > _MOST_NS:
                 spent_ns = _MOST_NS
             is_usual = (

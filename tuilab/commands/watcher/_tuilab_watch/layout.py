@@ -23,7 +23,6 @@ import struct
 
 SIZE = 256 * 1024  # bytes of a file
 SLOT = 32
-WORDS = SLOT // 8
 FIRST = 2  # the first slot for marks: the head is before it
 # MAGIC, how many marks the program has lost, and the number of its first file.
 HEAD = struct.Struct("<8sQQ")

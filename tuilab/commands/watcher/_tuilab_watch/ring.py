@@ -21,13 +21,11 @@ from .layout import (
     MARK,
     SIZE,
     SLOT,
-    WORDS,
     WORDS_OF_MARK,
     last_of,
     pieces_of,
 )
 
-_END = SIZE // SLOT * WORDS  # words of a file
 _RETRY_S = 1.0  # until a full disk is tried again
 _MOST_LATE = 1000  # texts that wait for room on the disk
 
@@ -57,9 +55,9 @@ class Ring:
         self._lock = threading.RLock()
         self._is_rolling = False
         self._map: Any = None
-        # The list has one tuple, so that all three parts change together: the file as whole
-        # numbers, the file as floats, and the iterator over its free slots.
-        self._current: Any = [(None, None, iter(()))]
+        # The list has one tuple, so that both parts change together: the file, and the iterator
+        # over the first bytes of its free slots.
+        self._current: Any = [(None, iter(()))]
         self.put = _make_put(self._current, self._put_slowly)
         self._roll()
 
@@ -104,12 +102,12 @@ class Ring:
         count = 1 + len(pieces) // SLOT
         for _ in range(2):
             file = self._map
-            _, _, slots = self._current[0]
-            words = [next(slots, _END) for _ in range(count)]
+            _, slots = self._current[0]
+            starts = [next(slots, SIZE) for _ in range(count)]
             # Another thread may have taken a slot in between, because `put` takes no lock.
-            are_adjacent = words[-1] - words[0] == WORDS * (count - 1)
-            if words[-1] < _END and are_adjacent:
-                start = words[0] // WORDS * SLOT
+            are_adjacent = starts[-1] - starts[0] == SLOT * (count - 1)
+            if starts[-1] < SIZE and are_adjacent:
+                start = starts[0]
                 text_start = start + SLOT
                 file[text_start : text_start + len(pieces)] = pieces
                 file[start:text_start] = mark
@@ -131,10 +129,9 @@ class Ring:
         try:
             new_file = self._map_next()
             free_slot = self._put_late_texts(new_file)
-            view = memoryview(new_file)
-            slots = itertools.count(free_slot * WORDS, WORDS)
+            slots = itertools.count(free_slot * SLOT, SLOT)
             self._map = new_file
-            self._current[0] = (view.cast("q"), view.cast("d"), slots)
+            self._current[0] = (new_file, slots)
         except OSError as problem:
             self._retry_at_s = time.monotonic() + _RETRY_S
             if self._map is None:
@@ -208,17 +205,16 @@ def _make_put(
     The function is fast because it looks up little: when a step ends, little of the watcher is in
     the caches, and each look-up takes noticeable time.
     """
-    end = _END
+    end = SIZE
+    pack_into = WORDS_OF_MARK.pack_into
 
     def put(began: int, ended: int, value: float, last: int) -> None:
         """Put a mark into the next slot, or let the slow function do it if the file is full."""
-        words, floats, slots = current[0]
-        word = next(slots, end)
-        if word < end:
-            words[word] = began
-            words[word + 1] = ended
-            floats[word + 2] = value
-            words[word + 3] = last  # the kind is in the last word: from here on the mark is valid
+        file, slots = current[0]
+        start = next(slots, end)
+        if start < end:
+            # The kind is in the last byte, which is written last: from then on the mark is valid.
+            pack_into(file, start, began, ended, value, last)
         else:
             put_slowly(began, ended, value, last)
 

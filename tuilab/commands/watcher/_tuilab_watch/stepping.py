@@ -90,6 +90,7 @@ class Stepping:
         running = self._running
         numbers = self._numbers
         last_words = self._last_words
+        core_time_due = self._core_time.due
         mark_core_time = self._core_time.mark
         unusual_steps = self._unusual_steps
 
@@ -103,16 +104,19 @@ class Stepping:
                     began, spent_ns, event, depth = running[key]
                     running[key] = began, spent_ns, event, depth + 1
                 return
-            called = _now()
-            began = called
+            began = _now()
+            spent_ns = 0
             event = None
-            if watcher.gpu is not None:
-                event = watcher.gpu.begin_part()
-                began = _now()
-            if key not in numbers:
-                self._mark_first_begin(optimizer, began)
-                began = _now()
-            running[key] = began, began - called, event, 1
+            if watcher.gpu is not None or key not in numbers:
+                called = began
+                if watcher.gpu is not None:
+                    event = watcher.gpu.begin_part()
+                    began = _now()
+                if key not in numbers:
+                    self._mark_first_begin(optimizer, began)
+                    began = _now()
+                spent_ns = began - called
+            running[key] = began, spent_ns, event, 1
 
         def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
             """Mark the step that ends, unless another step of an optimizer encloses it."""
@@ -135,7 +139,8 @@ class Stepping:
             is_usual = False
             if watcher.gpu is None and key in last_words:
                 last_word = last_words[key]
-                mark_core_time(now_ns, last_word)
+                if now_ns >= core_time_due.get(last_word, 0):
+                    mark_core_time(now_ns, last_word)
                 is_usual = steps not in unusual_steps and "found_inf" not in optimizer.__dict__
             if is_usual:
                 put = watcher.put
