@@ -31,6 +31,7 @@ KEPT = Path(__file__).with_suffix(".json")
 MARGIN = 0.15  # other installed packages and other folders already change a few percent
 _COLLECTED = re.compile(r"Collected : (\d+)")
 _TUILAB = ("-m", "tuilab")
+_STAND_IN = str(Path(__file__).with_name("stand_in_torch.py"))
 _LOGS = """
 import os
 from pathlib import Path
@@ -66,6 +67,7 @@ PATHS: dict[str, Sequence[str]] = {  # arguments of Python
     "record 2,000 points": ("-c", _LOGS),
     "read 20,000 points": ("-c", _READS),
     "ten frames of 40 lines": ("-c", _DRAWS),
+    "watch 20,000 short steps": (_STAND_IN, "all", "short", "20000"),
 }
 _COMPLETION = {
     "_TUILAB_COMPLETE": "bash_complete",

@@ -331,6 +331,8 @@ def test_batches_of_an_evaluation_bring_the_last_roots(
     landed_before = sum(mark.kind == layout.LANDED for mark in training.marks)
 
     class Loop:
+        _tuilab_loop = 0  # as in the class of torch
+
         def fetch(self) -> None:
             """Return no batch; a watched loop calls it through its wrapper."""
 
