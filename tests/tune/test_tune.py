@@ -94,7 +94,7 @@ def test_a_faster_treatment_that_learns_otherwise_is_invalid(tuilab: Tuilab, fol
 
 
 def test_a_crash_ends_one_treatment_and_not_the_tuning(tuilab: Tuilab, folder: Path) -> None:
-    effects = {"fused": {"code": 3}, "foreach": {"times": 0.5}}
+    effects: dict[str, dict[str, Any]] = {"fused": {"code": 3}, "foreach": {"times": 0.5}}
     run = tune(tuilab, folder, effects, "--only", "fused,foreach")
 
     assert outcomes(run)["fused"] == "FAILED"
