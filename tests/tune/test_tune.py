@@ -241,3 +241,13 @@ def test_wrong_options_are_refused_before_anything_runs(
 
     assert done.returncode == 2
     assert sentence in done.stderr
+
+
+def test_a_compilation_without_graphs_is_not_applicable(
+    tuilab: Tuilab, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", sys.executable)  # the plan only asks whether a compiler exists
+    run = tune(tuilab, folder, {"compile": {"times": 0.5}}, "--only", "compile")
+
+    assert outcomes(run)["compile"] == "NOT APPLICABLE"
+    assert reasons(run)["compile"] == "torch.compile made no graph"

@@ -87,7 +87,11 @@ def _lower_bounds(
 
 def describe_trial(treatment: TreatmentPlanned, trial: Trial, base: Trial) -> TreatmentTried:
     """Return the record of a process with a treatment."""
-    reports = trial.ended.watched.treated()
+    reports = []
+    for report in trial.ended.watched.treated():
+        # The others are failures of our own code that concern no treatment.
+        if report.treatment in treatment.treatments:
+            reports.append(report)
     outcome = trial.outcome
     why = trial.why
     did = [report.did for report in reports if report.did]
@@ -98,6 +102,10 @@ def describe_trial(treatment: TreatmentPlanned, trial: Trial, base: Trial) -> Tr
             why = reports[0].why
             if reports[0].is_already_set:
                 outcome = ALREADY_SET
+    has_graphs = any(report.graphs for report in reports)
+    if not outcome and treatment.name == "compile" and not has_graphs:
+        outcome = NOT_APPLICABLE
+        why = "torch.compile made no graph"
     ratio = _ratio(base.step_s, trial.step_s)
     if not outcome and ratio is not None and _is_slower(trial, base):
         outcome = NOT_COMPARED
