@@ -99,6 +99,7 @@ CODES = {
     "tuilab": {2},  # no terminal; tests/tui shows it in one
     "tuilab --read-only": {2},
     "tuilab replay last": {2},
+    "tuilab tune --budget 15m -- python examples/train_cnn.py": {2},  # nobody can be asked
     "tuilab compare last~1 last --fail-on regression": {
         1
     },  # they are of two scenarios: claims of the first are gone
