@@ -104,3 +104,21 @@ def test_paths_in_the_folder_are_moved_to_the_copy_and_others_are_named() -> Non
         "python", "/runs/copy/train.py", "--out=/runs/copy/out", "--data", "/data", "-n", "1",
     ]  # fmt: skip
     assert files.paths_outside(words, "/work") == ["/data"]
+
+
+def test_changed_and_deleted_files_of_a_copy_are_restored(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "train.bin").write_text("data")
+    (folder / "counter.txt").write_text("1")
+    copy = tmp_path / "copy"
+    files.copy_folder(str(folder), copy, NOTHING)
+    (copy / "data" / "train.bin").unlink()
+    (copy / "counter.txt").write_text("22")
+    (copy / "new.txt").write_text("new")
+
+    files.restore(str(folder), copy, NOTHING)
+
+    assert (copy / "data" / "train.bin").read_text() == "data"
+    assert (copy / "counter.txt").read_text() == "1"
+    assert (copy / "new.txt").read_text() == "new"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tuilab.commands.ab.arm_amount import step_time
 from tuilab.commands.ab.race import account_of, add_sensor_counts, make_block, seed_of
+from tuilab.commands.run_command import was_stopped
 from tuilab.commands.start_command import CannotStart
 from tuilab.commands.tune import limits
 from tuilab.commands.tune.session import TuningSession
@@ -62,6 +63,8 @@ class Round:
                     trial = self._run_arm(raced, slot, sensors, is_control=is_control)
                 except CannotStart as problem:
                     return WorkerResult(error=str(problem)), problem.code
+                if was_stopped():
+                    return WorkerResult(), 0
                 if trial.outcome and raced.arm.name == limits.BASE:
                     error = f"the unchanged script: {trial.why}"
                     return WorkerResult(error=error), abs(trial.ended.code) or 1
@@ -106,7 +109,7 @@ class Round:
             limit_s=session.limit_s(self._plan.process_s),
             label=label,
         )
-        if trial.outcome:
+        if trial.outcome or was_stopped():
             return trial
         counts = sensors.read().since(before)
         amount = step_time(trial.ended)

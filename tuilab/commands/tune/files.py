@@ -119,6 +119,32 @@ def copy_folder(folder: str, target: Path, ignored: Path) -> None:
     shutil.copytree(folder, target, symlinks=True, ignore=leave_out, ignore_dangling_symlinks=True)
 
 
+def restore(folder: str, copy: Path, ignored: Path) -> None:
+    """Copy the files of a folder again that are missing in its copy, or differ from it.
+
+    A file that cannot be copied stays as it is.
+    """
+    for path in _walk(folder, ignored):
+        target = os.path.join(copy, os.path.relpath(path, folder))
+        try:
+            if os.path.islink(path) or _is_special(path) or _is_like(path, target):
+                continue
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            shutil.copy2(path, target)
+        except OSError:
+            continue
+
+
+def _is_like(path: str, target: str) -> bool:
+    """Return whether a copied file has the size and the time of its original."""
+    try:
+        copied = os.lstat(target)
+    except FileNotFoundError:
+        return False
+    original = os.lstat(path)
+    return (copied.st_size, copied.st_mtime_ns) == (original.st_size, original.st_mtime_ns)
+
+
 def paths_outside(words: list[str], folder: str) -> list[str]:
     """Return the words of a command that are, or end with, an absolute path outside a folder."""
     outside = []

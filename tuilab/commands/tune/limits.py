@@ -29,4 +29,6 @@ OVERTIME_SHARE = 0.1
 # A treatment whose only process was slower than this, as a ratio to the base, is not compared.
 SLOWEST = 0.9
 LEAST_ROUNDS = 6  # fewer repeats decide nothing
+# By so much of the budget it may be exceeded, if LEAST_ROUNDS are nearly reached.
+OVERRUN_SHARE = 0.1
 WORTHWHILE = 1.03  # a smaller gain is not worth a change

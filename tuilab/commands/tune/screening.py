@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from tuilab.commands.run_command import was_stopped
 from tuilab.commands.tune import limits
 from tuilab.commands.tune.combination import group_of
 from tuilab.commands.tune.planning.plan import refine
@@ -35,50 +36,80 @@ class Screened(NamedTuple):
 
 
 def screen(
-    session: TuningSession, planned: Sequence[TreatmentPlanned], base: Trial, steps: int
+    session: TuningSession,
+    planned: Sequence[TreatmentPlanned],
+    base: Trial,
+    steps: int,
+    process_sd: float,
 ) -> str:
     """Try the treatments that the plan has not ruled out; return why no comparison follows.
 
-    The text is empty if there is something to compare.
+    The text is empty if there is something to compare. `process_sd` is the standard deviation
+    between processes.
     """
-    session.enter("screening")
     waiting = [treatment for treatment in planned if not treatment.outcome]
     count = len(waiting)
     screened: list[Screened] = []
     while waiting:
         treatment = waiting.pop(0)
         session.report_progress(count - len(waiting) - 1, count, "screening")
-        if session.elapsed_s > limits.STUDY_SHARE * session.order.budget_s:
-            why = "no time was left to try it; raise --budget"
-            session.journal.append(TreatmentTried(arm=treatment.arm, outcome=NOT_COMPARED, why=why))
-            continue
+        if not _has_time_for_another(session, screened, base):
+            waiting.insert(0, treatment)
+            break
         trial = session.run(
             arm_of(treatment), steps=steps, limit_s=session.limit_s(base.ended.elapsed_s)
         )
+        if was_stopped():
+            return ""
         tried = describe_trial(treatment, trial, base)
         session.journal.append(tried)
         session.record_end_of(treatment, tried.outcome, tried.why)
         if treatment.learns == _BOUND and tried.ratio is not None:
-            waiting = _lower_bounds(session, waiting, tried.ratio)
+            waiting = _lower_bounds(session, waiting, tried.ratio, process_sd)
         elif not tried.outcome:
             screened.append(Screened(treatment, tried, trial.ended.elapsed_s))
-    session.report_progress(count, count, "screening")
-    if not screened:
-        return "no treatment is worth a comparison"
-    if _choose(session, screened, base):
+    minutes = _minutes_for_all(session, screened, len(waiting), base)
+    for treatment in waiting:
+        why = f"the budget has no time to try it; --budget {minutes}m is probably enough"
+        session.journal.append(TreatmentTried(arm=treatment.arm, outcome=NOT_COMPARED, why=why))
+    if screened and _choose(session, screened, base):
         return ""
-    minutes = _minutes_for_all(session, screened, base)
-    return f"the budget is too short for a comparison; --budget {minutes}m is probably enough"
+    if screened or waiting:
+        return (
+            f"nothing was compared: the budget is too short; --budget {minutes}m is probably enough"
+        )
+    return "nothing was compared: no treatment is worth it"
+
+
+def _has_time_for_another(
+    session: TuningSession, screened: Sequence[Screened], base: Trial
+) -> bool:
+    """Return whether another treatment can be tried.
+
+    Screening may take its share of the budget. If it has found nothing to compare by then, it goes
+    on as long as something could still be compared.
+    """
+    if screened:
+        return session.elapsed_s < limits.STUDY_SHARE * session.order.budget_s
+    return session.left_s > least_comparison_s(base.ended.elapsed_s)
+
+
+def least_comparison_s(process_s: float) -> float:
+    """Return how long it takes to try one treatment, and to compare it as often as necessary."""
+    return (1 + limits.LEAST_ROUNDS * 3) * process_s  # the base runs twice in each round
 
 
 def _lower_bounds(
-    session: TuningSession, waiting: Sequence[TreatmentPlanned], ideal_ratio: float
+    session: TuningSession,
+    waiting: Sequence[TreatmentPlanned],
+    ideal_ratio: float,
+    process_sd: float,
 ) -> list[TreatmentPlanned]:
     """Return the treatments that are still worth a process after the ideal loader was tried.
 
     What has changed in the plan is recorded.
     """
-    refined = refine(waiting, ideal_ratio)
+    refined = refine(waiting, ideal_ratio, process_sd)
     for treatment in refined:
         if treatment not in waiting:
             session.journal.append(treatment)
@@ -168,12 +199,19 @@ def _choose(
     return compared
 
 
-def _minutes_for_all(session: TuningSession, screened: Sequence[Screened], base: Trial) -> int:
-    """Return a budget in whole minutes in which all screened treatments can be compared."""
-    round_s = 2 * base.ended.elapsed_s + sum(each.process_s for each in screened)
+def _minutes_for_all(
+    session: TuningSession, screened: Sequence[Screened], waiting: int, base: Trial
+) -> int:
+    """Return a budget in whole minutes in which all treatments can be tried and compared.
+
+    `waiting` is the number of those that were not tried. Their processes are assumed to take as
+    long as that of the unchanged script.
+    """
+    base_s = base.ended.elapsed_s
+    round_s = (2 + waiting) * base_s + sum(each.process_s for each in screened)
+    study_s = session.elapsed_s + waiting * base_s
     comparison_s = limits.LEAST_ROUNDS * round_s
-    whole_s = (session.elapsed_s + comparison_s) / (1 - limits.COMBINATION_SHARE)
-    return math.ceil(whole_s / 60)
+    return math.ceil((study_s + comparison_s) / (1 - limits.COMBINATION_SHARE) / 60)
 
 
 def _fit(fastest_first: Sequence[Screened], base: Trial, left_s: float) -> list[TreatmentPlanned]:

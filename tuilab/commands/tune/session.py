@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from tuilab.commands.tune import limits
-from tuilab.commands.tune.files import move_words
+from tuilab.commands.tune.files import move_words, restore
 from tuilab.commands.tune.planning.treatments import NOT_COMPARED
 from tuilab.commands.tune.trial import Trial, run_trial
 from tuilab.engine.messages import TUNE_COPY, CommandArm, CommandOrder, TuneOrder
@@ -75,7 +75,12 @@ class TuningSession:
         label: str = "",
         wants_facts: bool = False,
     ) -> Trial:
-        """Run an arm in a process of its own; raise CannotStart if that is impossible."""
+        """Run an arm in a process of its own; raise CannotStart if that is impossible.
+
+        In a copy, files that an earlier process has changed or deleted are first restored.
+        """
+        if self.order.is_in_copy:
+            restore(self.folder, self.copy, self.run_dir.parent)
         marks = self.run_dir / f"marks-{self._writer}-{self._trials}"
         self._trials += 1
         return run_trial(

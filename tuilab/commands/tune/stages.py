@@ -142,16 +142,31 @@ def _why_over(session: TuningSession, stage: str, arms: Sequence[RacedArm]) -> s
         return f"decided after {plural(count, 'repeat')}"
     if count >= PLANNED_ANALYSES[-1]:
         return f"the most repeats that are planned: {count}"
-    kept_s = 0.0
-    is_decidable = count >= limits.LEAST_ROUNDS  # before that, no claim is decided
-    if stage == limits.COMPARISON and is_decidable and _may_be_combined(summary, arms):
-        kept_s = limits.COMBINATION_SHARE * session.order.budget_s
-    if count and _longest_repeat_s(summary, stage) + kept_s > session.left_s:
-        spent = events.BudgetSpent(repeats=count, stage=stage)
-        session.journal.append(spent)
-        summary.tuning.spent_stages.add(stage)
-        return f"the budget of {session.order.budget_s:g} s is spent"
-    return ""
+    if not count or _has_time_for_repeat(session, stage, arms, count):
+        return ""
+    spent = events.BudgetSpent(repeats=count, stage=stage)
+    session.journal.append(spent)
+    summary.tuning.spent_stages.add(stage)
+    return f"the budget of {session.order.budget_s:g} s is spent"
+
+
+def _has_time_for_repeat(
+    session: TuningSession, stage: str, arms: Sequence[RacedArm], count: int
+) -> bool:
+    """Return whether another repeat fits into the time that is left for a stage.
+
+    Before a claim can be decided at all, a repeat may exceed the budget a little. Time is kept for
+    a combination only if there is something to combine.
+    """
+    summary = session.summary
+    repeat_s = _longest_repeat_s(summary, stage)
+    left_s = session.left_s - repeat_s
+    if count < limits.LEAST_ROUNDS:
+        return left_s > -limits.OVERRUN_SHARE * session.order.budget_s
+    kept_s = limits.COMBINATION_SHARE * session.order.budget_s
+    if stage != limits.COMPARISON or left_s > kept_s or not _may_be_combined(summary, arms):
+        return left_s > 0
+    return left_s > 0 and not combine(summary, verdicts_by_arm(summary))
 
 
 def _may_be_combined(summary: RunSummary, arms: Sequence[RacedArm]) -> bool:

@@ -3,8 +3,11 @@
 import math
 import os
 
+import msgspec
+
 from tuilab.commands.ab.step_time import most_steps
 from tuilab.commands.make_order import script_of
+from tuilab.commands.run_command import was_stopped
 from tuilab.commands.start_command import CannotStart
 from tuilab.commands.step_parts import lacking, shares_of
 from tuilab.commands.tune import files, limits
@@ -37,29 +40,66 @@ def study(session: TuningSession) -> tuple[WorkerResult, int]:
         watched = _watch(session)
     except CannotStart as problem:
         return WorkerResult(error=str(problem)), problem.code
+    if was_stopped():
+        return WorkerResult(), 0
     problem_of_script = _describe_unusable(session, watched)
     if problem_of_script:
         return WorkerResult(error=problem_of_script), abs(watched.ended.code) or 1
-    after = files.list_files(session.command.folder, session.run_dir.parent)
-    changes = files.changes_between(before, after)
-    refusal = _describe_changes(session, changes)
+    refusal = _describe_changes(session, _changes_since(session, before))
     if refusal:
         return WorkerResult(error=refusal), 1
 
+    session.enter("screening")
     steps = _choose_steps(session, watched)
     base = session.run(
         CommandArm(name=limits.BASE),
         steps=steps,
         limit_s=session.limit_s(watched.ended.elapsed_s),
     )
-    if base.outcome:
-        return WorkerResult(error=f"the unchanged script: {base.why}"), abs(base.ended.code) or 1
-    planned = _plan(session, watched)
+    if was_stopped():
+        return WorkerResult(), 0
+    # This process may get further than the first one, and do something else.
+    changes = _changes_since(session, before)
+    refusal = _describe_changes(session, changes)
+    if refusal or base.outcome:
+        error = refusal or _describe_failed_base(base, changes)
+        return WorkerResult(error=error), abs(base.ended.code) or 1
+    planned = [_in_own_folder(session, each) for each in _plan(session, watched)]
     for treatment in planned:
         session.journal.append(treatment)
         session.record_end_of(treatment, treatment.outcome, treatment.why)
     session.journal.append(_describe_plan(watched, base, steps, changes))
-    return WorkerResult(enough=screen(session, planned, base, steps)), 0
+    return WorkerResult(enough=screen(session, planned, base, steps, _process_sd(watched))), 0
+
+
+def _changes_since(session: TuningSession, before: files.Listing) -> files.FileChanges:
+    """Return what has happened to the files since a listing."""
+    now = files.list_files(session.command.folder, session.run_dir.parent)
+    return files.changes_between(before, now)
+
+
+def _describe_failed_base(base: Trial, changes: files.FileChanges) -> str:
+    """Return why the unchanged script failed after it had been watched."""
+    words = f"the unchanged script failed when it was started again: {base.why}"
+    if changes.deleted:
+        names = join([show(path, 60) for path in changes.deleted[:_MOST_NAMED]])
+        words += f"; it had deleted {plural(len(changes.deleted), 'file')} before ({names})"
+    return words
+
+
+def _in_own_folder(
+    session: TuningSession, planned: events.TreatmentPlanned
+) -> events.TreatmentPlanned:
+    """Return a treatment whose file is that of the user, although the script runs in a copy."""
+    if session.order.is_in_copy and planned.file.startswith(f"{session.copy}/"):
+        path = os.path.relpath(planned.file, session.copy)
+        return msgspec.structs.replace(planned, file=os.path.join(session.folder, path))
+    return planned
+
+
+def _process_sd(watched: Trial) -> float:
+    """Return the standard deviation between processes, which is larger on a busy machine."""
+    return DISTURBED_SD if watched.ended.watched.is_starved() else UNKNOWN_SD
 
 
 # ---- the script as it is
@@ -159,7 +199,7 @@ def _plan(session: TuningSession, watched: Trial) -> list[events.TreatmentPlanne
         script=script_path,
         sources=read_sources(facts, script_path, session.command.folder),
         recompilations=sum(1 for graph in compiled if graph.reason),
-        process_sd=DISTURBED_SD if watched.ended.watched.is_starved() else UNKNOWN_SD,
+        process_sd=_process_sd(watched),
     )
     return plan(situation, session.order.only)
 

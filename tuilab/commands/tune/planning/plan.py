@@ -62,6 +62,7 @@ _PLANS: dict[str, Callable[[Situation], Answer]] = {
 # Pinned memory is not one of them: it makes copies to the GPU faster.
 BOUNDED_BY_IDEAL_LOADER = ("workers", "persistent", "prefetch")
 _MOST_TEXT = 4000  # characters of a path
+_WITHOUT_BOUND = 2.0  # where a treatment without a bound is sorted: as if it gained so much
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -75,9 +76,9 @@ def check_names(names: Sequence[str]) -> None:
 def plan(situation: Situation, only: Collection[str] = ()) -> list[TreatmentPlanned]:
     """Return a record for each treatment, those that can gain the most first.
 
-    The ideal loader is the first of them, as it bounds others. Then come the treatments with a
-    known bound, those without a bound, torch.compile, and those that are not tried. If `only` names
-    treatments, the others are left out, except the ideal loader if it bounds one of them.
+    The ideal loader is the first of them, as it bounds others. torch.compile is the last one that
+    is tried; then come those that are not tried. If `only` names treatments, the others are left
+    out, except the ideal loader if it bounds one of them.
     """
     wanted = set(only)
     if wanted.intersection(BOUNDED_BY_IDEAL_LOADER):
@@ -98,17 +99,17 @@ def _sorted(planned: Sequence[TreatmentPlanned]) -> list[TreatmentPlanned]:
     return sorted(planned, key=_rank)
 
 
-def _rank(record: TreatmentPlanned) -> tuple[bool, bool, bool, bool, float]:
+def _rank(record: TreatmentPlanned) -> tuple[bool, bool, bool, float]:
     """Return what sorts a record: `sorted` keeps the order of the catalogue among equals.
 
-    Compiling comes last, because its process may take longer than all others together.
+    Compiling comes last, because its process may take longer than all others together. A treatment
+    without a bound comes before those that can only gain little.
     """
     return (
         record.outcome != "",
         record.name != IDEAL_LOADER,
         record.name == "compile",
-        record.at_most is None,
-        -(record.at_most or 0.0),
+        -(record.at_most or _WITHOUT_BOUND),
     )
 
 
