@@ -74,10 +74,11 @@ def arm_of(tuning: dict[str, Any], name: str) -> dict[str, Any]:
 def test_winners_come_first_in_a_table_of_eighty_columns(tmp_path: Path) -> None:
     text = text_of(whole_tuning(tmp_path))
 
-    assert text.splitlines()[3:21] == [
-        "unchanged script: 414 ms a step (waits for data 34 %, forward + rest 34 %,",
+    assert text.splitlines()[3:22] == [
+        "unchanged script: 418 ms a step (waits for data 34 %, forward + rest 34 %,",
         "backward 31 %, optimizer 1 %); each process ends after 60 steps",
-        "upper bound: ideal loader 1.69x (one process with the same data)",
+        "ideal loader: 1.69x (one process, so a rough bound for what faster loading can",
+        "gain)",
         "",
         "  #  treatment                    times faster        learning   memory",
         "✓ 1  2 DataLoader workers         1.55x [1.41, 1.7]   the same   +310 MiB",
@@ -100,27 +101,16 @@ def test_the_table_says_why_the_others_were_not_compared(tmp_path: Path) -> None
     lines = text_of(whole_tuning(tmp_path), 140).splitlines()
 
     first = lines.index("not compared:") + 1
-    assert lines[first : first + 8] == [
+    assert lines[first : first + 7] == [
         "✗    attention by math            out of memory: CUDA out of memory: tried to allocate 2 GiB;"
         " the peak of the base is 1000 MiB",
         "✗    prefetch_factor=8            over time: no step within 180 s",
         "–    8 threads                    slower in one process: 0.6x",
         "✗    static_graph=True            failed: RuntimeError: a parameter got no gradient",
         "–    AdamW(fused=True)            the optimizer takes 1 % of a step: at most 1.01x",
-        "not applicable:",
-        "–    pin_memory=True              no GPU is used",
-        "–    zero_grad(set_to_none=True)  already set: it is the default of torch, and the script"
-        " does not change it",
+        "not applicable (a report has the reasons):",
+        "  pin, set-to-none",
     ]
-
-
-def test_a_narrow_terminal_has_one_line_for_what_is_not_applicable(tmp_path: Path) -> None:
-    lines = text_of(whole_tuning(tmp_path), 80).splitlines()
-
-    first = lines.index("not applicable:") + 1
-    assert lines[first + 1] == (
-        "–    zero_grad(set_to_none=True)  already set: it is the default of torch, and …"
-    )
 
 
 def test_a_treatment_that_was_only_tried_has_the_ratio_of_its_process(tmp_path: Path) -> None:
@@ -205,7 +195,7 @@ def test_a_tuning_that_ended_before_its_plan_has_no_steps(tmp_path: Path) -> Non
     run_dir = make_tuning(tmp_path, events.StateChanged(state="failed", reason="no step was seen"))
 
     assert tuning_of(run_dir)["steps"] is None
-    assert "no treatment was planned" in text_of(run_dir)
+    assert "unchanged script" not in text_of(run_dir)
     assert "no step was seen" in text_of(run_dir)
 
 

@@ -14,8 +14,8 @@ def describe_start(command: CommandOrder) -> list[str]:
     assert command.tune is not None
     words = show(shlex.join(command.words), 200)
     lines = [
-        f"starts `{words}` about forty times within {clock(command.tune.budget_s)}, and ends each"
-        " process after some steps",
+        f"starts `{words}` again and again for at most {clock(command.tune.budget_s)}, and ends"
+        " each process after some steps",
         "switches off W&B, trackio and uploads to the Hugging Face Hub in these processes",
     ]
     if not command.tune.is_in_copy:

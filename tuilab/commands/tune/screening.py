@@ -14,14 +14,10 @@ from tuilab.commands.run_command import was_stopped
 from tuilab.commands.tune import limits
 from tuilab.commands.tune.combination import group_of
 from tuilab.commands.tune.planning.plan import refine
-from tuilab.commands.tune.planning.treatments import (
-    ALREADY_SET,
-    NOT_APPLICABLE,
-    NOT_COMPARED,
-)
 from tuilab.commands.tune.session import TuningSession, arm_of
 from tuilab.commands.tune.trial import Trial
 from tuilab.record.events import TreatmentPlanned, TreatmentTried
+from tuilab.record.tuning.outcomes import Outcome
 from tuilab.text.display import brief
 
 _BOUND = "bound"  # a treatment that only shows what others can gain
@@ -71,7 +67,9 @@ def screen(
     minutes = _minutes_for_all(session, screened, len(waiting), base)
     for treatment in waiting:
         why = f"the budget has no time to try it; --budget {minutes}m is probably enough"
-        session.journal.append(TreatmentTried(arm=treatment.arm, outcome=NOT_COMPARED, why=why))
+        session.journal.append(
+            TreatmentTried(arm=treatment.arm, outcome=Outcome.NOT_COMPARED, why=why)
+        )
     if screened and _choose(session, screened, base):
         return ""
     if screened or waiting:
@@ -127,19 +125,19 @@ def describe_trial(treatment: TreatmentPlanned, trial: Trial, base: Trial) -> Tr
     why = trial.why
     did = [report.did for report in reports if report.did]
     if not outcome and treatment.treatments and not did:
-        outcome = NOT_APPLICABLE
+        outcome = Outcome.NOT_APPLICABLE
         why = "it did nothing"
         if reports:
             why = reports[0].why
             if reports[0].is_already_set:
-                outcome = ALREADY_SET
+                outcome = Outcome.ALREADY_SET
     has_graphs = any(report.graphs for report in reports)
     if not outcome and treatment.name == "compile" and not has_graphs:
-        outcome = NOT_APPLICABLE
+        outcome = Outcome.NOT_APPLICABLE
         why = "torch.compile made no graph"
     ratio = _ratio(base.step_s, trial.step_s)
     if not outcome and ratio is not None and _is_slower(trial, base):
-        outcome = NOT_COMPARED
+        outcome = Outcome.NOT_COMPARED
         why = f"its first process was slower: {brief(ratio)}x"
     tried = TreatmentTried(
         arm=treatment.arm,
@@ -194,7 +192,7 @@ def _choose(
         if each.planned not in compared:
             why = "the budget is too short to compare it; raise --budget"
             session.journal.append(
-                msgspec.structs.replace(each.tried, outcome=NOT_COMPARED, why=why)
+                msgspec.structs.replace(each.tried, outcome=Outcome.NOT_COMPARED, why=why)
             )
     return compared
 

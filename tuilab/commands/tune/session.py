@@ -10,13 +10,13 @@ import msgspec
 
 from tuilab.commands.tune import limits
 from tuilab.commands.tune.files import move_words, restore
-from tuilab.commands.tune.planning.treatments import NOT_COMPARED
 from tuilab.commands.tune.trial import Trial, run_trial
 from tuilab.engine.messages import TUNE_COPY, CommandArm, CommandOrder, TuneOrder
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
 from tuilab.record.states import RunState
 from tuilab.record.summary import RunSummary
+from tuilab.record.tuning.outcomes import Outcome
 
 
 class TuningSession:
@@ -99,7 +99,7 @@ class TuningSession:
 
         A treatment that is not compared makes no claim.
         """
-        if outcome and outcome != NOT_COMPARED:
+        if outcome and outcome != Outcome.NOT_COMPARED:
             self.journal.append(
                 events.ClaimNotTestable(
                     text=claim_text(treatment), key=treatment.arm, needs=f"{outcome}: {why}"

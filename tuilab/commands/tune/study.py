@@ -18,10 +18,11 @@ from tuilab.commands.tune.planning.plan import plan
 from tuilab.commands.tune.planning.sources import read_sources
 from tuilab.commands.tune.screening import screen
 from tuilab.commands.tune.session import TuningSession
-from tuilab.commands.tune.trial import OVER_TIME, Trial
+from tuilab.commands.tune.trial import Trial
 from tuilab.engine.messages import CommandArm, WorkerResult
 from tuilab.judging.intervals import DISTURBED_SD, UNKNOWN_SD
 from tuilab.record import events
+from tuilab.record.tuning.outcomes import Outcome
 from tuilab.text.display import join, plural, show
 from tuilab.text.words import clock
 
@@ -121,7 +122,7 @@ def _watch(session: TuningSession) -> Trial:
 def _describe_unusable(session: TuningSession, watched: Trial) -> str:
     """Return why the script cannot be tuned, or an empty string."""
     steps = most_steps(watched.ended)
-    if watched.outcome == OVER_TIME:
+    if watched.outcome == Outcome.OVER_TIME:
         if watched.steady is not None and steps >= limits.LEAST_STEPS:
             return ""
         return (

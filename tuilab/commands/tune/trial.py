@@ -11,12 +11,9 @@ from tuilab.commands.watched import Lane
 from tuilab.engine.messages import CommandArm, CommandOrder
 from tuilab.engine.processes import end_descendants
 from tuilab.record.journal.writer import Writer
+from tuilab.record.tuning.outcomes import Outcome
 from tuilab.text.display import plural
 from tuilab.text.words import seconds, size
-
-OUT_OF_MEMORY = "OUT OF MEMORY"
-OVER_TIME = "OVER TIME"
-FAILED = "FAILED"
 
 _GRACE_S = 3.0  # for processes that the command left behind
 _MEMORY_ERRORS = ("OutOfMemoryError", "MemoryError")
@@ -88,19 +85,19 @@ def _find_failure(ended: CommandEnd, steady: Steady | None, limit_s: float) -> t
     """Return the outcome of a process that measured nothing, and its reason; two empty strings."""
     if ended.is_over_time:
         steps = plural(most_steps(ended), "step")
-        return OVER_TIME, f"stopped after {seconds(limit_s)}, with {steps}"
+        return Outcome.OVER_TIME, f"stopped after {seconds(limit_s)}, with {steps}"
     if ended.code and _is_out_of_memory(ended):
-        return OUT_OF_MEMORY, _describe_shortage(ended.watched.shortage)
+        return Outcome.OUT_OF_MEMORY, _describe_shortage(ended.watched.shortage)
     failure = how_it_ended(ended, is_seen=False)
     if failure:
         if ended.failure:
             failure = f"{ended.failure.type}: {ended.failure.message}"
-        return FAILED, failure
+        return Outcome.FAILED, failure
     if steady is None:
         count = most_steps(ended)
         if not count:
-            return FAILED, f"no training step was seen: {ended.watched.why_unseen()}"
-        return FAILED, f"{plural(count, 'step')} seen, which is too few to time a step"
+            return Outcome.FAILED, f"no training step was seen: {ended.watched.why_unseen()}"
+        return Outcome.FAILED, f"{plural(count, 'step')} seen, which is too few to time a step"
     return "", ""
 
 

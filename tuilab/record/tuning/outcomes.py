@@ -7,6 +7,7 @@ words was not judged, except if it is `FASTER BUT LEARNING NOT SHOWN`.
 from enum import StrEnum
 from typing import NamedTuple
 
+from tuilab.record import verdicts
 from tuilab.record.events import Learning
 from tuilab.record.finding_words import why_not_judged
 from tuilab.record.summary import RunSummary
@@ -22,7 +23,7 @@ class Outcome(StrEnum):
     ALREADY_SET = "ALREADY SET"
     OUT_OF_MEMORY = "OUT OF MEMORY"
     OVER_TIME = "OVER TIME"
-    FAILED = "FAILED"
+    FAILED = verdicts.FAILED
     NOT_COMPARED = "NOT COMPARED"
     LEARNING_NOT_SHOWN = "FASTER BUT LEARNING NOT SHOWN"
 

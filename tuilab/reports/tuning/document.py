@@ -120,7 +120,9 @@ class ResultTuning(DocumentPart, frozen=True):
     steps: int | None
     """steps of each process; null: the plan is not complete"""
     step_s: float | None
-    """a step of the unchanged script, in the process that was watched"""
+    """a step of the unchanged script, in one process before the comparison"""
+    base_step_s: float | None
+    """the same in the comparison: the median of its processes; null: nothing was compared"""
     process_s: float | None
     """a whole process"""
     processes: int

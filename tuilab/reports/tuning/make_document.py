@@ -30,6 +30,7 @@ def tuning_of(summary: RunSummary) -> ResultTuning | None:
     return ResultTuning(
         steps=plan.steps if plan else None,
         step_s=plan.step_s if plan else None,
+        base_step_s=_base_step_s(base, summary),
         process_s=plan.process_s if plan else None,
         processes=count_processes(summary),
         base=base,
@@ -40,6 +41,15 @@ def tuning_of(summary: RunSummary) -> ResultTuning | None:
         treatments=[_treatment(planned, summary) for planned in tuning.treatments.values()],
         combinations=[_combination(combined, summary) for combined in tuning.combinations],
     )
+
+
+def _base_step_s(base: str, summary: RunSummary) -> float | None:
+    """Return the median time of a step of the unchanged script; None if nothing was compared."""
+    times_s = []
+    for (_, arm), blocks in summary.blocks.items():
+        if arm == base:
+            times_s += [block.step_s for block in blocks]
+    return median(times_s) if times_s else None
 
 
 def _treatment(planned: TreatmentPlanned, summary: RunSummary) -> TunedTreatment:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tuilab.judging.judgement import Judgement
 from tuilab.record.tuning.outcomes import Outcome
-from tuilab.record.verdicts import Verdict
+from tuilab.record.verdicts import NOT_JUDGED, Verdict
 from tuilab.reports.tuning.document import (
     ResultTuning,
     TunedArm,
@@ -39,7 +39,7 @@ _WORDS: dict[str, str] = {
     Outcome.ALREADY_SET: "already set",
     Outcome.OUT_OF_MEMORY: "out of memory",
     Outcome.OVER_TIME: "over time",
-    Outcome.FAILED: "failed",
+    Outcome.FAILED: Outcome.FAILED.lower(),
     Outcome.NOT_COMPARED: "not compared",
 }
 # Outcomes that are shown with the mark of a verdict.
@@ -66,6 +66,7 @@ class TuningRow:
     title: str
     mark: str  # the verdict whose mark it has; empty while nothing is known
     outcome: str  # in words
+    name: str = ""  # of a treatment, as in --only
     rank: str = ""  # of a treatment that is faster, such as "2"
     faster: str = ""  # the estimate with its interval
     learning: str = ""
@@ -202,7 +203,7 @@ def _combined_row(
     if combined.over_best is not None and combined.over_best.estimate is not None:
         details.append(
             f"{describe_ratio(combined.over_best)} against {_name_of(combined.best, ranks)}"
-            f" alone: {_WORDS.get(combined.over_best.verdict or '', 'not judged')}"
+            f" alone: {_WORDS.get(combined.over_best.verdict or '', NOT_JUDGED)}"
         )
     for arm, reason in combined.left_out.items():
         details.append(f"without {_name_of(arm, ranks)}: {reason}")
@@ -255,7 +256,7 @@ def _compared_row(treatment: TunedTreatment) -> TuningRow:
 
 def _other_row(treatment: TunedTreatment) -> TuningRow:
     """Return the row of a treatment that was not compared, with the reason."""
-    row = replace(_row(treatment), learning="", memory="", faster="")
+    row = replace(_row(treatment), name=treatment.name, learning="", memory="", faster="")
     details = [_describe_compilation(treatment)]
     if treatment.tried_ratio is not None:
         words = f"{brief(treatment.tried_ratio)}x"
@@ -328,10 +329,14 @@ def _describe_compilation(treatment: TunedTreatment) -> str:
 
 
 def describe_watching(tuning: ResultTuning) -> str:
-    """Return what one step of the unchanged script takes; empty until it was watched."""
+    """Return what one step of the unchanged script takes; empty until it was watched.
+
+    It is the time in the comparison, if there was one, because one process alone may be slow.
+    """
     if tuning.steps is None or tuning.step_s is None:
         return ""
-    words = f"unchanged script: {seconds(tuning.step_s)} a step"
+    step_s = tuning.base_step_s or tuning.step_s
+    words = f"unchanged script: {seconds(step_s)} a step"
     parts = sorted(tuning.parts.items(), key=lambda part: -part[1])
     if parts:
         shares = [f"{show(name, 40)} {share:.0f} %" for name, share in parts]
@@ -344,9 +349,10 @@ def describe_bounds(tuning: ResultTuning) -> list[str]:
     sentences = []
     for treatment in tuning.treatments:
         if is_measured_bound(treatment):
+            ratio = max(treatment.tried_ratio or 0.0, 1.0)  # a lower one is chance
             sentences.append(
-                f"upper bound: {show(treatment.title, 60)} {brief(treatment.tried_ratio or 0)}x"
-                " (one process with the same data)"
+                f"{show(treatment.title, 60)}: {brief(ratio)}x (one process, so a rough bound for"
+                " what faster loading can gain)"
             )
     return sentences
 

@@ -21,7 +21,7 @@ from tuilab.reports.tuning.rows import (
     find_winners,
     sections_of,
 )
-from tuilab.text.display import plural, shorten, show
+from tuilab.text.display import join, plural, shorten, show
 from tuilab.text.wrapping import cell_width, wrap
 
 _HEAD = ("#", "treatment", "times faster", "learning", "memory")
@@ -48,7 +48,6 @@ def render_tuning(
         lines += wrap(sentence, max(width, _LEAST_TEXT))
     sections = sections_of(tuning, interim)
     if not sections:
-        lines.append("no treatment was planned")
         return lines
     if lines:
         lines.append("")
@@ -105,14 +104,20 @@ class _Table:
         if has_head:
             yield self._style.dim(" " * _MARK + self._join(_HEAD)).rstrip()
         for number, section in enumerate(self._sections):
+            if section.heading == NOT_APPLICABLE:
+                yield from self._name_only(section)
+                continue
             if number or not has_head:
                 yield self._style.bold(f"{section.heading}:")
             for row in section.rows:
-                lines = self._row(row)
-                if section.heading == NOT_APPLICABLE:  # a report has the whole reason
-                    yield _first_of(lines)
-                else:
-                    yield from lines
+                yield from self._row(row)
+
+    def _name_only(self, section: TuningSection) -> Iterator[str]:
+        """Yield the names of treatments that do nothing here; a report has the reasons."""
+        names = join(dict.fromkeys(show(row.name, 40) for row in section.rows))
+        yield self._style.bold(f"{section.heading} (a report has the reasons):")
+        for line in wrap(names, max(self._width - _MARK, _LEAST_TEXT)):
+            yield " " * _MARK + self._style.dim(line)
 
     def _row(self, row: TuningRow) -> Iterator[str]:
         """Yield a row; its change is on the same line if there is room."""
@@ -156,13 +161,6 @@ class _Table:
         for cell, column in zip(cells, self._columns, strict=True):
             padded.append(cell + " " * (column - cell_width(cell)))
         return (" " * _GAP).join(padded)
-
-
-def _first_of(lines: Iterator[str]) -> str:
-    """Return the first line, with an ellipsis if there are others."""
-    first = next(lines)
-    has_more = next(lines, None) is not None
-    return f"{first} …" if has_more else first
 
 
 def _is_whole(row: TuningRow) -> bool:

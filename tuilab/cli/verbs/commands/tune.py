@@ -41,7 +41,7 @@ _OPTIONS: list[click.Parameter] = [
         type=click.IntRange(8, 100_000),
         metavar="N",
         help="End each process after N steps (default: as many as take three seconds, "
-        "at least 30).",
+        "usually at least 30).",
     ),
     click.Option(
         ["--in-copy"],

@@ -10,9 +10,9 @@ from tuilab.commands.tune.planning.machine import TunedMachine
 from tuilab.commands.tune.planning.measured_steps import MeasuredSteps
 from tuilab.commands.tune.planning.possible_gain import PossibleGain, gain_without
 from tuilab.commands.tune.planning.sources import ScriptSource
-from tuilab.commands.tune.planning.treatments import ALREADY_SET, NOT_APPLICABLE
 from tuilab.commands.tune.script_facts import ScriptFacts
 from tuilab.judging.intervals import UNKNOWN_SD
+from tuilab.record.tuning.outcomes import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,9 +101,9 @@ Answer = list[ApplicableTreatment | RejectedTreatment]
 
 def already_set(why: str, value: str = "") -> Answer:
     """Return the answer that the script does this already."""
-    return [RejectedTreatment(ALREADY_SET, why, value)]
+    return [RejectedTreatment(Outcome.ALREADY_SET, why, value)]
 
 
 def not_applicable(why: str, value: str = "") -> Answer:
     """Return the answer that the treatment would do nothing."""
-    return [RejectedTreatment(NOT_APPLICABLE, why, value)]
+    return [RejectedTreatment(Outcome.NOT_APPLICABLE, why, value)]

@@ -25,12 +25,12 @@ from tuilab.commands.tune.planning.possible_gain import LEAST_GAIN, process_reac
 from tuilab.commands.tune.planning.treatments import (
     CATALOGUE,
     IDEAL_LOADER,
-    NOT_COMPARED,
     Treatment,
 )
 from tuilab.errors import UsageError
 from tuilab.judging.intervals import UNKNOWN_SD
 from tuilab.record.events import TreatmentPlanned
+from tuilab.record.tuning.outcomes import Outcome
 from tuilab.text.display import did_you_mean, join, show
 
 _PLANS: dict[str, Callable[[Situation], Answer]] = {
@@ -178,7 +178,7 @@ def _without_small_gain(record: TreatmentPlanned, reason: str) -> TreatmentPlann
     if float(ratio) >= LEAST_GAIN:  # only more digits show that it is smaller
         ratio = f"{record.at_most:.4f}"
     why = f"{reason}, so at most {ratio}x"
-    return msgspec.structs.replace(record, outcome=NOT_COMPARED, why=why)
+    return msgspec.structs.replace(record, outcome=Outcome.NOT_COMPARED, why=why)
 
 
 def refine(

@@ -8,10 +8,6 @@ from typing import NamedTuple
 
 from tuilab.record.events import Learning
 
-ALREADY_SET = "ALREADY SET"
-NOT_APPLICABLE = "NOT APPLICABLE"
-NOT_COMPARED = "NOT COMPARED"
-
 IDEAL_LOADER = "ideal-loader"
 
 
