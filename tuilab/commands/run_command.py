@@ -133,6 +133,7 @@ def run_watched(
         code = followed.code
         _finish(streams, journal)
         left_processes = _find_left_processes(child)
+        watched.is_ended_early = may_fail and was_stopped()
         Turns(watched.finish, journal).take()
         failure = None
         if code and not followed.is_over_time:

@@ -133,6 +133,8 @@ class Watched:
         self.last: dict[str, float] = {}  # the last value of each curve
         self.gpu_peak_bytes = 0  # most that torch held on a GPU; 0 if it held nothing there
         self.shortage: Shortage | None = None  # the last lack of memory on a GPU
+        # Whether a tuning was stopped, so that it says nothing that there are no steps.
+        self.is_ended_early = False
         self.why_blind = ""  # why there is no folder for marks
         self._is_story_lost = False  # the disk had no room for an account
 
@@ -587,13 +589,13 @@ class Watched:
                     self._is_story_lost |= not is_written
             if has_steps:
                 self._record_ranks()
-                self._record_contention()
+                self.record_contention()
         no_steps_reason = ""
         if self._marks.is_gone:
             self._record_unavailable(
                 "the command, from some point on", "the folder with its marks was removed"
             )
-        elif not has_steps:
+        elif not has_steps and not self.is_ended_early:
             no_steps_reason = self.why_unseen()
             self._record_unavailable("steps", no_steps_reason)
         self._record_losses(self._marks, no_steps_reason)
@@ -673,7 +675,7 @@ class Watched:
         else:
             self._record_unavailable("exchange of gradients", _why_no_exchange(exchanges.values()))
 
-    def _record_contention(self) -> None:
+    def record_contention(self) -> None:
         """Record how long the command waited for cores, and whether this made its steps longer."""
         core_waits = self._contention.in_training()
         if core_waits:

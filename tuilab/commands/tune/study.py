@@ -50,6 +50,7 @@ def study(session: TuningSession) -> tuple[WorkerResult, int]:
     if refusal:
         return WorkerResult(error=refusal), 1
 
+    watched.ended.watched.record_contention()
     session.enter("screening")
     steps = _choose_steps(session, watched)
     base = session.run(

@@ -23,7 +23,10 @@ class Treatment(NamedTuple):
 
 CATALOGUE: dict[str, Treatment] = {
     IDEAL_LOADER: Treatment(
-        "loader that repeats its first batches", "bound", "loader-workers", "the batches it keeps"
+        "ideal loader, which repeats its first batches",
+        "bound",
+        "loader-workers",
+        "the batches it keeps",
     ),
     "workers": Treatment(
         "DataLoader with more workers",
