@@ -50,6 +50,7 @@ OWN_EXIT_CODES = """
 Some subcommands have exit codes of their own:
 
 - [`tuilab exec`](commands.md#tuilab-exec): the code of your command, or 125, 126 or 127.
+- [`tuilab tune`](commands.md#tuilab-tune): 0 if it ended, whatever the outcomes of its treatments are.
 - [`tuilab doctor`](commands.md#tuilab-doctor): 1 for warnings, 2 if a check failed; with `--gpu`, 3 if no GPU can
   be used.
 - [`tuilab check`](commands.md#tuilab-check) and [`tuilab verify`](commands.md#tuilab-verify): 1 for a mistake.
