@@ -5,10 +5,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.conftest import run_of
+from tests.engine import read_stream
+from tuilab.cli.headless import AlertLines
 from tuilab.commands.cpu.core_time import CoreTime
 from tuilab.commands.facts.device_use import (
     LEAST,
@@ -18,6 +22,11 @@ from tuilab.commands.facts.device_use import (
     records_of,
     why_slow,
 )
+from tuilab.commands.output.scan_numbers import NumberScanner
+from tuilab.commands.watched import Watched
+from tuilab.commands.watcher._tuilab_watch import layout
+from tuilab.commands.watcher._tuilab_watch.ring import Ring
+from tuilab.drawings.glyphs import Style
 from tuilab.engine.messages import CommandOrder
 from tuilab.record.events import (
     CoresAwaited,
@@ -29,6 +38,8 @@ from tuilab.record.events import (
     TextShown,
     Unavailable,
 )
+from tuilab.record.folding.fold import fold
+from tuilab.record.journal.writer import Writer
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 TIMES = Times(step_s=0.5, steps=LEAST)
@@ -136,16 +147,17 @@ def test_steps_on_a_cpu_are_slow_if_they_waited_for_more_than_a_tenth() -> None:
     quiet = CoresAwaited(elapsed_s=10.0, waited_s=3.9, usable=2)
     busy = CoresAwaited(elapsed_s=10.0, waited_s=4.1, usable=2)  # of four threads
 
-    assert why_slow([waiting(100)], quiet, [step()]) == ""
-    assert why_slow([waiting(960), waiting(100)], None, [step()]) == (
+    assert why_slow([waiting(100)], quiet, [step()], ranks=1) == ""
+    assert why_slow([waiting(960), waiting(100)], None, [step()], ranks=1) == (
         "the steps waited 53 % of the time for a core"
     )
-    assert why_slow([waiting(0)], busy, [step()]) == (
+    assert why_slow([waiting(0)], busy, [step()], ranks=1) == (
         "in 10 s of steps, the threads and child processes of the command waited for cores, "
         "together for 4.1 s"
     )
-    assert why_slow([waiting(960)], busy, [step(device="cuda")]) == ""
-    assert why_slow([], None, []) == ""
+    assert why_slow([waiting(0)], busy, [step()], ranks=2) == ""
+    assert why_slow([waiting(960)], busy, [step(device="cuda")], ranks=1) == ""
+    assert why_slow([], None, [], ranks=1) == ""
 
 
 def test_numbers_of_one_rank_include_its_waits_for_others() -> None:
@@ -201,6 +213,30 @@ def test_lines_that_copy_or_wait_are_a_table_without_reads_on_the_host() -> None
     assert "in each step: 1 copy between host and device and 2 calls of .item()" in words
     assert "a copy from pageable memory makes the CPU wait" in words
     assert "installed packages make in each step: trainer (1 copy, 0 calls of .item())" in words
+
+
+def test_the_stage_of_the_product_keeps_the_progress_and_is_printed_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ring = Ring(str(tmp_path))
+    ring.text(layout.NAME, "SGD\noptimizer 1", 1)
+    for number in range(1, 11):
+        ring.mark(layout.STEPPED, number * 1000, number * 1000 + 500, name=1)
+    stream = tmp_path / "worker-0.jsonl"
+    journal = Writer(stream)
+    recorder = Watched(CommandOrder(words=["python"]), tmp_path, NumberScanner([]), journal)
+    recorder.finish()
+    recorder.enter(STAGE)
+    journal.close()
+
+    summary = fold([("worker-0", item) for item in read_stream(stream)])
+    assert [stage.name for stage in summary.stages] == [STAGE]
+    assert summary.progress is not None and summary.progress.done == 10
+    lines = AlertLines(Style())
+    watch: Any = SimpleNamespace(summary=summary)
+    lines.update(watch)
+    lines.update(watch)
+    assert capsys.readouterr().err == f"tuilab: {STAGE}\n"
 
 
 @pytest.mark.real_torch

@@ -245,7 +245,8 @@ class Watched:
         timed = steady(lane.last)
         step_s = fmean([step.took_ns or 0 for step in timed]) / 1e9 if timed else 0.0
         core_times = [step.core_time for step in timed if step.core_time]
-        why_slow = device_use.why_slow(core_times, self._contention.in_training(), lane.counted)
+        awaited = self._contention.in_training()
+        why_slow = device_use.why_slow(core_times, awaited, lane.counted, len(self.lanes))
         records = device_use.records_of(
             lane.counted,
             device_use.Times(step_s, len(timed), lane.arm, why_slow),

@@ -89,13 +89,16 @@ def records_of(
 
 
 def why_slow(
-    core_times: Sequence[CoreTime], awaited: CoresAwaited | None, counted: Sequence[StepCounted]
+    core_times: Sequence[CoreTime],
+    awaited: CoresAwaited | None,
+    counted: Sequence[StepCounted],
+    ranks: int,
 ) -> str:
     """Return that the steps of a process waited long for cores; empty if they did not.
 
-    `core_times` are those of the thread that steps. `awaited` also has the other threads of torch,
-    and the child processes. A process that computes on another device than the CPU has no such
-    sentence.
+    `core_times` are those of the thread that steps. `awaited` is the sum over all threads and child
+    processes of the command, which has so many `ranks`. A process that computes on another device
+    than the CPU has no such sentence.
     """
     if not counted or counted[0].device != "cpu":
         return ""
@@ -105,7 +108,8 @@ def why_slow(
         return f"the steps waited {100 * delayed_ns / wall_ns:.0f} % of the time for a core"
     if awaited is None:
         return ""
-    if awaited.waited_s > _MOST_AWAITED * awaited.elapsed_s * max(counted[0].threads, 1):
+    threads = ranks * max(counted[0].threads, 1)
+    if awaited.waited_s > _MOST_AWAITED * awaited.elapsed_s * threads:
         return (
             f"in {seconds(awaited.elapsed_s)} of steps, the threads and child processes of the "
             f"command waited for cores, together for {seconds(awaited.waited_s)}"
