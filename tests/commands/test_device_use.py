@@ -5,13 +5,31 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.conftest import run_of
-from tuilab.commands.facts.device_use import LEAST, Times, measure_product, records_of
+from tests.engine import read_stream
+from tuilab.cli.headless import AlertLines
+from tuilab.commands.cpu.core_time import CoreTime
+from tuilab.commands.facts.device_use import (
+    LEAST,
+    STAGE,
+    Times,
+    measure_product,
+    records_of,
+    why_slow,
+)
+from tuilab.commands.output.scan_numbers import NumberScanner
+from tuilab.commands.watched import Watched
+from tuilab.commands.watcher._tuilab_watch import layout
+from tuilab.commands.watcher._tuilab_watch.ring import Ring
+from tuilab.drawings.glyphs import Style
 from tuilab.engine.messages import CommandOrder
 from tuilab.record.events import (
+    CoresAwaited,
     CountedPlace,
     DeviceUsed,
     Event,
@@ -20,6 +38,8 @@ from tuilab.record.events import (
     TextShown,
     Unavailable,
 )
+from tuilab.record.folding.fold import fold
+from tuilab.record.journal.writer import Writer
 
 Tuilab = Callable[..., "subprocess.CompletedProcess[str]"]
 TIMES = Times(step_s=0.5, steps=LEAST)
@@ -56,6 +76,11 @@ def text_of(records: list[Event]) -> str:
     return text
 
 
+def use_of(records: list[Event]) -> DeviceUsed:
+    (use,) = [record for record in records if isinstance(record, DeviceUsed)]
+    return use
+
+
 def test_share_of_a_product_and_of_a_data_sheet_are_shown() -> None:
     records = made(step(), peak_tflops=400.0)
 
@@ -64,9 +89,9 @@ def test_share_of_a_product_and_of_a_data_sheet_are_shown() -> None:
         "that is 4 TFLOP/s, 40 % of a large matrix product (10 TFLOP/s in bfloat16, "
         "this CPU with 4 threads)",
         "MFU: 1 % of 400 TFLOP/s (--peak-tflops)",
-        "1,000 tokens a step, 2,000 a second (integers that the outermost module gets)",
+        "1,000 tokens a step, 2,000 a second (size of the integer input of the model)",
     ]
-    (use,) = [record for record in records if isinstance(record, DeviceUsed)]
+    use = use_of(records)
     assert (use.flops, use.matmul_flops_s, use.peak_flops_s) == (2e12, 1e13, 4e14)
 
 
@@ -74,10 +99,73 @@ def test_the_user_may_say_how_many_tokens_a_step_has() -> None:
     assert "64 tokens a step, 128 a second (--tokens)" in text_of(made(step(), tokens=64))
 
 
-def test_counted_steps_that_differ_are_both_shown() -> None:
-    words = text_of(made(step(), step(step=47, flops=10**12, kinds={"float32": 10**12})))
+def test_counted_steps_that_differ_are_both_shown_without_a_rate() -> None:
+    other = step(step=47, flops=10**12, kinds={"float32": 10**12}, tokens=400)
+    records = made(step(), other, peak_tflops=400.0)
 
-    assert "2 TFLOP in step 5 and 1 TFLOP in step 47 (67 % bfloat16, 33 % float32)" in words
+    reason = "the counted steps have different FLOPs"
+    assert text_of(records).splitlines() == [
+        "a step computes 2 TFLOP in step 5 and 1 TFLOP in step 47 (67 % bfloat16, 33 % float32)",
+        "tokens: 1,000 in step 5 and 400 in step 47 (size of the integer input of the model); "
+        "tokens a second: n/a, the counted steps have different numbers",
+        f"FLOPs a second, share of a large matrix product, MFU: n/a, {reason}",
+    ]
+    use = use_of(records)
+    assert (use.flops, use.tokens, use.matmul_flops_s, use.why) == (None, None, None, reason)
+
+
+def test_a_rate_is_shown_if_only_the_tokens_differ() -> None:
+    records = made(step(), step(step=47, tokens=None))
+
+    assert "tokens: 1,000 in step 5 and 0 in step 47 (size of the integer" in text_of(records)
+    assert "40 % of a large matrix product" in text_of(records)
+    assert (use_of(records).flops, use_of(records).tokens) == (2e12, None)
+
+
+def test_steps_that_waited_for_a_core_have_no_rate_and_no_share() -> None:
+    waited = "the steps waited 53 % of the time for a core"
+    times = TIMES._replace(why_slow=waited)
+    records = made(step(), times=times, peak_tflops=400.0, tokens=64)
+
+    assert text_of(records).splitlines() == [
+        "a step computes 2 TFLOP in bfloat16, as counted in step 5",
+        "64 tokens a step (--tokens)",
+        "FLOPs a second, share of a large matrix product, MFU, tokens a second: n/a, " + waited,
+    ]
+    use = use_of(records)
+    assert (use.flops, use.matmul_flops_s, use.why) == (2e12, None, waited)
+
+
+def waiting(delayed_ns: int) -> CoreTime:
+    """Return the CPU times of a step of a microsecond."""
+    return CoreTime(
+        steps=1, wall_ns=1000, thread_ns=900, process_ns=900, delayed_ns=delayed_ns, waited_ns=0
+    )
+
+
+def test_steps_on_a_cpu_are_slow_if_they_waited_for_more_than_a_tenth() -> None:
+    quiet = CoresAwaited(elapsed_s=10.0, waited_s=3.9, usable=2)
+    busy = CoresAwaited(elapsed_s=10.0, waited_s=4.1, usable=2)  # of four threads
+
+    assert why_slow([waiting(100)], quiet, [step()], ranks=1) == ""
+    assert why_slow([waiting(960), waiting(100)], None, [step()], ranks=1) == (
+        "the steps waited 53 % of the time for a core"
+    )
+    assert why_slow([waiting(0)], busy, [step()], ranks=1) == (
+        "in 10 s of steps, the threads and child processes of the command waited for cores, "
+        "together for 4.1 s"
+    )
+    assert why_slow([waiting(0)], busy, [step()], ranks=2) == ""
+    assert why_slow([waiting(960)], busy, [step(device="cuda")], ranks=1) == ""
+    assert why_slow([], None, [], ranks=1) == ""
+
+
+def test_numbers_of_one_rank_include_its_waits_for_others() -> None:
+    words = text_of(made(step(), times=TIMES._replace(arm="rank 0")))
+
+    assert words.splitlines()[-1] == (
+        "these numbers are of rank 0 alone; its steps include its waits for other ranks"
+    )
 
 
 def test_a_product_that_was_not_measured_is_not_available_with_its_reason() -> None:
@@ -86,10 +174,14 @@ def test_a_product_that_was_not_measured_is_not_available_with_its_reason() -> N
     assert "share of a large matrix product: n/a, the run was stopped" in words
 
 
-def test_few_steps_are_compared_with_nothing() -> None:
+def test_few_steps_are_compared_with_nothing_and_the_reason_is_shown() -> None:
     records = made(step(), times=Times(0.5, LEAST - 1))
 
-    assert text_of(records) == "a step computes 2 TFLOP in bfloat16, as counted in step 5"
+    assert text_of(records).splitlines() == [
+        "a step computes 2 TFLOP in bfloat16, as counted in step 5",
+        "FLOPs a second, share of a large matrix product: n/a, "
+        "this needs 20 timed steps, and there are 19",
+    ]
 
 
 def test_a_reason_for_no_counted_step_is_recorded_after_enough_steps() -> None:
@@ -110,7 +202,7 @@ def test_lines_that_copy_or_wait_are_a_table_without_reads_on_the_host() -> None
         place(4, ".item()", "cuda", 2),
         place(5, ".item()", "cpu", 9),
     ]
-    records = made(step(places=places, copies=1, reads=2, packages={"trainer": [1, 0]}))
+    records = made(step(places=places, copies=1, device_reads=2, packages={"trainer": [1, 0]}))
 
     (table,) = [record for record in records if isinstance(record, TableShown)]
     assert table.rows == [
@@ -121,6 +213,30 @@ def test_lines_that_copy_or_wait_are_a_table_without_reads_on_the_host() -> None
     assert "in each step: 1 copy between host and device and 2 calls of .item()" in words
     assert "a copy from pageable memory makes the CPU wait" in words
     assert "installed packages make in each step: trainer (1 copy, 0 calls of .item())" in words
+
+
+def test_the_stage_of_the_product_keeps_the_progress_and_is_printed_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ring = Ring(str(tmp_path))
+    ring.text(layout.NAME, "SGD\noptimizer 1", 1)
+    for number in range(1, 11):
+        ring.mark(layout.STEPPED, number * 1000, number * 1000 + 500, name=1)
+    stream = tmp_path / "worker-0.jsonl"
+    journal = Writer(stream)
+    recorder = Watched(CommandOrder(words=["python"]), tmp_path, NumberScanner([]), journal)
+    recorder.finish()
+    recorder.enter(STAGE)
+    journal.close()
+
+    summary = fold([("worker-0", item) for item in read_stream(stream)])
+    assert [stage.name for stage in summary.stages] == [STAGE]
+    assert summary.progress is not None and summary.progress.done == 10
+    lines = AlertLines(Style())
+    watch: Any = SimpleNamespace(summary=summary)
+    lines.update(watch)
+    lines.update(watch)
+    assert capsys.readouterr().err == f"tuilab: {STAGE}\n"
 
 
 @pytest.mark.real_torch
@@ -155,16 +271,23 @@ def test_a_whole_run_has_its_flops_and_its_share_of_a_product(
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
 
-    run = run_of(tuilab("exec", "--json", "--tokens", "32", "--", sys.executable, str(path)))
+    done = tuilab("exec", "--json", "--tokens", "32", "--", sys.executable, str(path))
+    run = run_of(done)
 
     flops = 2 * (2 * 32 * 64 * 64)
     assert [(part["step"], part["flops"]) for part in run["counted_steps"]] == [
         (5, flops),
         (47, flops),
     ]
+    assert [part["tokens"] for part in run["counted_steps"]] == [None, None]
     (use,) = run["uses"]
     assert (use["flops"], use["tokens"], use["kind"]) == (flops, 32.0, "float32")
-    assert use["matmul_flops_s"] > 0
+    if use["matmul_flops_s"] is None:
+        assert "waited" in use["why"], "only on a machine whose cores are busy"
+        assert STAGE not in done.stderr
+    else:
+        assert use["matmul_flops_s"] > 0
+        assert f"tuilab: {STAGE}" in done.stderr
     assert "use of the device" in [text["title"] for text in run["texts"]]
     assert json.dumps(run)
 

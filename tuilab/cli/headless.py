@@ -207,21 +207,26 @@ class NoProgress:
 
 
 class AlertLines:
-    """Prints only the alerts and warnings of a run, as they happen.
+    """Prints only the alerts, stages and warnings of a run, as they happen.
 
-    `tuilab exec` uses it, because the rest of the terminal belongs to the command.
+    `tuilab exec` uses it, because the rest of the terminal belongs to the command. A command has
+    a stage only after its end, when tuilab still works.
     """
 
     def __init__(self, style: Style) -> None:
         self._style = style
         self._printed_alerts = 0
+        self._printed_stages = 0
         self._warning = ""
 
     def update(self, watch: Watch, warning: str = "") -> None:
-        """Print the alerts that are new, and a warning if it has changed."""
+        """Print the alerts and stages that are new, and a warning if it has changed."""
         for alert in watch.summary.alerts[self._printed_alerts :]:
             self._print(alert_words(alert))
         self._printed_alerts = len(watch.summary.alerts)
+        for stage in watch.summary.stages[self._printed_stages :]:
+            self._print(show(stage.name))
+        self._printed_stages = len(watch.summary.stages)
         if warning and warning != self._warning:
             self._print(warning)
         self._warning = warning

@@ -127,6 +127,7 @@ class Watched:
         self._recorded = recorded  # by arm
         self._accounted_at = time.monotonic()
         self._prints_progress = False
+        self._progress: events.Progressed | None = None  # the latest one
         self._printed_counts: dict[str, int] = {}  # values so far, by name
         self._held_count = 0  # readings so far of memory on a GPU without a UUID
         self.lanes: dict[int, Lane] = {}
@@ -245,15 +246,27 @@ class Watched:
             return
         timed = steady(lane.last)
         step_s = fmean([step.took_ns or 0 for step in timed]) / 1e9 if timed else 0.0
+        core_times = [step.core_time for step in timed if step.core_time]
+        awaited = self._contention.in_training()
+        why_slow = device_use.why_slow(core_times, awaited, lane.counted, len(self.lanes))
         records = device_use.records_of(
             lane.counted,
-            device_use.Times(step_s, len(timed), lane.arm),
+            device_use.Times(step_s, len(timed), lane.arm, why_slow),
             lane.process.counted.why_not(),
             self._command,
             measure,
         )
         for record in records:
             self._journal.append(record)
+
+    def enter(self, stage: str) -> None:
+        """Record that the run does something else, after the command has ended.
+
+        The progress begins again in each stage, so that of the command is recorded once more.
+        """
+        self._journal.append(events.StageEntered(name=stage))
+        if self._progress is not None:
+            self._record_progress(self._progress.done, self._progress.total, self._progress.unit)
 
     def _finish_steps(self) -> None:
         """Read all marks that are left, and record the steps that are only found at the end."""
@@ -505,9 +518,7 @@ class Watched:
         progress = self._printed.progress(is_last=is_last)
         if progress is not None and not self._arm:
             self._prints_progress = True
-            self._journal.append(
-                events.Progressed(done=progress.done, total=progress.total, unit=progress.unit)
-            )
+            self._record_progress(progress.done, progress.total, progress.unit)
 
     def _record_patterns(self) -> None:
         """Record which patterns found no value or were given up, and how much was not searched."""
@@ -538,8 +549,11 @@ class Watched:
             return
         lane = self._first_lane()
         if lane and lane.count:
-            # A total of 0 means that it is unknown.
-            self._journal.append(events.Progressed(done=lane.count, total=0))
+            self._record_progress(lane.count, 0)  # a total of 0 means that it is unknown
+
+    def _record_progress(self, done: int, total: int, unit: str = "steps") -> None:
+        self._progress = events.Progressed(done=done, total=total, unit=unit)
+        self._journal.append(self._progress)
 
     def _record_parts(self) -> None:
         """Record where the time of a step goes.

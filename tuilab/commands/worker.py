@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tuilab.commands.ab.race import race
-from tuilab.commands.facts.device_use import measure_product
+from tuilab.commands.facts.device_use import STAGE, measure_product
 from tuilab.commands.run_command import (
     CommandEnd,
     Turns,
@@ -98,6 +98,7 @@ def record_device_use(ended: CommandEnd) -> None:
             return "the run was stopped"
         if ended.code:
             return "it is measured only after a command that ends with exit code 0"
+        ended.watched.enter(STAGE)
         return measure_product(counted, kind, was_stopped)
 
     ended.watched.record_device_use(measure)

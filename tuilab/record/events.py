@@ -682,12 +682,12 @@ class StepCounted(Event):
     flops: Count = 0
     kinds: dict[str, Count] = {}  # FLOPs by dtype; "tf32" is float32 that a GPU rounds
     uncounted: list[str] = []  # operators and kernels whose FLOPs are not known
-    tokens: Count = 0
+    tokens: Count | None = None  # None: none were seen
     tokens_from: str = ""  # where they were seen: "module" or "DataLoader"
     copies: Count = 0  # between host and device, in lines of the script
-    reads: Count = 0  # of a value that is on a device, in lines of the script
+    device_reads: Count = 0  # of a value that is on a GPU or another device, not on the host
     places: list[CountedPlace] = []
-    packages: dict[str, list[Count]] = {}  # copies and reads of installed packages
+    packages: dict[str, list[Count]] = {}  # copies and device reads of installed packages
     device: str = ""  # the type of the device with the most FLOPs
     gpu: str = ""
     uuid: str = ""  # torch's UUID of that GPU
@@ -702,12 +702,15 @@ class DeviceUsed(Event):
     step_s: Finite  # mean of the steady steps
     steps: AtLeastOne  # in that mean
     arm: str = ""
-    flops: Finite = 0.0  # of a step
-    tokens: Finite = 0.0  # of a step
+    flops: Finite | None = None  # of a step; None if the counted steps differ
+    tokens: Finite | None = (
+        None  # of a step; None if none were seen, or if the counted steps differ
+    )
     tokens_from: str = ""  # "module", "DataLoader" or "--tokens"
     kind: str = ""  # the dtype of most FLOPs, or "tf32"
     device: str = ""  # in words
-    # FLOPs a second of a matrix product of this kind on the same device; None: see `why`
+    # FLOPs a second of a matrix product of this kind on the same device; None if the steps are
+    # not compared with it, for the reason in `why`
     matmul_flops_s: Finite | None = None
     why: str = ""
     peak_flops_s: Finite | None = None  # of a data sheet, by --peak-tflops

@@ -337,14 +337,15 @@ class ResultCounted(DocumentPart, frozen=True):
     """FLOPs by dtype; tf32 is float32 that a GPU rounds"""
     uncounted: list[str]
     """operators and kernels whose FLOPs are not known"""
-    tokens: int
+    tokens: int | None
+    """tokens that were seen in the counted step; null: none"""
     copies: int
     """copies between host and device, in lines of the script"""
-    reads: int
-    """reads of a value on a device, in lines of the script"""
+    device_reads: int
+    """.item() on a GPU or another device, in lines of the script; those on the CPU are in places"""
     places: list[ResultPlace]
     packages: dict[str, list[int]]
-    """copies and reads of installed packages"""
+    """copies and device reads of installed packages"""
 
 
 class ResultUse(DocumentPart, frozen=True):
@@ -354,10 +355,10 @@ class ResultUse(DocumentPart, frozen=True):
     step_s: float
     """mean of the steady steps, without the counted ones"""
     steps: int
-    flops: float
-    """FLOPs of a step"""
-    tokens: float
-    """tokens of a step; 0: not known"""
+    flops: float | None
+    """FLOPs of a step; null: the counted steps differ"""
+    tokens: float | None
+    """tokens of a step, by --tokens or the counted steps; null: not known, or these differ"""
     tokens_from: str
     """module, DataLoader or --tokens"""
     kind: str
@@ -366,7 +367,7 @@ class ResultUse(DocumentPart, frozen=True):
     matmul_flops_s: float | None
     """FLOPs a second of a matrix product in this dtype on the same device"""
     why: str
-    """why no product was measured"""
+    """why the steps are not compared with a product, for example because they waited for a core"""
     peak_flops_s: float | None
     """FLOPs a second of the data sheet, by --peak-tflops"""
 

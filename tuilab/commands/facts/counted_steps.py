@@ -88,10 +88,10 @@ class CountedPart(msgspec.Struct, frozen=True):
             flops=self.flops,
             kinds={show(kind, 40): flops for kind, flops in list(self.kinds.items())[:10]},
             uncounted=[show(name, 60) for name in self.uncounted[:10]],
-            tokens=self.tokens,
+            tokens=self.tokens or None,
             tokens_from=show(self.tokens_from, 40),
             copies=self.copies,
-            reads=self.reads,
+            device_reads=self.reads,
             places=places,
             packages={
                 show(package.package, 40): [package.copies, package.reads]

@@ -1,7 +1,8 @@
 """Record how much of its device a command used, and where its script copies and waits.
 
 The FLOPs and tokens of a step are those of the counted steps, its time is the mean of the others.
-They are compared with a matrix product, which a process of tuilab times after the command.
+They are compared with a matrix product, which a process of tuilab times after the command. A step
+that waited for a core has no rate: the product is the fastest of several, so it did not wait.
 """
 
 import json
@@ -15,9 +16,11 @@ from pathlib import PurePath
 from statistics import fmean
 from typing import NamedTuple
 
+from tuilab.commands.cpu.core_time import CoreTime
 from tuilab.engine import processes
 from tuilab.engine.messages import CommandOrder
 from tuilab.record.events import (
+    CoresAwaited,
     DeviceUsed,
     Event,
     StepCounted,
@@ -26,15 +29,17 @@ from tuilab.record.events import (
     Unavailable,
 )
 from tuilab.text.display import join, percent, plural, show
-from tuilab.text.words import size
+from tuilab.text.words import seconds, size
 
 TITLE = "use of the device"
 COPIES = "copies and waits of a step"
+STAGE = "timing a matrix product"
 LEAST = 20  # steady steps, from which on a step is compared with a product
 _MOST_WAITED_S = 30.0  # for the product, on a machine that is busy
 _POLL_S = 0.05
 _READ = ".item()"
 _DIFFERENT = 0.01  # of the FLOPs: counted steps that differ by more are all shown
+_MOST_AWAITED = 0.1  # of the time of the steps: if they waited longer for cores, no rate is shown
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -44,6 +49,7 @@ class Times(NamedTuple):
     step_s: float  # mean; 0 without steps
     steps: int
     arm: str = ""
+    why_slow: str = ""  # that the steps waited for cores, so their length says little about them
 
 
 # Returns the FLOPs a second of a product like the counted step, in this dtype; or why there is no
@@ -68,11 +74,13 @@ def records_of(
             yield Unavailable(what="FLOPs of a step", reason=why_not)
         return
     use = None
+    why_no_rate = _why_no_rate(counted, times)
     if times.steps >= LEAST and times.step_s > 0:
-        use = _use_of(counted, times, command, measure)
+        use = _use_of(counted, times, command, measure, why_no_rate)
         yield use
     suffix = f", {times.arm}" if times.arm else ""
-    sentences = [*_flops_sentences(use, counted), *_copy_sentences(counted)]
+    sentences = [*_flops_sentences(use, counted, times, command, why_no_rate)]
+    sentences += _copy_sentences(counted)
     if sentences:
         yield TextShown(text="\n".join(sentences), title=TITLE + suffix)
     table = _table(counted, COPIES + suffix)
@@ -80,34 +88,102 @@ def records_of(
         yield table
 
 
+def why_slow(
+    core_times: Sequence[CoreTime],
+    awaited: CoresAwaited | None,
+    counted: Sequence[StepCounted],
+    ranks: int,
+) -> str:
+    """Return that the steps of a process waited long for cores; empty if they did not.
+
+    `core_times` are those of the thread that steps. `awaited` is the sum over all threads and child
+    processes of the command, which has so many `ranks`. A process that computes on another device
+    than the CPU has no such sentence.
+    """
+    if not counted or counted[0].device != "cpu":
+        return ""
+    wall_ns = sum(used.wall_ns for used in core_times)
+    delayed_ns = sum(used.delayed_ns for used in core_times)
+    if delayed_ns > _MOST_AWAITED * wall_ns:
+        return f"the steps waited {100 * delayed_ns / wall_ns:.0f} % of the time for a core"
+    if awaited is None:
+        return ""
+    threads = ranks * max(counted[0].threads, 1)
+    if awaited.waited_s > _MOST_AWAITED * awaited.elapsed_s * threads:
+        return (
+            f"in {seconds(awaited.elapsed_s)} of steps, the threads and child processes of the "
+            f"command waited for cores, together for {seconds(awaited.waited_s)}"
+        )
+    return ""
+
+
+def _why_no_rate(counted: Sequence[StepCounted], times: Times) -> str:
+    """Return why the FLOPs of a step are not divided by its time; empty if they are."""
+    if times.steps < LEAST or times.step_s <= 0:
+        return f"this needs {LEAST} timed steps, and there are {times.steps}"
+    if times.why_slow:
+        return times.why_slow
+    if _flops_differ(counted):
+        return "the counted steps have different FLOPs"
+    return ""
+
+
+def _flops_differ(counted: Sequence[StepCounted]) -> bool:
+    flops = [record.flops / record.steps for record in counted]
+    return max(flops) - min(flops) > _DIFFERENT * max(flops)
+
+
+def _tokens_of(counted: Sequence[StepCounted]) -> list[float]:
+    """Return the tokens of each counted step; 0 if none were seen in it."""
+    return [(record.tokens or 0) / record.steps for record in counted]
+
+
 def _use_of(
-    counted: Sequence[StepCounted], times: Times, command: CommandOrder, measure: Measure
+    counted: Sequence[StepCounted],
+    times: Times,
+    command: CommandOrder,
+    measure: Measure,
+    why_no_rate: str,
 ) -> DeviceUsed:
-    """Return what a command used, with the rate of a product if a step computes products."""
+    """Return what a command used, with the rate of a product if its steps can be compared."""
     first = counted[0]
     kinds = _kinds_of(counted)
     use = DeviceUsed(
         arm=times.arm,
         step_s=times.step_s,
         steps=times.steps,
-        flops=fmean(record.flops / record.steps for record in counted),
-        tokens=fmean(record.tokens / record.steps for record in counted),
-        tokens_from=first.tokens_from,
         kind=max(kinds, key=lambda kind: kinds[kind], default=""),
         device=_device_words(first),
     )
+    if not _flops_differ(counted):
+        use.flops = fmean(record.flops / record.steps for record in counted)
+    tokens = _tokens_of(counted)
     if command.tokens:
         use.tokens = float(command.tokens)
         use.tokens_from = "--tokens"
+    elif any(tokens):
+        use.tokens_from = _seen_in(counted)
+        if min(tokens) == max(tokens):
+            use.tokens = tokens[0]
     if command.peak_tflops:
         use.peak_flops_s = 1e12 * command.peak_tflops
-    if use.flops:
+    if why_no_rate:
+        use.why = why_no_rate
+    elif use.flops:
         rate = measure(first, use.kind)
         if isinstance(rate, str):
             use.why = rate
         else:
             use.matmul_flops_s = rate
     return use
+
+
+def _seen_in(counted: Sequence[StepCounted]) -> str:
+    """Return where the tokens were seen, by the first counted step that has some."""
+    for record in counted:
+        if record.tokens:
+            return record.tokens_from
+    return ""
 
 
 def _kinds_of(counted: Sequence[StepCounted]) -> dict[str, int]:
@@ -192,17 +268,55 @@ def _read_answer(output: bytes) -> float | str:
 # ---- words
 
 
-def _flops_sentences(use: DeviceUsed | None, counted: Sequence[StepCounted]) -> Iterator[str]:
+def _flops_sentences(
+    use: DeviceUsed | None,
+    counted: Sequence[StepCounted],
+    times: Times,
+    command: CommandOrder,
+    why_no_rate: str,
+) -> Iterator[str]:
+    """Yield the FLOPs and tokens of a step, their rates, or why there is no rate."""
     names = list(dict.fromkeys(name for record in counted for name in record.uncounted))
+    without_rate = []
     if any(record.flops for record in counted):
         yield f"a step computes {_flops_words(counted)}"
-        if use is not None:
+        if use is not None and not why_no_rate:
             yield from _speed_sentences(use)
+        else:
+            without_rate += ["FLOPs a second", "share of a large matrix product"]
+            if command.peak_tflops:
+                without_rate.append("MFU")
     if names:
         yield f"not in the FLOPs, because torch has no formula: {join(names)}"
-    if use is not None and use.tokens:
-        rate = _round(use.tokens / use.step_s)
-        yield f"{use.tokens:,.0f} tokens a step, {rate:,} a second ({_token_source(use)})"
+    if use is not None:
+        if use.tokens and times.why_slow:
+            without_rate.append("tokens a second")
+        yield from _token_sentences(use, counted, times)
+    if without_rate:
+        yield f"{join(without_rate)}: n/a, {why_no_rate}"
+    if use is not None and times.arm:
+        yield f"these numbers are of {times.arm} alone; its steps include its waits for other ranks"
+
+
+def _token_sentences(
+    use: DeviceUsed, counted: Sequence[StepCounted], times: Times
+) -> Iterator[str]:
+    """Yield the tokens of a step, with their rate if all counted steps have as many."""
+    source = _token_source(use)
+    if use.tokens:
+        sentence = f"{use.tokens:,.0f} tokens a step"
+        if not times.why_slow:
+            sentence += f", {_round(use.tokens / use.step_s):,} a second"
+        yield f"{sentence} ({source})"
+        return
+    tokens = _tokens_of(counted)
+    if not any(tokens):
+        return
+    each = []
+    for count, record in zip(tokens, counted, strict=True):
+        each.append(f"{count:,.0f} in step {record.step}")
+    reason = "the counted steps have different numbers"
+    yield f"tokens: {' and '.join(each)} ({source}); tokens a second: n/a, {reason}"
 
 
 def _flops_words(counted: Sequence[StepCounted]) -> str:
@@ -212,7 +326,7 @@ def _flops_words(counted: Sequence[StepCounted]) -> str:
     shares = []
     for kind, count in sorted(kinds.items(), key=lambda entry: -entry[1]):
         shares.append(kind if len(kinds) == 1 else f"{percent(count / sum(kinds.values()))} {kind}")
-    if max(flops) - min(flops) > _DIFFERENT * max(flops):
+    if _flops_differ(counted):
         each = []
         for value, record in zip(flops, counted, strict=True):
             each.append(f"{_amount(value, 'FLOP')} in step {record.step}")
@@ -223,7 +337,7 @@ def _flops_words(counted: Sequence[StepCounted]) -> str:
 
 
 def _speed_sentences(use: DeviceUsed) -> Iterator[str]:
-    speed = use.flops / use.step_s
+    speed = (use.flops or 0.0) / use.step_s
     rate = _amount(speed, "FLOP/s")
     if use.matmul_flops_s:
         product = _amount(use.matmul_flops_s, "FLOP/s")
@@ -241,16 +355,16 @@ def _speed_sentences(use: DeviceUsed) -> Iterator[str]:
 
 def _token_source(use: DeviceUsed) -> str:
     if use.tokens_from == "module":
-        return "integers that the outermost module gets"
+        return "size of the integer input of the model"
     if use.tokens_from == "DataLoader":
-        return "integers in the batches of the DataLoader"
+        return "size of the integers in a batch of the DataLoader"
     return use.tokens_from
 
 
 def _copy_sentences(counted: Sequence[StepCounted]) -> Iterator[str]:
     """Yield how often a step copies and waits; nothing if it does neither."""
     copies = max(record.copies / record.steps for record in counted)
-    reads = max(record.reads / record.steps for record in counted)
+    reads = max(record.device_reads / record.steps for record in counted)
     counts = []
     if copies:
         noun = "copy" if copies == 1 else "copies"

@@ -73,7 +73,7 @@ _OPTIONS: list[click.Parameter] = [
         ["--tokens"],
         type=click.IntRange(min=1),
         metavar="N",
-        help="Tokens of a step, of one process (default: the integers that the model gets).",
+        help="Tokens of a step, of one process (default: size of the integer input).",
     ),
     click.Option(
         ["--peak-tflops"],
