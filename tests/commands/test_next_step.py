@@ -64,6 +64,25 @@ def test_the_part_that_most_could_be_gained_of_is_told(
     assert next_step(shares, LEAST - 1, computing=UNTRIED) == ""
 
 
+@pytest.mark.parametrize(
+    ("shares", "garbage", "part"),
+    [
+        ({"backward": 1, "optimizer": 1, "forward + rest": 98}, 97, "garbage collection, 97 %"),
+        ({"backward": 80, "forward + rest": 20}, 10, "garbage collection, 10 %"),
+        ({"waits for data": 60, "backward": 30}, 12, "waits for data, 60 %"),
+        ({"waits for data": 60, "backward": 30}, 30, "garbage collection, 30 %"),
+        ({"rest": 30, "backward": 30}, 9, "rest, 30 %"),
+    ],
+)
+def test_garbage_collection_is_named_if_no_other_part_exceeds_it_without_it(
+    shares: dict[str, float], garbage: float, part: str
+) -> None:
+    advice = next_step(shares, LEAST, garbage=garbage)
+
+    assert advice.startswith(AVOIDABLE + part)
+    assert ("gc.freeze()" in advice) == part.startswith("garbage")
+
+
 def test_of_several_ranks_nobody_says_that_a_backward_computes() -> None:
     assert next_step({"backward": 90}, LEAST, is_alone=False, computing=UNTRIED) == ""
     advice = next_step({"backward": 70, "optimizer": 30}, LEAST, is_alone=False, computing=UNTRIED)

@@ -52,6 +52,12 @@ _CHECK_LOOP = (
     "check the rest of the loop: logging, metrics, callbacks, checkpoints, validation, batches"
     " without a DataLoader"
 )
+# Collections are within other parts, so only what is left of these parts is compared with them.
+_GARBAGE = (
+    "largest avoidable part: garbage collection, {share:.0f} %; before the loop call gc.collect() and"
+    " gc.freeze(), in the loop collect rarely and make fewer reference cycles; see"
+    " `tuilab run gc-pause`"
+)
 # A part of the backward, measured in the steps of DistributedDataParallel that torch samples.
 EXCHANGE = "exchange of gradients that no computation hides"
 # By part: from how many percent of a step the advice is given, and the advice.
@@ -233,10 +239,12 @@ def next_step(
     starting: float = 0.0,
     computing: Computing = _UNKNOWN,
     exchange: float = 0.0,
+    garbage: float = 0.0,
 ) -> str:
     """Return the advice; an empty string if too little was measured, or if no part is large.
 
     `starting` is the share of the waits for data that start and end workers, in percent.
+    `garbage` is the share of the steps in which Python collected garbage, in percent.
 
     If there are several ranks, a backward computes, exchanges gradients and waits for other ranks.
     `exchange` is the share of the last two, in percent, as far as torch measured it. The share of
@@ -253,6 +261,9 @@ def next_step(
             large_parts[part] = share
     if not computing.unfused:
         large_parts.pop(OPTIMIZER, None)
+    largest_share = max(large_parts.values(), default=0.0)
+    if garbage >= _WAITING and garbage >= largest_share - garbage:
+        return _GARBAGE.format(share=garbage)
     if large_parts:
         largest = max(large_parts, key=lambda part: large_parts[part])
         advice = _advice_on(largest, loading, starting, computing)

@@ -91,6 +91,7 @@ def _times(
         starting=100 * started_ns / waited_ns if waited_ns else 0.0,
         computing=computing_of(process.hello),
         exchange=process.exchange.share_of_step(mean_step),
+        garbage=_garbage_share(timed),
     )
     if advice:
         yield advice
@@ -104,10 +105,23 @@ def _pauses(timed: Collection[Step]) -> Iterator[str]:
         return
     count = plural(len(pauses_ns), "pause")
     longest = seconds(max(pauses_ns) / 1e9)
+    if len(pauses_ns) > 1:
+        longest = f"up to {longest}"
     yield (
         f"Python collected garbage for {100 * share:.0f} % of the time: "
-        f"{count} of up to {longest}; see `tuilab run gc-pause`"
+        f"{count} of {longest}; see `tuilab run gc-pause`"
     )
+
+
+def _garbage_share(timed: Collection[Step]) -> float:
+    """Return the share of the steps in which Python collected garbage, in percent.
+
+    It is 0 if a step was timed on a GPU, which may work while Python pauses.
+    """
+    if any(step.is_on_gpu for step in timed):
+        return 0.0
+    paused_ns = sum(sum(step.pauses_ns) for step in timed)
+    return 100 * paused_ns / sum(step.took_ns or 0 for step in timed)
 
 
 def _core_time(timed: Collection[Step], helper_cores: float) -> str:
