@@ -54,8 +54,8 @@ _CHECK_LOOP = (
 )
 # Collections are within other parts, so only what is left of these parts is compared with them.
 _GARBAGE = (
-    "largest avoidable part: garbage collection, {share:.0f} %; before the loop call gc.collect() and"
-    " gc.freeze(), in the loop collect rarely and make fewer reference cycles; see"
+    "largest avoidable part: garbage collection, {share:.0f} %; before the loop call gc.collect()"
+    " and gc.freeze(), in the loop collect rarely and make fewer reference cycles; see"
     " `tuilab run gc-pause`"
 )
 # A part of the backward, measured in the steps of DistributedDataParallel that torch samples.
@@ -68,6 +68,7 @@ _ADVICE = {
     OPTIMIZER: (_BESIDE, _FUSE),
     REST: (_BESIDE, _CHECK_LOOP),
 }
+_MENTIONED = 1  # percent: a share of the watcher from which on the advice mentions it
 _HALVES = ("float16", "bfloat16")
 _COMPARE = "`tuilab ab` compares the command before and after the change"
 
@@ -230,6 +231,15 @@ def _advice_on_data(loading: Loading | None, starting: float) -> str:
     return f"{more_workers}, or do less work for each item; {_LESSON}"
 
 
+def _without_watching(shares: Mapping[str, float], watching: float) -> dict[str, float]:
+    """Return the shares of the parts, with a rest that is less by that of the watcher."""
+    own_shares = dict(shares)
+    for name in (REST, WITH_FORWARD):
+        if name in own_shares:
+            own_shares[name] = max(own_shares[name] - watching, 0.0)
+    return own_shares
+
+
 def next_step(
     shares: Mapping[str, float],
     steps: int,
@@ -240,11 +250,14 @@ def next_step(
     computing: Computing = _UNKNOWN,
     exchange: float = 0.0,
     garbage: float = 0.0,
+    watching: float = 0.0,
 ) -> str:
     """Return the advice; an empty string if too little was measured, or if no part is large.
 
     `starting` is the share of the waits for data that start and end workers, in percent.
-    `garbage` is the share of the steps in which Python collected garbage, in percent.
+    `garbage` is the share of the steps in which Python collected garbage, in percent. `watching` is
+    the share that the watcher took. Its hooks run between the other parts, so this is subtracted
+    from the rest.
 
     If there are several ranks, a backward computes, exchanges gradients and waits for other ranks.
     `exchange` is the share of the last two, in percent, as far as torch measured it. The share of
@@ -253,6 +266,8 @@ def next_step(
     """
     if steps < LEAST:
         return ""
+    shares = _without_watching(shares, watching)
+    without_watching = " without watching" if watching >= _MENTIONED else ""
     large_parts: dict[str, float] = {}
     candidates = {**shares, EXCHANGE: exchange}
     for part, (least, _) in _ADVICE.items():
@@ -267,11 +282,14 @@ def next_step(
     if large_parts:
         largest = max(large_parts, key=lambda part: large_parts[part])
         advice = _advice_on(largest, loading, starting, computing)
-        return f"largest avoidable part: {largest}, {large_parts[largest]:.0f} %; {advice}"
+        share_text = f"{largest_share:.0f} %"
+        if largest == REST:
+            share_text += without_watching
+        return f"largest avoidable part: {largest}, {share_text}; {advice}"
     backward = shares.get(BACKWARD, 0)
     forward_and_rest = shares.get(WITH_FORWARD, 0)
     if BACKWARD in shares and forward_and_rest >= max(_COMPUTING, _LONGER * backward):
-        part = f"{WITH_FORWARD}, {forward_and_rest:.0f} %"
+        part = f"{WITH_FORWARD}, {forward_and_rest:.0f} %{without_watching}"
         longer = f"{BACKWARD}, usually longer than a forward, takes only {backward:.0f} %"
         return f"largest avoidable part: {part} ({longer}); {_CHECK_LOOP}"
     computed = shares.get(FORWARD, 0) + backward

@@ -24,16 +24,19 @@ def story_of(
     last: Collection[Step],
     loading: Loading | None = None,
     helper_cores: float = 0.0,
+    *,
+    is_starved: bool = False,
 ) -> Iterator[str]:
     """Yield sentences about the length of a step, its parts, what ends it, and skipped steps.
 
-    `helper_cores` is the mean number of cores that child processes used.
+    `helper_cores` is the mean number of cores that child processes used. `is_starved` says whether
+    the command waited long for cores.
     """
     timed = steady(last)
     if timed:
         yield from _times(process, steps, timed, loading, helper_cores)
         yield from _pauses(timed)
-        yield from _cost(timed)
+        yield from _cost(timed, is_starved=is_starved)
     if last:
         yield _pattern(process, steps, timed or last)
     skipped = sum(step.skipped for step in last)
@@ -92,6 +95,7 @@ def _times(
         computing=computing_of(process.hello),
         exchange=process.exchange.share_of_step(mean_step),
         garbage=_garbage_share(timed),
+        watching=_watching_share(timed),
     )
     if advice:
         yield advice
@@ -148,15 +152,28 @@ def _core_time(timed: Collection[Step], helper_cores: float) -> str:
     return sentence
 
 
-def _cost(timed: Collection[Step]) -> Iterator[str]:
+def _cost(timed: Collection[Step], *, is_starved: bool) -> Iterator[str]:
     """Yield a sentence about the cost of watching, which the watcher measures itself."""
     spent_ns = fmean(step.watched_ns for step in timed)
     took_ns = fmean(step.took_ns or 0 for step in timed)
-    if spent_ns:
-        yield (
-            f"watching took {seconds(spent_ns / 1e9)} of a step ({percent(spent_ns / took_ns)},"
-            " measured by itself)"
-        )
+    if not spent_ns:
+        return
+    how = "measured by itself"
+    if is_starved:  # the CPU time alone is a small part of it
+        how += ", by the clock, which includes waiting for a core"
+    share = percent(spent_ns / took_ns)
+    yield f"watching took {seconds(spent_ns / 1e9)} of a step ({share}, {how})"
+
+
+def _watching_share(timed: Collection[Step]) -> float:
+    """Return the share of the steps that watching took, in percent.
+
+    It is 0 if a step was timed on a GPU, which may work while the hooks run.
+    """
+    if any(step.is_on_gpu for step in timed):
+        return 0.0
+    spent_ns = sum(step.watched_ns for step in timed)
+    return 100 * spent_ns / sum(step.took_ns or 0 for step in timed)
 
 
 def _pattern(process: MarkedProcess, steps: Steps, last: Collection[Step]) -> str:

@@ -684,7 +684,14 @@ class Watched:
 
     def _story_of(self, lane: Lane) -> str:
         loading = self._loading_of(lane)
-        sentences = story_of(lane.process, lane.steps, lane.last, loading, lane.helpers.cores)
+        sentences = story_of(
+            lane.process,
+            lane.steps,
+            lane.last,
+            loading,
+            lane.helpers.cores,
+            is_starved=self._contention.is_starved(),
+        )
         return "\n".join([*sentences, *lane.process.compiled.sentences()])
 
     def _record_missing_optimizer(self) -> None:
