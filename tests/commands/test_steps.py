@@ -1,5 +1,6 @@
 """How marks are cut into steps: whatever steps and goes backward, each turn ends and makes progress."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -196,6 +197,32 @@ def test_parts_of_steps_of_several_threads_have_no_numbers() -> None:
     assert lacking(steps) == dict.fromkeys(PARTS, "several threads work on a step at once")
     assert shares_of(found, lacking(steps)) == {}
     assert "parts of a step: n/a, several threads work on a step at once" in story
+
+
+@pytest.mark.parametrize(
+    ("closures", "is_mixed"),
+    [(3, True), (1, False)],
+)
+def test_optimizer_that_goes_backward_often_gets_no_advice_on_the_rest(
+    closures: int, is_mixed: bool
+) -> None:
+    """As with LBFGS, whose own work is between the calls of its closure."""
+    marks: list[Mark] = []
+    for at in range(30):
+        for number in range(closures):
+            began = 100 * at + 20 * number + 22
+            marks.append(make_mark(WENT_BACK, began, began + 5))
+        ended = 100 * at + 20 * closures + 10
+        marks.append(make_mark(STEPPED, 100 * at + 1, ended, name=1))
+
+    story = [*story_of(MarkedProcess(1), *cut(marks))]
+
+    mixed = (
+        "forward + rest can include the optimizer's own work: its step calls backward several "
+        "times, and only the time after the last backward counts as optimizer"
+    )
+    assert (mixed in story) == is_mixed
+    assert any("check the rest of the loop" in line for line in story) != is_mixed
 
 
 def test_mean_number_of_backwards_names_the_steps_that_are_timed() -> None:

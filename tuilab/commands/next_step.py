@@ -251,13 +251,15 @@ def next_step(
     exchange: float = 0.0,
     garbage: float = 0.0,
     watching: float = 0.0,
+    is_rest_mixed: bool = False,
 ) -> str:
     """Return the advice; an empty string if too little was measured, or if no part is large.
 
     `starting` is the share of the waits for data that start and end workers, in percent.
     `garbage` is the share of the steps in which Python collected garbage, in percent. `watching` is
     the share that the watcher took. Its hooks run between the other parts, so this is subtracted
-    from the rest.
+    from the rest. If `is_rest_mixed`, the rest includes work of an optimizer between the calls of
+    its closure, so there is no advice about the rest.
 
     If there are several ranks, a backward computes, exchanges gradients and waits for other ranks.
     `exchange` is the share of the last two, in percent, as far as torch measured it. The share of
@@ -267,6 +269,9 @@ def next_step(
     if steps < LEAST:
         return ""
     shares = _without_watching(shares, watching)
+    if is_rest_mixed:
+        shares.pop(REST, None)
+        shares.pop(WITH_FORWARD, None)
     without_watching = " without watching" if watching >= _MENTIONED else ""
     large_parts: dict[str, float] = {}
     candidates = {**shares, EXCHANGE: exchange}

@@ -7,7 +7,17 @@ from tuilab.commands.cpu.core_time import total
 from tuilab.commands.facts.exchange import MeanStep
 from tuilab.commands.marks import MarkedProcess
 from tuilab.commands.next_step import Loading, computing_of, next_step
-from tuilab.commands.step_parts import BACKWARD, SEVERAL_THREADS, UNTOLD, lacking, shares_of, steady
+from tuilab.commands.step_parts import (
+    BACKWARD,
+    OPTIMIZER,
+    REST,
+    SEVERAL_THREADS,
+    UNTOLD,
+    WITH_FORWARD,
+    lacking,
+    shares_of,
+    steady,
+)
 from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.text.display import percent, plural
 from tuilab.text.words import seconds
@@ -82,6 +92,14 @@ def _times(
     for part, reason in lacks.items():
         if part not in UNTOLD:
             yield f"{part}: n/a, {reason}"
+    # An optimizer such as LBFGS works between the calls of its closure.
+    is_rest_mixed = any(step.backwards_in_optimizer > 1 for step in with_parts)
+    if is_rest_mixed:
+        rest = WITH_FORWARD if WITH_FORWARD in shares else REST
+        yield (
+            f"{rest} can include the optimizer's own work: its step calls backward several times,"
+            f" and only the time after the last backward counts as {OPTIMIZER}"
+        )
     mean_step = MeanStep(steps.step_count, mean_ns, shares.get(BACKWARD, 0.0))
     yield from process.exchange.sentences(mean_step)
     waited_ns = sum(step.waited_ns for step in with_parts)
@@ -96,6 +114,7 @@ def _times(
         exchange=process.exchange.share_of_step(mean_step),
         garbage=_garbage_share(timed),
         watching=_watching_share(timed),
+        is_rest_mixed=is_rest_mixed,
     )
     if advice:
         yield advice

@@ -65,6 +65,7 @@ class Step:
     optimizer_ns: int = 0
     logging_ns: int = 0  # in known loggers
     backwards: int = 0
+    backwards_in_optimizer: int = 0  # the most within one step of an optimizer
     optimized: int = 0  # steps of optimizers
     skipped: int = 0  # the optimizer steps that GradScaler skipped
     watched_ns: int = 0  # the time that watching took on the host
@@ -416,6 +417,9 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
         else:
             step.optimizer_ns += _own_ns(marks, index, step.is_on_gpu)
             step.optimized += 1
+            inner_kinds = [inner.kind for inner in _marks_within(marks, index)]
+            backwards = inner_kinds.count(WENT_BACK)
+            step.backwards_in_optimizer = max(step.backwards_in_optimizer, backwards)
             if mark.kind == SKIPPED:
                 step.skipped += 1
     if step.gpu_ns is not None:
