@@ -5,7 +5,9 @@ import re
 import pytest
 
 from tuilab.catalogue.catalog import load
+from tuilab.commands import watched
 from tuilab.commands.next_step import LEAST, Computing, computing_of, loading_of, next_step
+from tuilab.commands.steps import Step
 
 AVOIDABLE = "largest avoidable part: "
 UNTRIED = Computing(("AdamW",), ("bfloat16", "torch.compile"))
@@ -255,7 +257,7 @@ LBFGS = {"class": "LBFGS", "takes_fused": False, "is_fused": False}
 def test_fused_is_advised_only_if_all_optimizers_can_change_to_it(
     optimizers: object, advice: str
 ) -> None:
-    computing = computing_of({"optimizers": optimizers})
+    computing = computing_of({"optimizers": optimizers}, has_fast_bfloat16=True)
 
     shares = {"optimizer": 60, "rest": 25}
     assert next_step(shares, LEAST, computing=computing).startswith(advice)
@@ -275,14 +277,53 @@ def test_fused_is_advised_only_if_all_optimizers_can_change_to_it(
 def test_no_way_to_compute_is_advised_that_is_used_already(
     facts: dict[str, object], ways: str
 ) -> None:
-    computing = computing_of({"optimizers": [FUSED], **facts})
+    computing = computing_of({"optimizers": [FUSED], **facts}, has_fast_bfloat16=True)
 
     advice = next_step({"backward": 60}, LEAST, computing=computing)
     assert ways in advice
     assert bool(advice) == bool(ways)
 
 
+@pytest.mark.parametrize(
+    ("has_compiled", "advice"),
+    [
+        (
+            False,
+            "largest part: backward, 60 %; try torch.compile; "
+            "`tuilab tune` tries such changes on the script",
+        ),
+        (True, ""),
+    ],
+)
+def test_bfloat16_is_advised_only_if_it_is_fast(has_compiled: bool, advice: str) -> None:
+    facts = {"optimizers": [FUSED], "dtype": "float32", "has_compiled": has_compiled}
+    computing = computing_of(facts, has_fast_bfloat16=False)
+
+    assert next_step({"backward": 60}, LEAST, computing=computing) == advice
+
+
+@pytest.mark.parametrize(
+    ("instructions", "gpu_ns", "is_fast"),
+    [
+        (["amx_bf16", "avx512_bf16"], None, True),
+        (["avx512_bf16"], None, False),
+        ([], None, False),
+        (None, None, False),
+        ([], 7, True),
+    ],
+)
+def test_bfloat16_is_fast_on_a_gpu_or_with_amx(
+    monkeypatch: pytest.MonkeyPatch,
+    instructions: list[str] | None,
+    gpu_ns: int | None,
+    is_fast: bool,
+) -> None:
+    monkeypatch.setattr(watched, "read_bf16_instructions", lambda: instructions)
+
+    assert watched.has_fast_bfloat16([Step(0, 10, gpu_ns=gpu_ns)]) == is_fast
+
+
 def test_marks_without_facts_about_optimizers_give_no_advice_on_computing() -> None:
-    computing = computing_of({"dtype": "float32"})
+    computing = computing_of({"dtype": "float32"}, has_fast_bfloat16=True)
 
     assert next_step({"backward": 60}, LEAST, computing=computing) == ""

@@ -70,7 +70,7 @@ _ADVICE = {
 }
 _MENTIONED = 1  # percent: a share of the watcher from which on the advice mentions it
 _HALVES = ("float16", "bfloat16")
-_COMPARE = "`tuilab ab` compares the command before and after the change"
+_TUNE = "`tuilab tune` tries such changes on the script"
 
 
 class Computing(NamedTuple):
@@ -99,8 +99,10 @@ class Loading(NamedTuple):
     is_in_memory: bool = False  # whether every loader takes its items from a TensorDataset
 
 
-def computing_of(hello: Mapping[str, Any]) -> Computing:
+def computing_of(hello: Mapping[str, Any], *, has_fast_bfloat16: bool) -> Computing:
     """Return what a process could use to compute faster, from what the process reported.
+
+    A CPU without `has_fast_bfloat16` often multiplies bfloat16 numbers more slowly than float32.
 
     Without a report about its optimizers, nothing is known: an older watcher wrote the marks, or no
     optimizer of torch has stepped.
@@ -115,7 +117,7 @@ def computing_of(hello: Mapping[str, Any]) -> Computing:
     if len(unfused) < len(optimizers):  # an optimizer that cannot be fused may take all the time
         unfused = []
     untried = []
-    if hello.get("dtype") not in _HALVES:
+    if has_fast_bfloat16 and hello.get("dtype") not in _HALVES:
         untried.append("bfloat16")
     if hello.get("has_compiled") is False:
         untried.append("torch.compile")
@@ -302,4 +304,4 @@ def next_step(
         return ""
     names = f"{FORWARD} and {BACKWARD}" if FORWARD in shares else BACKWARD
     ways = " or ".join(computing.untried)
-    return f"largest part: {names}, {computed:.0f} %; try {ways}; {_COMPARE}"
+    return f"largest part: {names}, {computed:.0f} %; try {ways}; {_TUNE}"

@@ -36,15 +36,17 @@ def story_of(
     helper_cores: float = 0.0,
     *,
     is_starved: bool = False,
+    has_fast_bfloat16: bool = False,
 ) -> Iterator[str]:
     """Yield sentences about the length of a step, its parts, what ends it, and skipped steps.
 
     `helper_cores` is the mean number of cores that child processes used. `is_starved` says whether
-    the command waited long for cores.
+    the command waited long for cores, and `has_fast_bfloat16` whether its CPU or GPU multiplies
+    bfloat16 numbers faster than others.
     """
     timed = steady(last)
     if timed:
-        yield from _times(process, steps, timed, loading, helper_cores)
+        yield from _times(process, steps, timed, loading, helper_cores, has_fast_bfloat16)
         yield from _pauses(timed)
         yield from _cost(timed, is_starved=is_starved)
     if last:
@@ -61,6 +63,7 @@ def _times(
     timed: Collection[Step],
     loading: Loading | None,
     helper_cores: float,
+    has_fast_bfloat16: bool,
 ) -> Iterator[str]:
     """Yield sentences about the mean length of a step, its CPU time, its parts, and advice.
 
@@ -110,7 +113,7 @@ def _times(
         is_alone=not process.is_of_several,
         loading=loading,
         starting=100 * started_ns / waited_ns if waited_ns else 0.0,
-        computing=computing_of(process.hello),
+        computing=computing_of(process.hello, has_fast_bfloat16=has_fast_bfloat16),
         exchange=process.exchange.share_of_step(mean_step),
         garbage=_garbage_share(timed),
         watching=_watching_share(timed),

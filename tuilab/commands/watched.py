@@ -45,6 +45,7 @@ from tuilab.commands.step_parts import (
 )
 from tuilab.commands.step_sentences import optimizer_name, story_of
 from tuilab.commands.steps import BACKWARDS, Step, Steps
+from tuilab.commands.tune.planning.machine import read_bf16_instructions
 from tuilab.commands.tune.script_facts import ScriptFacts
 from tuilab.commands.watcher._tuilab_treat import FIRST_TREATED_STEP
 from tuilab.commands.watcher._tuilab_watch import layout
@@ -691,6 +692,7 @@ class Watched:
             loading,
             lane.helpers.cores,
             is_starved=self._contention.is_starved(),
+            has_fast_bfloat16=has_fast_bfloat16(lane.last),
         )
         return "\n".join([*sentences, *lane.process.compiled.sentences()])
 
@@ -706,6 +708,16 @@ class Watched:
         missing = f"no optimizer that stepped is named {show(chosen_name, 60)}"
         optimizers = join(sorted(names)) or "none"
         self._record_unavailable("--step-of", f"{missing}; optimizers: {optimizers}")
+
+
+def has_fast_bfloat16(steps: Iterable[Step]) -> bool:
+    """Return whether the steps ran on a GPU, or the CPU multiplies bfloat16 numbers in AMX.
+
+    Other instructions for bfloat16 are often slower than those for float32.
+    """
+    if any(step.is_on_gpu for step in steps):
+        return True
+    return "amx_bf16" in (read_bf16_instructions() or ())
 
 
 def _why_no_exchange(exchanges: Iterable[GradientExchange]) -> str:
