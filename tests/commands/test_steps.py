@@ -13,6 +13,7 @@ from tuilab.commands.watcher._tuilab_watch.layout import (
     BEGINS,
     ELSEWHERE,
     ENDS,
+    HAS_VALUE,
     SKIPPED,
     STEPPED,
     WAITED,
@@ -238,3 +239,34 @@ def test_mean_number_of_backwards_names_the_steps_that_are_timed() -> None:
 
     assert story[0] == "a step takes 100 ms, mean of 3 steps"
     assert story[-1] == "1 optimizer step and 7.7 backwards a step, mean of 3 steps"
+
+
+def test_root_that_sums_several_backwards_is_named_with_their_number() -> None:
+    """The first optimizer steps after two backwards, the second one after one."""
+    marks: list[Mark] = []
+    for at in range(0, 600, 100):
+        for began in (at, at + 10):
+            marks.append(make_mark(WENT_BACK, began, began + 5, value=4.5, flags=HAS_VALUE))
+        marks.append(make_mark(STEPPED, at + 20, at + 30, name=1))
+        marks.append(make_mark(WENT_BACK, at + 40, at + 50, value=0.5, flags=HAS_VALUE))
+        marks.append(make_mark(STEPPED, at + 60, at + 70, name=2))
+    process = MarkedProcess(1, names={1: "SGD\noptimizer 1", 2: "SGD\noptimizer 2"})
+
+    steps, found = cut(marks)
+    story = [*story_of(process, steps, found)]
+
+    assert found[-1].roots == {1: 9.0, 2: 0.5}
+    assert story[-1] == "backward root of SGD 1 is the sum of 2 backwards"
+
+
+def test_root_of_a_changing_number_of_backwards_has_their_mean() -> None:
+    marks: list[Mark] = []
+    for at, count in enumerate([1, 1, 2, 3]):
+        for number in range(count):
+            began = 100 * at + 10 * number
+            marks.append(make_mark(WENT_BACK, began, began + 5, value=1.0, flags=HAS_VALUE))
+        marks.append(make_mark(STEPPED, 100 * at + 90, 100 * at + 100, name=1))
+
+    story = [*story_of(MarkedProcess(1), *cut(marks))]
+
+    assert story[-1] == "backward root is the sum of 2 backwards, on average"

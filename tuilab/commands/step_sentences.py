@@ -22,6 +22,7 @@ from tuilab.commands.steps import BACKWARDS, Step, Steps
 from tuilab.text.display import percent, plural
 from tuilab.text.words import seconds
 
+ROOT = "backward root"
 _EVEN = 0.2  # of the mean: a median that is nearer to the mean is not mentioned
 _CLEAR = 0.1  # of the time of a step: a CPU time that is nearer to it is not mentioned
 _LEAST_PAUSED = 0.02  # of the time, in which Python collected garbage
@@ -51,6 +52,7 @@ def story_of(
         yield from _cost(timed, is_starved=is_starved)
     if last:
         yield _pattern(process, steps, timed or last)
+        yield from _sums(process, steps, timed or last)
     skipped = sum(step.skipped for step in last)
     if skipped:
         optimized = sum(step.optimized for step in last)
@@ -219,6 +221,22 @@ def _pattern(process: MarkedProcess, steps: Steps, last: Collection[Step]) -> st
     return sentence
 
 
+def _sums(process: MarkedProcess, steps: Steps, last: Collection[Step]) -> Iterator[str]:
+    """Yield a sentence about each backward root that is a sum of several backwards."""
+    counts: dict[int, list[int]] = {}
+    for step in last:
+        for owner, count in step.root_counts.items():
+            counts.setdefault(owner, []).append(count)
+    for owner, counts_of_owner in counts.items():
+        if max(counts_of_owner) == 1:
+            continue
+        name = root_name(process, steps, owner)
+        sentence = f"{name} is the sum of {_count(fmean(counts_of_owner), 'backward')}"
+        if min(counts_of_owner) < max(counts_of_owner):
+            sentence += ", on average"
+        yield sentence
+
+
 def _count(number: float, noun: str) -> str:
     if _is_whole(number):
         return plural(round(number), noun)
@@ -227,6 +245,17 @@ def _count(number: float, noun: str) -> str:
 
 def _is_whole(number: float) -> bool:
     return abs(number - round(number)) < 0.05
+
+
+def root_name(process: MarkedProcess, steps: Steps, owner: int) -> str:
+    """Return the name of the curve of a root: the value that goes backward.
+
+    If several optimizers step, the name includes `owner`, the optimizer that steps after the
+    backward.
+    """
+    if len(steps.counts) < 2 or owner == BACKWARDS:
+        return ROOT
+    return f"{ROOT} of {optimizer_name(process, owner)}"
 
 
 def optimizer_name(process: MarkedProcess, number: int) -> str:

@@ -72,6 +72,8 @@ class Step:
     gpu_ns: int | None = None  # on the GPU since the previous step, if its end was timed there
     has_parts: bool = True  # whether its parts were timed: on a GPU, those of a few steps are
     roots: dict[int, float] = field(default_factory=dict)  # sum, by the optimizer that steps next
+    # How many values each of these sums has.
+    root_counts: dict[int, int] = field(default_factory=dict)
     core_time: CoreTime | None = None  # of this step, and of earlier ones without a reading
     pauses_ns: list[int] = field(default_factory=list)  # of collections of garbage, if long
 
@@ -430,7 +432,7 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
         step.waited_ns = min(step.waited_ns, max(idle_ns, 0))
         step.started_ns = min(step.started_ns, step.waited_ns)
         step.logging_ns = min(step.logging_ns, max(idle_ns - step.waited_ns, 0))
-    step.roots = _roots(marks)
+    _add_roots_of_step(step, marks)
     return step
 
 
@@ -515,29 +517,27 @@ def _took_ns(mark: Mark, is_on_gpu: bool) -> int:
     return mark.ended - mark.began
 
 
-def _roots(marks: list[Mark]) -> dict[int, float]:
-    """Return the values of the roots of a step, summed by the optimizer that steps next.
+def _add_roots_of_step(step: Step, marks: list[Mark]) -> None:
+    """Add the values of the roots of a step, summed by the optimizer that steps next.
 
     If as many backwards as optimizers follow each other, the first backward belongs to the first
     optimizer, the second backward to the second optimizer, and so on.
     """
-    roots: dict[int, float] = {}
     backwards: list[Mark] = []
     optimizers: list[int] = []  # that stepped after these backwards, each once
     for mark in marks:
         if mark.kind == WENT_BACK:
             if optimizers:
-                _add_roots(roots, backwards, optimizers)
+                _add_roots(step, backwards, optimizers)
                 backwards = []
                 optimizers = []
             backwards.append(mark)
         elif mark.kind in _OPTIMIZED and mark.name not in optimizers:
             optimizers.append(mark.name)
-    _add_roots(roots, backwards, optimizers)
-    return roots
+    _add_roots(step, backwards, optimizers)
 
 
-def _add_roots(roots: dict[int, float], backwards: list[Mark], optimizers: list[int]) -> None:
+def _add_roots(step: Step, backwards: list[Mark], optimizers: list[int]) -> None:
     """Add the values of backwards to the roots of the optimizers that stepped after them."""
     is_paired = len(backwards) == len(optimizers) > 1
     for index, mark in enumerate(backwards):
@@ -547,4 +547,5 @@ def _add_roots(roots: dict[int, float], backwards: list[Mark], optimizers: list[
         elif optimizers:
             owner = optimizers[0]
         if mark.flags & HAS_VALUE:
-            roots[owner] = roots.get(owner, 0.0) + mark.value
+            step.roots[owner] = step.roots.get(owner, 0.0) + mark.value
+            step.root_counts[owner] = step.root_counts.get(owner, 0) + 1
