@@ -237,7 +237,7 @@ def test_mean_number_of_backwards_names_the_steps_that_are_timed() -> None:
     steps, found = cut(marks)
     story = [*story_of(MarkedProcess(1), steps, found)]
 
-    assert story[0] == "a step takes 100 ms, mean of 3 steps"
+    assert story[0] == "a step takes 100 ms, mean of 3 of 4 steps"
     assert story[-1] == "1 optimizer step and 7.7 backwards a step, mean of 3 steps"
 
 
@@ -270,3 +270,16 @@ def test_root_of_a_changing_number_of_backwards_has_their_mean() -> None:
     story = [*story_of(MarkedProcess(1), *cut(marks))]
 
     assert story[-1] == "backward root is the sum of 2 backwards, on average"
+
+
+@pytest.mark.parametrize(
+    ("kept", "number"), [(8, "7 of 8 steps"), (7, "the last 7 steps"), (3, "the last 3 steps")]
+)
+def test_mean_length_names_the_steps_that_it_leaves_out(kept: int, number: str) -> None:
+    steps, found = cut(
+        [make_mark(STEPPED, 100 * at + 90, 100 * at + 100, name=1) for at in range(8)]
+    )
+
+    story = [*story_of(MarkedProcess(1), steps, found[-kept:])]
+
+    assert story[0] == f"a step takes 100 ms, mean of {number}"

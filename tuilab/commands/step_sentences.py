@@ -47,7 +47,8 @@ def story_of(
     """
     timed = steady(last)
     if timed:
-        yield from _times(process, steps, timed, loading, helper_cores, has_fast_bfloat16)
+        number = _count_timed(steps, last, timed)
+        yield from _times(process, steps, timed, number, loading, helper_cores, has_fast_bfloat16)
         yield from _pauses(timed)
         yield from _cost(timed, is_starved=is_starved)
     if last:
@@ -59,23 +60,39 @@ def story_of(
         yield f"GradScaler skipped {skipped} of {plural(optimized, 'optimizer step')}"
 
 
+def _count_timed(steps: Steps, last: Collection[Step], timed: Collection[Step]) -> str:
+    """Return in words how many steps make up the mean length, and of how many steps.
+
+    Left out are the first step, whose beginning is unknown, the long steps of a warm-up,
+    and counted steps.
+    """
+    kept = plural(len(last), "step")
+    if len(last) < steps.step_count:  # of a long run, only the last steps are kept
+        kept = f"the last {kept}"
+    if len(timed) == len(last):
+        return kept
+    return f"{len(timed)} of {kept}"
+
+
 def _times(
     process: MarkedProcess,
     steps: Steps,
     timed: Collection[Step],
+    number: str,
     loading: Loading | None,
     helper_cores: float,
     has_fast_bfloat16: bool,
 ) -> Iterator[str]:
     """Yield sentences about the mean length of a step, its CPU time, its parts, and advice.
 
-    A part that was not measured is n/a, with the reason.
+    `number` is the number of the timed steps in words. A part that was not measured is n/a, with
+    the reason.
     """
     took_ns = [step.took_ns or 0 for step in timed]
     mean_ns = fmean(took_ns)
     median_ns = median(took_ns)
     where = " on the GPU" if all(step.is_on_gpu for step in timed) else ""
-    sentence = f"a step takes {seconds(mean_ns / 1e9)}{where}, mean of {plural(len(timed), 'step')}"
+    sentence = f"a step takes {seconds(mean_ns / 1e9)}{where}, mean of {number}"
     if abs(mean_ns - median_ns) > _EVEN * mean_ns:  # for example if batches come in bursts
         sentence += f"; the median is {seconds(median_ns / 1e9)}"
     yield sentence
