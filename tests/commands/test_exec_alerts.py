@@ -1,12 +1,18 @@
 """What is worth an alert, and what ordinary training does without one."""
 
+import json
 import math
+import os
 import random
+from pathlib import Path
 
 import pytest
 
 from tuilab.commands.alarm_rules import Creep, NotFinite, SlowRank, Stall
+from tuilab.commands.alarm_watch import Alarms
+from tuilab.commands.cpu.contention import Contention
 from tuilab.commands.steps import Step
+from tuilab.record.journal.writer import Writer
 
 MS = 1_000_000
 MIB = 1 << 20
@@ -83,6 +89,32 @@ def test_the_first_root_that_is_no_number_is_told_with_its_step_and_no_other() -
         .look("backward root", 0, -math.inf)
         .startswith("backward root is Inf for the first time, in step 0")
     )
+
+
+@pytest.mark.parametrize(
+    ("skipped", "ends"),
+    [
+        ([0, 0, 0], "in step 2"),
+        ([1, 0, 0], "only many of them in a row are a problem"),
+        ([0, 0, 1], "only many of them in a row are a problem"),
+    ],
+)
+def test_alarm_about_inf_says_that_a_scaler_skips_such_steps(
+    tmp_path: Path, skipped: list[int], ends: str
+) -> None:
+    path = tmp_path / "worker-0.jsonl"
+    alarms = Alarms(os.getpid(), Contention(os.getpid()), Writer(path), lambda: 0.0)
+    steps = []
+    for number, count in enumerate(skipped):
+        root = math.inf if number == 2 else 1.0
+        steps.append(Step(0, MS, skipped=count, roots={1: root}))
+
+    alarms.step(os.getpid(), "", steps, lambda owner: "backward root")
+
+    (line,) = path.read_text().splitlines()
+    text = json.loads(line.partition(" ")[2])["text"]
+    assert text.startswith("backward root is Inf for the first time, in step 2")
+    assert text.endswith(ends)
 
 
 def crept(levels: list[float]) -> list[str]:

@@ -40,7 +40,7 @@ ALL = ["waits for data", "backward", "optimizer", "forward + rest"]
             ["data_ms", "forward_ms", "backward_ms", "optimizer_ms", "rest_ms"],
             "forward 10 %, backward 30 %, optimizer 10 %, rest 30 %\nlargest avoidable part: rest, 30 %",
         ),
-        ("optimizer", [], [], "mean of 58 steps\n1 optimizer step"),
+        ("optimizer", [], [], "mean of 58 of 60 steps\n1 optimizer step"),
     ],
 )  # fmt: skip
 def test_a_part_that_was_not_measured_has_no_number(

@@ -5,7 +5,9 @@ import re
 import pytest
 
 from tuilab.catalogue.catalog import load
+from tuilab.commands import watched
 from tuilab.commands.next_step import LEAST, Computing, computing_of, loading_of, next_step
+from tuilab.commands.steps import Step
 
 AVOIDABLE = "largest avoidable part: "
 UNTRIED = Computing(("AdamW",), ("bfloat16", "torch.compile"))
@@ -62,6 +64,25 @@ def test_the_part_that_most_could_be_gained_of_is_told(
     assert said.startswith(begins)
     assert bool(said) == bool(begins)
     assert next_step(shares, LEAST - 1, computing=UNTRIED) == ""
+
+
+@pytest.mark.parametrize(
+    ("shares", "garbage", "part"),
+    [
+        ({"backward": 1, "optimizer": 1, "forward + rest": 98}, 97, "garbage collection, 97 %"),
+        ({"backward": 80, "forward + rest": 20}, 10, "garbage collection, 10 %"),
+        ({"waits for data": 60, "backward": 30}, 12, "waits for data, 60 %"),
+        ({"waits for data": 60, "backward": 30}, 30, "garbage collection, 30 %"),
+        ({"rest": 30, "backward": 30}, 9, "rest, 30 %"),
+    ],
+)
+def test_garbage_collection_is_named_if_no_other_part_exceeds_it_without_it(
+    shares: dict[str, float], garbage: float, part: str
+) -> None:
+    advice = next_step(shares, LEAST, garbage=garbage)
+
+    assert advice.startswith(AVOIDABLE + part)
+    assert ("gc.freeze()" in advice) == part.startswith("garbage")
 
 
 def test_of_several_ranks_nobody_says_that_a_backward_computes() -> None:
@@ -236,7 +257,7 @@ LBFGS = {"class": "LBFGS", "takes_fused": False, "is_fused": False}
 def test_fused_is_advised_only_if_all_optimizers_can_change_to_it(
     optimizers: object, advice: str
 ) -> None:
-    computing = computing_of({"optimizers": optimizers})
+    computing = computing_of({"optimizers": optimizers}, has_fast_bfloat16=True)
 
     shares = {"optimizer": 60, "rest": 25}
     assert next_step(shares, LEAST, computing=computing).startswith(advice)
@@ -256,14 +277,53 @@ def test_fused_is_advised_only_if_all_optimizers_can_change_to_it(
 def test_no_way_to_compute_is_advised_that_is_used_already(
     facts: dict[str, object], ways: str
 ) -> None:
-    computing = computing_of({"optimizers": [FUSED], **facts})
+    computing = computing_of({"optimizers": [FUSED], **facts}, has_fast_bfloat16=True)
 
     advice = next_step({"backward": 60}, LEAST, computing=computing)
     assert ways in advice
     assert bool(advice) == bool(ways)
 
 
+@pytest.mark.parametrize(
+    ("has_compiled", "advice"),
+    [
+        (
+            False,
+            "largest part: backward, 60 %; try torch.compile; "
+            "`tuilab tune` tries such changes on the script",
+        ),
+        (True, ""),
+    ],
+)
+def test_bfloat16_is_advised_only_if_it_is_fast(has_compiled: bool, advice: str) -> None:
+    facts = {"optimizers": [FUSED], "dtype": "float32", "has_compiled": has_compiled}
+    computing = computing_of(facts, has_fast_bfloat16=False)
+
+    assert next_step({"backward": 60}, LEAST, computing=computing) == advice
+
+
+@pytest.mark.parametrize(
+    ("instructions", "gpu_ns", "is_fast"),
+    [
+        (["amx_bf16", "avx512_bf16"], None, True),
+        (["avx512_bf16"], None, False),
+        ([], None, False),
+        (None, None, False),
+        ([], 7, True),
+    ],
+)
+def test_bfloat16_is_fast_on_a_gpu_or_with_amx(
+    monkeypatch: pytest.MonkeyPatch,
+    instructions: list[str] | None,
+    gpu_ns: int | None,
+    is_fast: bool,
+) -> None:
+    monkeypatch.setattr(watched, "read_bf16_instructions", lambda: instructions)
+
+    assert watched.has_fast_bfloat16([Step(0, 10, gpu_ns=gpu_ns)]) == is_fast
+
+
 def test_marks_without_facts_about_optimizers_give_no_advice_on_computing() -> None:
-    computing = computing_of({"dtype": "float32"})
+    computing = computing_of({"dtype": "float32"}, has_fast_bfloat16=True)
 
     assert next_step({"backward": 60}, LEAST, computing=computing) == ""

@@ -1,5 +1,6 @@
 """How marks are cut into steps: whatever steps and goes backward, each turn ends and makes progress."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from tuilab.commands.watcher._tuilab_watch.layout import (
     BEGINS,
     ELSEWHERE,
     ENDS,
+    HAS_VALUE,
     SKIPPED,
     STEPPED,
     WAITED,
@@ -198,6 +200,32 @@ def test_parts_of_steps_of_several_threads_have_no_numbers() -> None:
     assert "parts of a step: n/a, several threads work on a step at once" in story
 
 
+@pytest.mark.parametrize(
+    ("closures", "is_mixed"),
+    [(3, True), (1, False)],
+)
+def test_optimizer_that_goes_backward_often_gets_no_advice_on_the_rest(
+    closures: int, is_mixed: bool
+) -> None:
+    """As with LBFGS, whose own work is between the calls of its closure."""
+    marks: list[Mark] = []
+    for at in range(30):
+        for number in range(closures):
+            began = 100 * at + 20 * number + 22
+            marks.append(make_mark(WENT_BACK, began, began + 5))
+        ended = 100 * at + 20 * closures + 10
+        marks.append(make_mark(STEPPED, 100 * at + 1, ended, name=1))
+
+    story = [*story_of(MarkedProcess(1), *cut(marks))]
+
+    mixed = (
+        "forward + rest can include the optimizer's own work: its step calls backward several "
+        "times, and only the time after the last backward counts as optimizer"
+    )
+    assert (mixed in story) == is_mixed
+    assert any("check the rest of the loop" in line for line in story) != is_mixed
+
+
 def test_mean_number_of_backwards_names_the_steps_that_are_timed() -> None:
     """As with LBFGS: the first step, of which the begin is not known, went backward twenty times."""
     marks: list[Mark] = []
@@ -209,5 +237,49 @@ def test_mean_number_of_backwards_names_the_steps_that_are_timed() -> None:
     steps, found = cut(marks)
     story = [*story_of(MarkedProcess(1), steps, found)]
 
-    assert story[0] == "a step takes 100 ms, mean of 3 steps"
+    assert story[0] == "a step takes 100 ms, mean of 3 of 4 steps"
     assert story[-1] == "1 optimizer step and 7.7 backwards a step, mean of 3 steps"
+
+
+def test_root_that_sums_several_backwards_is_named_with_their_number() -> None:
+    """The first optimizer steps after two backwards, the second one after one."""
+    marks: list[Mark] = []
+    for at in range(0, 600, 100):
+        for began in (at, at + 10):
+            marks.append(make_mark(WENT_BACK, began, began + 5, value=4.5, flags=HAS_VALUE))
+        marks.append(make_mark(STEPPED, at + 20, at + 30, name=1))
+        marks.append(make_mark(WENT_BACK, at + 40, at + 50, value=0.5, flags=HAS_VALUE))
+        marks.append(make_mark(STEPPED, at + 60, at + 70, name=2))
+    process = MarkedProcess(1, names={1: "SGD\noptimizer 1", 2: "SGD\noptimizer 2"})
+
+    steps, found = cut(marks)
+    story = [*story_of(process, steps, found)]
+
+    assert found[-1].roots == {1: 9.0, 2: 0.5}
+    assert story[-1] == "backward root of SGD 1 is the sum of 2 backwards"
+
+
+def test_root_of_a_changing_number_of_backwards_has_their_mean() -> None:
+    marks: list[Mark] = []
+    for at, count in enumerate([1, 1, 2, 3]):
+        for number in range(count):
+            began = 100 * at + 10 * number
+            marks.append(make_mark(WENT_BACK, began, began + 5, value=1.0, flags=HAS_VALUE))
+        marks.append(make_mark(STEPPED, 100 * at + 90, 100 * at + 100, name=1))
+
+    story = [*story_of(MarkedProcess(1), *cut(marks))]
+
+    assert story[-1] == "backward root is the sum of 2 backwards, on average"
+
+
+@pytest.mark.parametrize(
+    ("kept", "number"), [(8, "7 of 8 steps"), (7, "the last 7 steps"), (3, "the last 3 steps")]
+)
+def test_mean_length_names_the_steps_that_it_leaves_out(kept: int, number: str) -> None:
+    steps, found = cut(
+        [make_mark(STEPPED, 100 * at + 90, 100 * at + 100, name=1) for at in range(8)]
+    )
+
+    story = [*story_of(MarkedProcess(1), steps, found[-kept:])]
+
+    assert story[0] == f"a step takes 100 ms, mean of {number}"

@@ -14,16 +14,38 @@ from tuilab.commands.watcher._tuilab_watch.ring import Ring
 ALL_FLAGS = layout.LATE | layout.TIMED | layout.WITHIN
 
 
-def story(spent_ns: int) -> list[str]:
-    """Return the story of a process whose steps take 2 ms, and whose marks took so long."""
+def story(spent_ns: int, *, is_starved: bool = False) -> list[str]:
+    """Return the story of a process whose steps take 2 ms, and whose marks took so long.
+
+    The rest takes 80 % of a step.
+    """
     marks = []
-    for at_ms in range(0, 20, 2):
-        marks.append(make_mark(layout.STEPPED, at_ms, at_ms + 1, number=spent_ns, name=1))
-    return [*story_of(MarkedProcess(1), *cut(marks))]
+    for at_ms in range(0, 60, 2):
+        marks.append(make_mark(layout.WENT_BACK, at_ms, at_ms + 0.2))
+        marks.append(make_mark(layout.STEPPED, at_ms + 0.2, at_ms + 0.4, number=spent_ns, name=1))
+    return [*story_of(MarkedProcess(1), *cut(marks), is_starved=is_starved)]
 
 
 def test_a_story_tells_what_watching_took_of_a_step() -> None:
     assert "watching took 5 µs of a step (0.25 %, measured by itself)" in story(5000)
+
+
+def test_cost_of_watching_on_a_busy_machine_includes_waits_for_a_core() -> None:
+    assert (
+        "watching took 5 µs of a step (0.25 %, measured by itself, by the clock, "
+        "which includes waiting for a core)"
+    ) in story(5000, is_starved=True)
+
+
+def test_advice_on_the_rest_leaves_out_what_watching_took() -> None:
+    cheap = [line for line in story(5000) if "check the rest of the loop" in line]
+    costly = [line for line in story(400_000) if "check the rest of the loop" in line]
+    largest = [line for line in story(1_400_000) if "largest" in line]
+
+    part = "largest avoidable part: forward + rest, "
+    assert len(cheap) == 1 and cheap[0].startswith(f"{part}80 % (backward")
+    assert len(costly) == 1 and costly[0].startswith(f"{part}60 % without watching (backward")
+    assert largest == []
 
 
 def test_where_no_mark_tells_it_the_cost_is_not_told_as_nothing() -> None:

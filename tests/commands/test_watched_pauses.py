@@ -31,6 +31,11 @@ def test_story_tells_the_share_of_the_time_and_the_longest_pause() -> None:
     ) in story(2.0, every=1)
 
 
+def test_single_pause_has_its_own_length() -> None:
+    (sentence,) = [line for line in story(12.0, every=39) if "garbage" in line]
+    assert "1 pause of 12 ms;" in sentence
+
+
 def test_rare_pauses_are_not_told() -> None:
     assert not any("garbage" in sentence for sentence in story(4.0, every=30))
 

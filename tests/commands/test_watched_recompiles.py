@@ -45,6 +45,63 @@ def test_graphs_of_a_script_come_with_the_guard_and_the_line(watch: Watch) -> No
 
 
 @pytest.mark.real_torch
+def test_attempt_beyond_the_limit_of_torch_is_no_graph(watch: Watch) -> None:
+    seen = watch(
+        """
+        o = sgd()
+        @torch.compile(backend="eager", dynamic=False)
+        def total(x):
+            return model(x).sum()
+        for rows in range(4, 16):
+            total(torch.ones(rows, 4)).backward(); o.step()
+        """,
+        "all",
+    )
+
+    (process,) = seen.processes
+    assert len(process.compiled.graphs) == 8
+    made, given_up, again = process.compiled.sentences()
+    assert made.startswith("torch.compile made 8 graphs in ") and "7 of them again" in made
+    assert given_up == (
+        "torch gave up compiling script.py:9 total after 8 graphs "
+        "(torch._dynamo.config.recompile_limit); other shapes run uncompiled; compile it with "
+        "dynamic=True, or mark the size with mark_dynamic; see `tuilab run compile-start`"
+    )
+    assert again.startswith("most often again: script.py:9 total, 7 times")
+    alerts = [process.compiled.take_alert() for _ in range(3)]
+    assert alerts[1] == given_up.partition("; compile it")[0]
+    assert alerts[2] == ""
+
+
+def test_function_given_up_for_another_reason_than_a_shape_has_that_reason() -> None:
+    graph = {"function": "forward", "line": 31}
+    reason = "0/0: L['lr'] == 0.1"
+    compiled = made(graph, graph | {"reason": reason})
+    limit = json.dumps({"graph": "0/2", "reason": reason, "failure": "cache_size_limit reached"})
+    compiled.take(limit)
+    compiled.take(limit)
+
+    assert len(compiled.graphs) == 2
+    assert [*compiled.sentences()][1] == (
+        "torch gave up compiling train.py:31 forward after 2 graphs "
+        "(torch._dynamo.config.cache_size_limit); calls that fit none of them run uncompiled; "
+        "the last reason to compile it again: L['lr'] == 0.1; see `tuilab run compile-start`"
+    )
+    assert compiled.take_alert().startswith("torch gave up compiling train.py:31 forward")
+    assert compiled.take_alert() == ""
+
+
+@pytest.mark.parametrize("number", ["0/1", "7/0"])
+def test_attempt_that_failed_otherwise_says_nothing(number: str) -> None:
+    compiled = made({"function": "forward", "line": 31})
+    compiled.take(json.dumps({"graph": number, "reason": REASON, "failure": "Unsupported"}))
+    compiled.take(json.dumps({"graph": "8/8", "failure": "recompile_limit"}))
+
+    assert len(compiled.graphs) == 1 and len([*compiled.sentences()]) == 1
+    assert compiled.take_alert() == ""
+
+
+@pytest.mark.real_torch
 def test_script_without_the_compiler_loads_nothing_of_it(watch: Watch) -> None:
     seen = watch(
         """

@@ -124,16 +124,22 @@ class NotFinite:
     def __init__(self) -> None:
         self._is_told = False
 
-    def look(self, name: str, number: int, value: float) -> str:
+    def look(self, name: str, number: int, value: float, *, can_skip: bool = False) -> str:
         """Return a sentence about the first value that is not finite; else an empty string.
 
-        `number` is the number of its step.
+        `number` is the number of its step. `can_skip` says whether GradScaler has skipped a step.
         """
         if self._is_told or math.isfinite(value):
             return ""
         self._is_told = True
         kind = "NaN" if math.isnan(value) else "Inf"
-        return f"{name} is {kind} for the first time, in step {number}"
+        sentence = f"{name} is {kind} for the first time, in step {number}"
+        if can_skip:
+            sentence += (
+                "; GradScaler skips steps that overflow,"
+                " so only many of them in a row are a problem"
+            )
+        return sentence
 
 
 class Creep:

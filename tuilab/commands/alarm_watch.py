@@ -34,6 +34,7 @@ class TrainingProcess:
         self.count = 0  # steps so far
         self.stall = Stall()
         self.not_finite = NotFinite()
+        self.has_skipped = False  # whether GradScaler has skipped a step
         self.resident = Creep("resident memory")
         self.held = Creep("what torch holds on the GPU")
         self.last: deque[Step] = deque(maxlen=_RANK_STEPS)  # whose parts were timed
@@ -78,8 +79,12 @@ class Alarms:
             return
         self._alert("stall", [arm], process.stall.step(self._clock(), steps))
         for number, step in enumerate(steps, process.count):
+            if step.skipped:  # often that of this value
+                process.has_skipped = True
             for owner, value in step.roots.items():
-                text = process.not_finite.look(root(owner), number, value)
+                text = process.not_finite.look(
+                    root(owner), number, value, can_skip=process.has_skipped
+                )
                 self._alert("not finite", [arm], text)
         process.count += len(steps)
         steps_with_parts = [step for step in steps if step.has_parts]

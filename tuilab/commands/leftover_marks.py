@@ -13,7 +13,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from tuilab.commands.output.scan_numbers import NumberScanner
-from tuilab.commands.watched import ROOT, Recorded, Watched
+from tuilab.commands.step_sentences import ROOT
+from tuilab.commands.watched import Recorded, Watched
 from tuilab.engine.messages import CommandOrder
 from tuilab.record import events
 from tuilab.record.journal.reader import Reader

@@ -52,6 +52,12 @@ _CHECK_LOOP = (
     "check the rest of the loop: logging, metrics, callbacks, checkpoints, validation, batches"
     " without a DataLoader"
 )
+# Collections are within other parts, so only what is left of these parts is compared with them.
+_GARBAGE = (
+    "largest avoidable part: garbage collection, {share:.0f} %; before the loop call gc.collect()"
+    " and gc.freeze(), in the loop collect rarely and make fewer reference cycles; see"
+    " `tuilab run gc-pause`"
+)
 # A part of the backward, measured in the steps of DistributedDataParallel that torch samples.
 EXCHANGE = "exchange of gradients that no computation hides"
 # By part: from how many percent of a step the advice is given, and the advice.
@@ -62,8 +68,9 @@ _ADVICE = {
     OPTIMIZER: (_BESIDE, _FUSE),
     REST: (_BESIDE, _CHECK_LOOP),
 }
+_MENTIONED = 1  # percent: a share of the watcher from which on the advice mentions it
 _HALVES = ("float16", "bfloat16")
-_COMPARE = "`tuilab ab` compares the command before and after the change"
+_TUNE = "`tuilab tune` tries such changes on the script"
 
 
 class Computing(NamedTuple):
@@ -92,8 +99,10 @@ class Loading(NamedTuple):
     is_in_memory: bool = False  # whether every loader takes its items from a TensorDataset
 
 
-def computing_of(hello: Mapping[str, Any]) -> Computing:
+def computing_of(hello: Mapping[str, Any], *, has_fast_bfloat16: bool) -> Computing:
     """Return what a process could use to compute faster, from what the process reported.
+
+    A CPU without `has_fast_bfloat16` often multiplies bfloat16 numbers more slowly than float32.
 
     Without a report about its optimizers, nothing is known: an older watcher wrote the marks, or no
     optimizer of torch has stepped.
@@ -108,7 +117,7 @@ def computing_of(hello: Mapping[str, Any]) -> Computing:
     if len(unfused) < len(optimizers):  # an optimizer that cannot be fused may take all the time
         unfused = []
     untried = []
-    if hello.get("dtype") not in _HALVES:
+    if has_fast_bfloat16 and hello.get("dtype") not in _HALVES:
         untried.append("bfloat16")
     if hello.get("has_compiled") is False:
         untried.append("torch.compile")
@@ -224,6 +233,15 @@ def _advice_on_data(loading: Loading | None, starting: float) -> str:
     return f"{more_workers}, or do less work for each item; {_LESSON}"
 
 
+def _without_watching(shares: Mapping[str, float], watching: float) -> dict[str, float]:
+    """Return the shares of the parts, with a rest that is less by that of the watcher."""
+    own_shares = dict(shares)
+    for name in (REST, WITH_FORWARD):
+        if name in own_shares:
+            own_shares[name] = max(own_shares[name] - watching, 0.0)
+    return own_shares
+
+
 def next_step(
     shares: Mapping[str, float],
     steps: int,
@@ -233,10 +251,17 @@ def next_step(
     starting: float = 0.0,
     computing: Computing = _UNKNOWN,
     exchange: float = 0.0,
+    garbage: float = 0.0,
+    watching: float = 0.0,
+    is_rest_mixed: bool = False,
 ) -> str:
     """Return the advice; an empty string if too little was measured, or if no part is large.
 
     `starting` is the share of the waits for data that start and end workers, in percent.
+    `garbage` is the share of the steps in which Python collected garbage, in percent. `watching` is
+    the share that the watcher took. Its hooks run between the other parts, so this is subtracted
+    from the rest. If `is_rest_mixed`, the rest includes work of an optimizer between the calls of
+    its closure, so there is no advice about the rest.
 
     If there are several ranks, a backward computes, exchanges gradients and waits for other ranks.
     `exchange` is the share of the last two, in percent, as far as torch measured it. The share of
@@ -245,6 +270,11 @@ def next_step(
     """
     if steps < LEAST:
         return ""
+    shares = _without_watching(shares, watching)
+    if is_rest_mixed:
+        shares.pop(REST, None)
+        shares.pop(WITH_FORWARD, None)
+    without_watching = " without watching" if watching >= _MENTIONED else ""
     large_parts: dict[str, float] = {}
     candidates = {**shares, EXCHANGE: exchange}
     for part, (least, _) in _ADVICE.items():
@@ -253,14 +283,20 @@ def next_step(
             large_parts[part] = share
     if not computing.unfused:
         large_parts.pop(OPTIMIZER, None)
+    largest_share = max(large_parts.values(), default=0.0)
+    if garbage >= _WAITING and garbage >= largest_share - garbage:
+        return _GARBAGE.format(share=garbage)
     if large_parts:
         largest = max(large_parts, key=lambda part: large_parts[part])
         advice = _advice_on(largest, loading, starting, computing)
-        return f"largest avoidable part: {largest}, {large_parts[largest]:.0f} %; {advice}"
+        share_text = f"{largest_share:.0f} %"
+        if largest == REST:
+            share_text += without_watching
+        return f"largest avoidable part: {largest}, {share_text}; {advice}"
     backward = shares.get(BACKWARD, 0)
     forward_and_rest = shares.get(WITH_FORWARD, 0)
     if BACKWARD in shares and forward_and_rest >= max(_COMPUTING, _LONGER * backward):
-        part = f"{WITH_FORWARD}, {forward_and_rest:.0f} %"
+        part = f"{WITH_FORWARD}, {forward_and_rest:.0f} %{without_watching}"
         longer = f"{BACKWARD}, usually longer than a forward, takes only {backward:.0f} %"
         return f"largest avoidable part: {part} ({longer}); {_CHECK_LOOP}"
     computed = shares.get(FORWARD, 0) + backward
@@ -268,4 +304,4 @@ def next_step(
         return ""
     names = f"{FORWARD} and {BACKWARD}" if FORWARD in shares else BACKWARD
     ways = " or ".join(computing.untried)
-    return f"largest part: {names}, {computed:.0f} %; try {ways}; {_COMPARE}"
+    return f"largest part: {names}, {computed:.0f} %; try {ways}; {_TUNE}"

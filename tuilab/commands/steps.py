@@ -65,12 +65,15 @@ class Step:
     optimizer_ns: int = 0
     logging_ns: int = 0  # in known loggers
     backwards: int = 0
+    backwards_in_optimizer: int = 0  # the most within one step of an optimizer
     optimized: int = 0  # steps of optimizers
     skipped: int = 0  # the optimizer steps that GradScaler skipped
     watched_ns: int = 0  # the time that watching took on the host
     gpu_ns: int | None = None  # on the GPU since the previous step, if its end was timed there
     has_parts: bool = True  # whether its parts were timed: on a GPU, those of a few steps are
     roots: dict[int, float] = field(default_factory=dict)  # sum, by the optimizer that steps next
+    # How many values each of these sums has.
+    root_counts: dict[int, int] = field(default_factory=dict)
     core_time: CoreTime | None = None  # of this step, and of earlier ones without a reading
     pauses_ns: list[int] = field(default_factory=list)  # of collections of garbage, if long
 
@@ -416,6 +419,9 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
         else:
             step.optimizer_ns += _own_ns(marks, index, step.is_on_gpu)
             step.optimized += 1
+            inner_kinds = [inner.kind for inner in _marks_within(marks, index)]
+            backwards = inner_kinds.count(WENT_BACK)
+            step.backwards_in_optimizer = max(step.backwards_in_optimizer, backwards)
             if mark.kind == SKIPPED:
                 step.skipped += 1
     if step.gpu_ns is not None:
@@ -426,7 +432,7 @@ def _step_of(marks: list[Mark], began: int | None) -> Step:
         step.waited_ns = min(step.waited_ns, max(idle_ns, 0))
         step.started_ns = min(step.started_ns, step.waited_ns)
         step.logging_ns = min(step.logging_ns, max(idle_ns - step.waited_ns, 0))
-    step.roots = _roots(marks)
+    _add_roots_of_step(step, marks)
     return step
 
 
@@ -511,29 +517,27 @@ def _took_ns(mark: Mark, is_on_gpu: bool) -> int:
     return mark.ended - mark.began
 
 
-def _roots(marks: list[Mark]) -> dict[int, float]:
-    """Return the values of the roots of a step, summed by the optimizer that steps next.
+def _add_roots_of_step(step: Step, marks: list[Mark]) -> None:
+    """Add the values of the roots of a step, summed by the optimizer that steps next.
 
     If as many backwards as optimizers follow each other, the first backward belongs to the first
     optimizer, the second backward to the second optimizer, and so on.
     """
-    roots: dict[int, float] = {}
     backwards: list[Mark] = []
     optimizers: list[int] = []  # that stepped after these backwards, each once
     for mark in marks:
         if mark.kind == WENT_BACK:
             if optimizers:
-                _add_roots(roots, backwards, optimizers)
+                _add_roots(step, backwards, optimizers)
                 backwards = []
                 optimizers = []
             backwards.append(mark)
         elif mark.kind in _OPTIMIZED and mark.name not in optimizers:
             optimizers.append(mark.name)
-    _add_roots(roots, backwards, optimizers)
-    return roots
+    _add_roots(step, backwards, optimizers)
 
 
-def _add_roots(roots: dict[int, float], backwards: list[Mark], optimizers: list[int]) -> None:
+def _add_roots(step: Step, backwards: list[Mark], optimizers: list[int]) -> None:
     """Add the values of backwards to the roots of the optimizers that stepped after them."""
     is_paired = len(backwards) == len(optimizers) > 1
     for index, mark in enumerate(backwards):
@@ -543,4 +547,5 @@ def _add_roots(roots: dict[int, float], backwards: list[Mark], optimizers: list[
         elif optimizers:
             owner = optimizers[0]
         if mark.flags & HAS_VALUE:
-            roots[owner] = roots.get(owner, 0.0) + mark.value
+            step.roots[owner] = step.roots.get(owner, 0.0) + mark.value
+            step.root_counts[owner] = step.root_counts.get(owner, 0) + 1

@@ -11,6 +11,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
@@ -43,8 +44,9 @@ from tuilab.commands.step_parts import (
     shares_of,
     steady,
 )
-from tuilab.commands.step_sentences import optimizer_name, story_of
-from tuilab.commands.steps import BACKWARDS, Step, Steps
+from tuilab.commands.step_sentences import optimizer_name, root_name, story_of
+from tuilab.commands.steps import Step, Steps
+from tuilab.commands.tune.planning.machine import read_bf16_instructions
 from tuilab.commands.tune.script_facts import ScriptFacts
 from tuilab.commands.watcher._tuilab_treat import FIRST_TREATED_STEP
 from tuilab.commands.watcher._tuilab_watch import layout
@@ -61,7 +63,6 @@ _LARGEST = 2**62  # a larger number does not fit into an integer of a record
 _KEPT = 5_000  # of the last steps, to compute where the time goes
 # Marks that are no part of a step.
 _ASIDE = (layout.LOGGED, layout.HELD, layout.COLLECTED, layout.SCRIPT_ENDED)
-ROOT = "backward root"
 
 
 class Recorded(NamedTuple):
@@ -394,15 +395,16 @@ class Watched:
                 step.core_time = None
         if not self._arm:
             self._alarms.compiled(lane.arm, lane.process.compiled.take_alert())
-            self._alarms.step(
-                lane.process.pid, lane.arm, steps, lambda owner: self._root_name(lane, owner)
-            )
+            root = partial(root_name, lane.process, lane.steps)
+            self._alarms.step(lane.process.pid, lane.arm, steps, root)
         if not steps:
             return
         self._contention.step()
         lacks = lacking(lane.steps)
         for step in steps:
-            values = {self._root_name(lane, owner): value for owner, value in step.roots.items()}
+            values = {}
+            for owner, value in step.roots.items():
+                values[root_name(lane.process, lane.steps, owner)] = value
             values |= curves_of(step, lacks)
             if values:
                 self._log_step(lane, values, step.ended)
@@ -435,16 +437,6 @@ class Watched:
         block = lane.open_block.add(lane.count, values, ended_ns)
         if block:
             self._journal.append(block)
-
-    def _root_name(self, lane: Lane, owner: int) -> str:
-        """Return the name of the curve of a root: the value that goes backward.
-
-        If several optimizers step, the name includes `owner`, the optimizer that steps after the
-        backward.
-        """
-        if len(lane.steps.counts) < 2 or owner == BACKWARDS:
-            return ROOT
-        return f"{ROOT} of {optimizer_name(lane.process, owner)}"
 
     def _record_logged(self, process: MarkedProcess, marks: list[Mark]) -> None:
         """Record the values that a script or its logger logged.
@@ -700,7 +692,15 @@ class Watched:
 
     def _story_of(self, lane: Lane) -> str:
         loading = self._loading_of(lane)
-        sentences = story_of(lane.process, lane.steps, lane.last, loading, lane.helpers.cores)
+        sentences = story_of(
+            lane.process,
+            lane.steps,
+            lane.last,
+            loading,
+            lane.helpers.cores,
+            is_starved=self._contention.is_starved(),
+            has_fast_bfloat16=has_fast_bfloat16(lane.last),
+        )
         return "\n".join([*sentences, *lane.process.compiled.sentences()])
 
     def _record_missing_optimizer(self) -> None:
@@ -715,6 +715,16 @@ class Watched:
         missing = f"no optimizer that stepped is named {show(chosen_name, 60)}"
         optimizers = join(sorted(names)) or "none"
         self._record_unavailable("--step-of", f"{missing}; optimizers: {optimizers}")
+
+
+def has_fast_bfloat16(steps: Iterable[Step]) -> bool:
+    """Return whether the steps ran on a GPU, or the CPU multiplies bfloat16 numbers in AMX.
+
+    Other instructions for bfloat16 are often slower than those for float32.
+    """
+    if any(step.is_on_gpu for step in steps):
+        return True
+    return "amx_bf16" in (read_bf16_instructions() or ())
 
 
 def _why_no_exchange(exchanges: Iterable[GradientExchange]) -> str:

@@ -26,7 +26,8 @@ from tuilab.commands.step_parts import (
     lacking,
     parts_of,
 )
-from tuilab.commands.watched import ROOT, Lane
+from tuilab.commands.step_sentences import ROOT
+from tuilab.commands.watched import Lane
 from tuilab.engine.messages import CommandOrder, WorkerResult
 from tuilab.lab.races.sensors import SensorCounts, Sensors, is_robbed
 from tuilab.record import events

@@ -17,18 +17,22 @@ _LONGEST = 200  # characters of a reason
 _OFTEN = 3  # times that a function is compiled again, from which on this is an alert
 # The function that goes on after a break, as torch names it.
 _AFTER_BREAK = re.compile(r"torch_dynamo_resume_in_(?P<function>.*)_at_(?P<line>\d{1,7})")
+# The settings of torch._dynamo.config, by their names of today and of torch up to 2.5.
+_LIMIT = re.compile(r"\b(?:accumulated_)?(?:recompile|cache_size)_limit\b")
+_SIZE_REASON = "size mismatch"  # in the reason, if a shape is new
 _GRAPH_BEFORE = re.compile(r"^\d{1,6}/\d{1,6}: ")  # at the beginning of a reason
 
 
 class Graph(msgspec.Struct, frozen=True):
-    """One graph."""
+    """One graph, or an attempt to make one that failed."""
 
-    graph: str
+    graph: str  # the number of the function, a slash, and the number of the attempt
     function: str = ""
     file: str = ""
     line: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0
     seconds: Annotated[float, msgspec.Meta(ge=0, lt=1e7)] = 0.0
     reason: str = ""  # why it was made again
+    failure: str = ""  # why the attempt made no graph; empty for a graph
 
     @property
     def place(self) -> str:
@@ -54,6 +58,7 @@ class CompiledGraphs:
 
     def __init__(self) -> None:
         self.graphs: list[Graph] = []
+        self._given_up: dict[str, str] = {}  # by place: that torch gave up, and what to do
         self._breaks: list[tuple[str, int]] = []
         self._again: Counter[str] = Counter()  # by place: graphs that were made again
         self._alerts: list[str] = []  # that nobody has taken yet
@@ -70,10 +75,16 @@ class CompiledGraphs:
             return
 
     def take_alert(self) -> str:
-        """Return a sentence about a function that is compiled again and again, once for each."""
+        """Return a sentence about a function that is compiled again and again, or given up.
+
+        Each function has each of the two sentences once.
+        """
         return self._alerts.pop(0) if self._alerts else ""
 
     def _add(self, graph: Graph) -> None:
+        if graph.failure:
+            self._take_failure(graph)
+            return
         self.graphs.append(graph)
         if not graph.reason:
             return
@@ -83,6 +94,34 @@ class CompiledGraphs:
             self._alerts.append(
                 f"{place} was compiled again {_OFTEN} times; the last time: {graph.short_reason}"
             )
+
+    def _take_failure(self, attempt: Graph) -> None:
+        """Note that torch gave up a function, if an attempt failed because of a limit.
+
+        Torch reports no function for such an attempt, so its earlier graphs name it.
+        """
+        limit = _LIMIT.search(attempt.failure)
+        if limit is None:
+            return
+        number = attempt.graph.partition("/")[0]
+        graphs = [graph for graph in self.graphs if graph.graph.partition("/")[0] == number]
+        if not graphs:
+            return
+        place = graphs[0].place
+        if place in self._given_up or len(self._given_up) >= _MOST:
+            return
+        event = (
+            f"torch gave up compiling {place} after {plural(len(graphs), 'graph')}"
+            f" (torch._dynamo.config.{limit[0]})"
+        )
+        if _SIZE_REASON in attempt.reason or _SIZE_REASON in graphs[-1].reason:
+            event += "; other shapes run uncompiled"
+            remedy = "compile it with dynamic=True, or mark the size with mark_dynamic; "
+        else:
+            event += "; calls that fit none of them run uncompiled"
+            remedy = f"the last reason to compile it again: {attempt.short_reason}; "
+        self._given_up[place] = f"{event}; {remedy}see `tuilab run compile-start`"
+        self._alerts.append(event)
 
     def sentences(self) -> Iterator[str]:
         """Yield how many graphs were made in which time, why again, and where they break."""
@@ -95,6 +134,7 @@ class CompiledGraphs:
             again_s = sum(graph.seconds for graph in again)
             sentence += f"; {len(again)} of them again, in {seconds(again_s)}"
         yield sentence
+        yield from self._given_up.values()
         if again:
             ((place, count),) = self._again.most_common(1)
             last = [graph for graph in again if graph.place == place][-1]

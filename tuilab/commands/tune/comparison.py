@@ -11,10 +11,10 @@ from tuilab.commands.ab.arm_amount import step_time
 from tuilab.commands.ab.race import account_of, add_sensor_counts, make_block, seed_of
 from tuilab.commands.run_command import was_stopped
 from tuilab.commands.start_command import CannotStart
+from tuilab.commands.step_sentences import ROOT
 from tuilab.commands.tune import limits
 from tuilab.commands.tune.session import TuningSession
 from tuilab.commands.tune.trial import Trial
-from tuilab.commands.watched import ROOT
 from tuilab.engine.messages import CommandArm, WorkerResult
 from tuilab.lab.races.sensors import Sensors
 from tuilab.record import events

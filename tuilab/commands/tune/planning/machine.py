@@ -56,7 +56,7 @@ def read_machine(
         cores=cores,
         physical_cores=_count_physical_cores(facts, cores),
         nodes=_list_nodes(root, numbers),
-        bf16_instructions=_read_bf16_instructions(root),
+        bf16_instructions=read_bf16_instructions(root),
         jemalloc=_find_library(root, prefix, "jemalloc"),
         tcmalloc=_find_library(root, prefix, "tcmalloc"),
         has_numactl=shutil.which("numactl", path=search_path) is not None,
@@ -88,7 +88,7 @@ def _list_nodes(root: Path, cores: set[int]) -> list[int]:
     return nodes
 
 
-def _read_bf16_instructions(root: Path) -> list[str] | None:
+def read_bf16_instructions(root: Path = Path("/")) -> list[str] | None:
     """Return the instructions for bfloat16; None if the kernel does not report any instructions."""
     try:
         text = (root / "proc/cpuinfo").read_text(errors="replace")

@@ -67,6 +67,8 @@ class GraphReports:
                 "line": getattr(metrics, "co_firstlineno", None) or 0,
                 "seconds": getattr(metrics, "entire_frame_compile_time_s", None) or 0.0,
                 "reason": _text_of(metrics, "recompile_reason"),
+                # Torch gives facts of attempts that made no graph as well.
+                "failure": _text_of(metrics, "fail_reason") or _text_of(metrics, "fail_type"),
             }
             self._watcher.text(layout.COMPILED, json.dumps(facts))
 
