@@ -142,31 +142,34 @@ def _why_over(session: TuningSession, stage: str, arms: Sequence[RacedArm]) -> s
         return f"decided after {plural(count, 'repeat')}"
     if count >= PLANNED_ANALYSES[-1]:
         return f"the most repeats that are planned: {count}"
-    if not count or _has_time_for_repeat(session, stage, arms, count):
+    if not count:
         return ""
-    spent = events.BudgetSpent(repeats=count, stage=stage)
-    session.journal.append(spent)
-    summary.tuning.spent_stages.add(stage)
-    return f"the budget of {session.order.budget_s:g} s is spent"
-
-
-def _has_time_for_repeat(
-    session: TuningSession, stage: str, arms: Sequence[RacedArm], count: int
-) -> bool:
-    """Return whether another repeat fits into the time that is left for a stage.
-
-    Before a claim can be decided at all, a repeat may exceed the budget a little. Time is kept for
-    a combination only if there is something to combine.
-    """
-    summary = session.summary
-    repeat_s = _longest_repeat_s(summary, stage)
-    left_s = session.left_s - repeat_s
+    left_s = session.left_s - _longest_repeat_s(summary, stage)
+    # Before a claim can be decided at all, a repeat may exceed the budget a little.
+    most_overrun_s = 0.0
     if count < limits.LEAST_ROUNDS:
-        return left_s > -limits.OVERRUN_SHARE * session.order.budget_s
+        most_overrun_s = limits.OVERRUN_SHARE * session.order.budget_s
+    if left_s < -most_overrun_s:
+        session.journal.append(events.BudgetSpent(repeats=count, stage=stage))
+        summary.tuning.spent_stages.add(stage)
+        return f"the budget of {session.order.budget_s:g} s is spent"
+    if stage == limits.COMPARISON and _makes_room_for_combination(session, arms, left_s):
+        return f"the rest of the budget is for a combination, after {plural(count, 'repeat')}"
+    return ""
+
+
+def _makes_room_for_combination(
+    session: TuningSession, arms: Sequence[RacedArm], left_s: float
+) -> bool:
+    """Return whether the comparison ends now, so that its winners can be combined.
+
+    This depends on what was measured. So it is not recorded as the end of the budget, at which the
+    claims might spend the rest of their error: they are judged as after their last planned look.
+    """
     kept_s = limits.COMBINATION_SHARE * session.order.budget_s
-    if stage != limits.COMPARISON or left_s > kept_s or not _may_be_combined(summary, arms):
-        return left_s > 0
-    return left_s > 0 and not combine(summary, verdicts_by_arm(summary))
+    if left_s > kept_s or not _may_be_combined(session.summary, arms):
+        return False
+    return bool(combine(session.summary, verdicts_by_arm(session.summary)))
 
 
 def _may_be_combined(summary: RunSummary, arms: Sequence[RacedArm]) -> bool:
