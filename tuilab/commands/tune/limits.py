@@ -31,4 +31,3 @@ SLOWEST = 0.9
 LEAST_ROUNDS = 6  # fewer repeats decide nothing
 # By so much of the budget it may be exceeded, if LEAST_ROUNDS are nearly reached.
 OVERRUN_SHARE = 0.1
-WORTHWHILE = 1.03  # a smaller gain is not worth a change

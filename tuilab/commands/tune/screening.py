@@ -89,10 +89,10 @@ def _has_time_for_another(
     """
     if screened:
         return session.elapsed_s < limits.STUDY_SHARE * session.order.budget_s
-    return session.left_s > least_comparison_s(base.ended.elapsed_s)
+    return session.left_s > _least_comparison_s(base.ended.elapsed_s)
 
 
-def least_comparison_s(process_s: float) -> float:
+def _least_comparison_s(process_s: float) -> float:
     """Return how long it takes to try one treatment, and to compare it as often as necessary."""
     return (1 + limits.LEAST_ROUNDS * 3) * process_s  # the base runs twice in each round
 
