@@ -16,12 +16,12 @@ from tuilab.engine.queue_turn import CORES
 from tuilab.errors import UsageError
 from tuilab.judging.interim_analyses import PLANNED_ANALYSES
 from tuilab.probes.gpu.is_present import is_gpu_there
+from tuilab.record.tuning.stages import TUNE_TOPIC
 from tuilab.scrub import words_for_record
 from tuilab.text.display import show
 
 TOPIC = "exec"
 RACE_TOPIC = "ab"
-TUNE_TOPIC = "tune"
 WATCH = ("all", "steps", "nothing")
 _LONGEST_NAME = 40  # characters of the name of a run
 _MOST_BYTES = 150_000  # of a packed command, which must fit into a message to the worker

@@ -7,8 +7,6 @@ combination                 at most COMBINATION_SHARE, if there are several winn
 
 BASE = "base"  # the arm that is the unchanged script
 WATCH = "watch"  # the label of the process in which the script is watched
-COMPARISON = "comparison"  # stages
-COMBINATION = "combination"
 
 STUDY_SHARE = 0.4  # of the budget
 COMBINATION_SHARE = 0.25

@@ -18,6 +18,7 @@ from tuilab.commands.tune.session import TuningSession, arm_of
 from tuilab.commands.tune.trial import Trial
 from tuilab.record.events import TreatmentPlanned, TreatmentTried
 from tuilab.record.tuning.outcomes import Outcome
+from tuilab.record.tuning.stages import SCREENING
 from tuilab.text.display import brief
 
 _BOUND = "bound"  # a treatment that only shows what others can gain
@@ -48,7 +49,7 @@ def screen(
     screened: list[Screened] = []
     while waiting:
         treatment = waiting.pop(0)
-        session.report_progress(count - len(waiting) - 1, count, "screening")
+        session.report_progress(count - len(waiting) - 1, count, SCREENING)
         if not _has_time_for_another(session, screened, base):
             waiting.insert(0, treatment)
             break

@@ -18,6 +18,7 @@ from tuilab.judging.interim_analyses import (
 )
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
+from tuilab.record.tuning.stages import COMBINING, COMPARING
 from tuilab.text.display import plural
 
 _OTHER_ROUNDING = "other rounding"
@@ -28,10 +29,10 @@ def go_on(session: TuningSession) -> tuple[WorkerResult, int]:
     tuning = session.summary.tuning
     if not tuning.combinations:
         arms = compared_arms(session.summary)
-        reason = _why_over(session, limits.COMPARISON, arms)
+        reason = _why_over(session, COMPARING, arms)
         if not reason:
-            turn = _count_repeats(session.summary, limits.COMPARISON)
-            return Round(session, limits.COMPARISON, arms, turn).run()
+            turn = _count_repeats(session.summary, COMPARING)
+            return Round(session, COMPARING, arms, turn).run()
         combinations = combine(session.summary, verdicts_by_arm(session.summary))
         if not combinations:
             return WorkerResult(enough=reason), 0
@@ -42,11 +43,11 @@ def go_on(session: TuningSession) -> tuple[WorkerResult, int]:
             session.journal.append(combination)
             tuning.combinations.append(combination)
     arms = combined_arms(session.summary)
-    reason = _why_over(session, limits.COMBINATION, arms)
+    reason = _why_over(session, COMBINING, arms)
     if reason:
         return WorkerResult(enough=reason), 0
-    turn = _count_repeats(session.summary, limits.COMBINATION)
-    return Round(session, limits.COMBINATION, arms, turn).run()
+    turn = _count_repeats(session.summary, COMBINING)
+    return Round(session, COMBINING, arms, turn).run()
 
 
 def _has_time_for(session: TuningSession, combinations: Sequence[events.TuningCombined]) -> bool:
@@ -153,7 +154,7 @@ def _why_over(session: TuningSession, stage: str, arms: Sequence[RacedArm]) -> s
         session.journal.append(events.BudgetSpent(repeats=count, stage=stage))
         summary.tuning.spent_stages.add(stage)
         return f"the budget of {session.order.budget_s:g} s is spent"
-    if stage == limits.COMPARISON and _makes_room_for_combination(session, arms, left_s):
+    if stage == COMPARING and _makes_room_for_combination(session, arms, left_s):
         return f"the rest of the budget is for a combination, after {plural(count, 'repeat')}"
     return ""
 

@@ -23,6 +23,7 @@ from tuilab.engine.messages import CommandArm, WorkerResult
 from tuilab.judging.intervals import DISTURBED_SD, UNKNOWN_SD
 from tuilab.record import events
 from tuilab.record.tuning.outcomes import Outcome
+from tuilab.record.tuning.stages import SCREENING, WATCHING
 from tuilab.text.display import join, plural, show
 from tuilab.text.words import clock
 
@@ -36,7 +37,7 @@ def study(session: TuningSession) -> tuple[WorkerResult, int]:
     An error in the result ends the tuning: then the script cannot be tuned.
     """
     before = files.list_files(session.command.folder, session.run_dir.parent)
-    session.enter("watching")
+    session.enter(WATCHING)
     try:
         watched = _watch(session)
     except CannotStart as problem:
@@ -51,7 +52,7 @@ def study(session: TuningSession) -> tuple[WorkerResult, int]:
         return WorkerResult(error=refusal), 1
 
     watched.ended.watched.record_contention()
-    session.enter("screening")
+    session.enter(SCREENING)
     steps = _choose_steps(session, watched)
     base = session.run(
         CommandArm(name=limits.BASE),
