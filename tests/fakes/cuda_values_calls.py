@@ -19,6 +19,7 @@ PROPERTIES = SimpleNamespace(
 OTHER_NUMBERS = 12_345  # with one seed, a GPU draws other numbers than the host
 _model = torch.ops.cuda_values
 _sync_mode = 0
+has_time = False  # whether `timed_gpu.py` has given the GPU a time
 
 
 class Stream:
@@ -142,7 +143,12 @@ def set_sync_mode(mode: int) -> None:
 
 
 def synchronize() -> None:
-    """Wait until the GPU has finished."""
+    """Wait until the GPU has finished.
+
+    Without a time it always has. The calls of the model are operators, which a lesson may count.
+    """
+    if not has_time:
+        return
     _model.wait_until(_model.queue_end())
 
 

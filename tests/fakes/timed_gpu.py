@@ -46,6 +46,7 @@ def load(library: Path) -> None:
 
     cuda_values_calls.set_capacity(CAPACITY_BYTES)
     torch.ops.cuda_values.start_time(CAPACITY_BYTES)
+    cuda_values_calls.has_time = True
     _replace_inductor()
 
 
