@@ -166,7 +166,7 @@ def test_a_script_that_changes_a_file_is_not_started_again(
     words = ["tune", "--budget", "60s", "--headless", "--", sys.executable, *command]
     printed = answer_yes(words, folder, root)
 
-    assert "the script changed 1 file (weights.pt), so it was not started again" in printed
+    assert "the script changed 1 file (weights.pt), so it is not started again" in printed
     assert "add --in-copy" in printed
     assert (folder / "weights.pt").read_text() == "oldx"
 

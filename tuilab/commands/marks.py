@@ -209,20 +209,15 @@ class MarksFolder:
         if mark.kind == layout.NAME:
             process.names[mark.name] = text
             return
-        if mark.kind == layout.COMPILED:
-            process.compiled.take(text)
-            return
-        if mark.kind == layout.EXCHANGED:
-            process.exchange.take(text)
-            return
-        if mark.kind == layout.TREATED:
-            process.treatments.take_report(text)
-            return
-        if mark.kind == layout.SCRIPT_FACTS:
-            process.treatments.take_facts(text)
-            return
-        if mark.kind == layout.COUNTED:
-            process.counted.take(text)
+        takers = {
+            layout.COMPILED: process.compiled.take,
+            layout.EXCHANGED: process.exchange.take,
+            layout.COUNTED: process.counted.take,
+            layout.TREATED: process.treatments.take_report,
+            layout.SCRIPT_FACTS: process.treatments.take_facts,
+        }
+        if mark.kind in takers:
+            takers[mark.kind](text)
             return
         try:
             facts = json.loads(text)

@@ -208,7 +208,7 @@ class Watched:
         """Return what the processes switched off because a tuning runs them, such as uploads."""
         return switched_off(self._treatments())
 
-    def is_starved(self) -> bool:
+    def is_starved_by_others(self) -> bool:
         """Return whether other processes kept the command from its cores."""
         return self._contention.is_starved_by_others()
 

@@ -75,7 +75,7 @@ def latest_analysis(summary: RunSummary, stage: str = "") -> InterimAnalysis:
     planned_end = planned_counts[-1]
     planned_shares = _spent_shares(planned_counts, planned_end, has_budget=has_budget)
 
-    succeeded = [name for name in ended if _has_succeeded(summary, name)]
+    succeeded = [name for name in ended if has_succeeded(summary, name)]
     success_count = len(succeeded)
     reached = _counts_up_to(planned_counts, success_count)
     has_failures = success_count < planned_end <= len(ended)
@@ -122,11 +122,11 @@ def list_ended_repeats(summary: RunSummary, stage: str = "") -> list[str]:
 
     A stage of a tuning has only the repeats that raced in it.
     """
-    ended = []
-    for name in summary.finished_repeats():
-        is_of_stage = not stage or name in summary.workers_of_stage(stage)
-        if is_of_stage and not summary.workers[name].is_stopped:
-            ended.append(name)
+    names = summary.finished_repeats()
+    if stage:
+        of_stage = summary.workers_of_stage(stage)
+        names = [name for name in names if name in of_stage]
+    ended = [name for name in names if not summary.workers[name].is_stopped]
     return sorted(ended, key=lambda name: summary.workers[name].repeat)
 
 
@@ -174,7 +174,7 @@ def _spent_shares(counts: Sequence[int], planned_end: int, *, has_budget: bool) 
     return shares
 
 
-def _has_succeeded(summary: RunSummary, name: str) -> bool:
+def has_succeeded(summary: RunSummary, name: str) -> bool:
     """Return whether a worker has ended with exit code 0."""
     exited = summary.workers[name].exited
     return exited is not None and exited.code == 0

@@ -137,8 +137,4 @@ class Round:
             )
         )
         for claim in raced.claims:
-            session.journal.append(
-                events.ClaimNotTestable(
-                    text=claim.text, key=claim.key, needs=f"{trial.outcome}: {trial.why}"
-                )
-            )
+            session.record_not_testable(claim.text, claim.key, trial.outcome, trial.why)

@@ -100,11 +100,12 @@ class TuningSession:
         A treatment that is not compared makes no claim.
         """
         if outcome and outcome != Outcome.NOT_COMPARED:
-            self.journal.append(
-                events.ClaimNotTestable(
-                    text=claim_text(treatment), key=treatment.arm, needs=f"{outcome}: {why}"
-                )
-            )
+            self.record_not_testable(claim_text(treatment), treatment.arm, outcome, why)
+
+    def record_not_testable(self, text: str, key: str, outcome: str, why: str) -> None:
+        """Record that a claim has no verdict, because of this outcome of its treatment."""
+        needs = f"{outcome}: {why}"
+        self.journal.append(events.ClaimNotTestable(text=text, key=key, needs=needs))
 
     def limit_s(self, process_s: float) -> float:
         """Return how long a process may take, if one of the unchanged script took `process_s`."""

@@ -14,6 +14,7 @@ from tuilab.engine.messages import CommandArm, WorkerResult
 from tuilab.judging.interim_analyses import (
     PLANNED_ANALYSES,
     can_end_run,
+    has_succeeded,
     list_ended_repeats,
 )
 from tuilab.record import events
@@ -215,12 +216,8 @@ def is_faster_only(summary: RunSummary, arm: str, verdict: events.VerdictReached
 
 def _count_repeats(summary: RunSummary, stage: str) -> int:
     """Return how many repeats of a stage have ended well."""
-    count = 0
-    for name in list_ended_repeats(summary, stage):
-        exited = summary.workers[name].exited
-        if exited is not None and exited.code == 0:
-            count += 1
-    return count
+    ended = list_ended_repeats(summary, stage)
+    return sum(1 for name in ended if has_succeeded(summary, name))
 
 
 def _longest_repeat_s(summary: RunSummary, stage: str) -> float:

@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Sequence
 
 import msgspec
 
@@ -24,7 +25,7 @@ from tuilab.judging.intervals import DISTURBED_SD, UNKNOWN_SD
 from tuilab.record import events
 from tuilab.record.tuning.outcomes import Outcome
 from tuilab.record.tuning.stages import SCREENING, WATCHING
-from tuilab.text.display import join, plural, show
+from tuilab.text.display import join_first, plural, show
 from tuilab.text.words import clock
 
 _MOST_NAMED = 3  # files in a sentence
@@ -85,8 +86,7 @@ def _describe_failed_base(base: Trial, changes: files.FileChanges) -> str:
     """Return why the unchanged script failed after it had been watched."""
     words = f"the unchanged script failed when it was started again: {base.why}"
     if changes.deleted:
-        names = join([show(path, 60) for path in changes.deleted[:_MOST_NAMED]])
-        words += f"; it had deleted {plural(len(changes.deleted), 'file')} before ({names})"
+        words += f"; it had deleted {_name_files(changes.deleted)} before"
     return words
 
 
@@ -102,7 +102,7 @@ def _in_own_folder(
 
 def _process_sd(watched: Trial) -> float:
     """Return the standard deviation between processes, which is larger on a busy machine."""
-    return DISTURBED_SD if watched.ended.watched.is_starved() else UNKNOWN_SD
+    return DISTURBED_SD if watched.ended.watched.is_starved_by_others() else UNKNOWN_SD
 
 
 # ---- the script as it is
@@ -155,16 +155,19 @@ def _describe_changes(session: TuningSession, changes: files.FileChanges) -> str
     clauses = []
     for verb, paths in (("changed", changes.changed), ("deleted", changes.deleted)):
         if paths:
-            names = join([show(path, 60) for path in paths[:_MOST_NAMED]])
-            if len(paths) > _MOST_NAMED:
-                names += " and more"
-            clauses.append(f"{verb} {plural(len(paths), 'file')} ({names})")
+            clauses.append(f"{verb} {_name_files(paths)}")
     if not clauses:
         return ""
     return (
-        f"the script {' and '.join(clauses)}, so it was not started again; add --in-copy to run it"
+        f"the script {' and '.join(clauses)}, so it is not started again; add --in-copy to run it"
         " in a copy of its folder, or --yes if that does not matter"
     )
+
+
+def _name_files(paths: Sequence[str]) -> str:
+    """Return how many files there are, and the names of the first ones."""
+    names = [show(path, 60) for path in paths[:_MOST_NAMED]]
+    return f"{plural(len(paths), 'file')} ({join_first(names, _MOST_NAMED, len(paths))})"
 
 
 def _choose_steps(session: TuningSession, watched: Trial) -> int:

@@ -245,10 +245,7 @@ def _repeat_batches(module: Any, value: str, reports: Reports) -> None:
                 kept.clear()
                 self._inner = begin_loop(loader)
             else:
-                try:
-                    self._length = len(loader)
-                except TypeError:
-                    self._length = None  # an IterableDataset without a length
+                self._length = _length_of(loader)
 
         def _next_data(self) -> Any:
             if self._inner is not None:
@@ -268,10 +265,7 @@ def _repeat_batches(module: Any, value: str, reports: Reports) -> None:
             if len(self._kept) >= count:
                 _stop_workers(self._inner, self._loader)
                 self._inner = None
-                try:
-                    self._length = len(self._loader)
-                except TypeError:
-                    self._length = None
+                self._length = _length_of(self._loader)
                 reports.did(treatment, f"repeats its first {count} batches", user_place())
             return batch
 
@@ -281,6 +275,14 @@ def _repeat_batches(module: Any, value: str, reports: Reports) -> None:
         return IdealIterator(this, kept)
 
     loader_class.__iter__ = ideal_iter
+
+
+def _length_of(loader: Any) -> int | None:
+    """Return the number of batches; None for an IterableDataset without a length."""
+    try:
+        return len(loader)
+    except TypeError:
+        return None
 
 
 def _stop_workers(iterator: Any, loader: Any) -> None:
