@@ -251,3 +251,13 @@ def test_a_compilation_without_graphs_is_not_applicable(
 
     assert outcomes(run)["compile"] == "NOT APPLICABLE"
     assert reasons(run)["compile"] == "torch.compile made no graph"
+
+
+def test_options_that_contradict_each_other_are_refused_before_the_question(
+    tuilab: Tuilab, folder: Path
+) -> None:
+    command = write_trainer(folder, {})
+    done = tuilab("tune", "--json", "--jsonl", "--", sys.executable, *command, cwd=folder)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("tuilab: --json prints one document")

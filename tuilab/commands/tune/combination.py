@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from tuilab.commands.tune.planning.treatments import CATALOGUE
 from tuilab.record.events import Learning, TreatmentPlanned, TuningCombined, VerdictReached
 from tuilab.record.summary import RunSummary
+from tuilab.record.tuning.outcomes import is_only_learning_open
 from tuilab.record.verdicts import Verdict
 
 COMBINED = "combined"
@@ -52,11 +53,11 @@ def combine(summary: RunSummary, verdicts: Mapping[str, VerdictReached]) -> list
     otherwise = []
     for arm, planned in summary.tuning.treatments.items():
         verdict = verdicts.get(arm)
-        if verdict is None or verdict.low is None or planned.learns == "bound":
+        if verdict is None:
             continue
         if verdict.verdict == Verdict.SUPPORTED:
             supported.append(planned)
-        elif planned.learns == "other rounding" and verdict.low > 1:
+        elif is_only_learning_open(verdict, planned.learns):
             otherwise.append(planned)
     combinations = []
     first = _combine_arms(COMBINED, supported, verdicts)

@@ -4,7 +4,7 @@ The decision rests on the record alone, and on the time that is left. A stage en
 are decided, or when its share of the budget is spent.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tuilab.commands.tune import limits
 from tuilab.commands.tune.combination import combine, group_of
@@ -19,10 +19,9 @@ from tuilab.judging.interim_analyses import (
 )
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
+from tuilab.record.tuning.outcomes import is_only_learning_open, learning_of
 from tuilab.record.tuning.stages import COMBINING, COMPARING
 from tuilab.text.display import plural
-
-_OTHER_ROUNDING = "other rounding"
 
 
 def go_on(session: TuningSession) -> tuple[WorkerResult, int]:
@@ -187,9 +186,8 @@ def _are_decided(summary: RunSummary, claims: Sequence[events.ClaimDeclared]) ->
         verdict = verdicts.get(claim.key)
         if verdict is None:
             return False
-        if can_end_run(claim, verdict):
-            continue
-        if not is_faster_only(summary, claim.under, verdict):
+        is_decided = can_end_run(claim, verdict)
+        if not is_decided and not is_only_learning_open(verdict, learning_of(claim.under, summary)):
             return False
     return True
 
@@ -199,19 +197,6 @@ def verdicts_by_arm(summary: RunSummary) -> dict[str, events.VerdictReached]:
     from tuilab.judging.judge_run import judge  # it loads scipy, which takes long
 
     return {verdict.key: verdict for verdict in judge(summary)}
-
-
-def is_faster_only(summary: RunSummary, arm: str, verdict: events.VerdictReached) -> bool:
-    """Return whether an arm is surely faster, although its claim is INCONCLUSIVE.
-
-    That is so if it rounds otherwise: no repeat can show what it learns later.
-    """
-    learns: Mapping[str, str] = {}
-    for _, race in summary.races:
-        if arm in race.arms:
-            learns = race.learns
-    rounds_otherwise = learns.get(arm) == _OTHER_ROUNDING
-    return rounds_otherwise and verdict.low is not None and verdict.low > 1
 
 
 def _count_repeats(summary: RunSummary, stage: str) -> int:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from tuilab.record import verdicts
-from tuilab.record.events import Learning
+from tuilab.record.events import Learning, VerdictReached
 from tuilab.record.finding_words import why_not_judged
 from tuilab.record.summary import RunSummary
 from tuilab.record.summary_parts import Claim
@@ -92,12 +92,18 @@ def learning_of(arm: str, summary: RunSummary) -> Learning:
     return "same"
 
 
+def is_only_learning_open(verdict: VerdictReached, learns: str) -> bool:
+    """Return whether a treatment is surely faster, and INCONCLUSIVE because it rounds otherwise."""
+    is_faster = verdict.low is not None and verdict.low > 1
+    is_open = verdict.verdict == Verdict.INCONCLUSIVE
+    return is_open and is_faster and learns == "other rounding"
+
+
 def _judged_outcome(claim: Claim, learns: Learning) -> TreatmentOutcome:
     """Return the outcome of a treatment whose claim has a verdict."""
     verdict = claim.verdict
     assert verdict is not None
-    is_faster = verdict.low is not None and verdict.low > 1
-    if verdict.verdict == Verdict.INCONCLUSIVE and learns == "other rounding" and is_faster:
+    if is_only_learning_open(verdict, learns):
         return TreatmentOutcome(Outcome.LEARNING_NOT_SHOWN, verdict.why or _OTHER_ROUNDING)
     return TreatmentOutcome(verdict.verdict, verdict.why)
 

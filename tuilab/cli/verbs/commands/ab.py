@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from tuilab.cli import options
+from tuilab.cli.verbs.commands.start import check_following, start
 from tuilab.commands import arms, make_order
 from tuilab.commands.ab.forecast import foresee
 from tuilab.defaults import REPEATS
@@ -74,38 +75,22 @@ _OPTIONS: list[click.Parameter] = [
     options.FPS,
     options.ROOT,
 ]
-_IMPLY_HEADLESS = ("headless", "as_json", "as_jsonl", "quiet", "report")
 
 
 @click.command(params=_OPTIONS, help=__doc__, context_settings={"allow_interspersed_args": False})
 def command(**arguments: Any) -> int:
     order = _make_order(arguments)
-    options.refuse_both_json(as_json=arguments["as_json"], as_jsonl=arguments["as_jsonl"])
+    root = options.root_path(arguments["root"])
+    check_following(root, arguments)
     if not arguments["quiet"]:
         _print_forecast(order)
-    root = options.root_path(arguments["root"])
-    if arguments["detach"]:
-        from tuilab.cli.verbs.run import detach
-
-        options.check_detached(root, arguments)
-        return detach([order], as_json=arguments["as_json"])
-    options.check_report(arguments["report"])
-    is_headless = any(arguments[name] for name in _IMPLY_HEADLESS)
-    if not is_headless and options.can_open_screens():
-        from tuilab import tui
-
-        return tui.start(root, (), [order], fps=arguments["fps"])
-    from tuilab.cli.follow import ResultPrinter, run_all
-
-    printer = ResultPrinter(
-        as_json=arguments["as_json"],
-        as_jsonl=arguments["as_jsonl"],
+    return start(
+        order,
+        root,
+        arguments,
         is_strict=arguments["strict"],
-        is_quiet=arguments["quiet"],
         has_chart=options.has_chart(quiet=arguments["quiet"]),
-        report=arguments["report"] or "",
     )
-    return run_all([order], printer)
 
 
 def _make_order(arguments: Mapping[str, Any]) -> RunOrder:

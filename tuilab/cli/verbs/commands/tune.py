@@ -6,7 +6,8 @@
 First the script is watched for some steps. Then each change that may help is applied from outside:
 more DataLoader workers, a fused optimizer, bfloat16, torch.compile and others. The promising ones
 are compared with the unchanged script in fresh processes, in random order, and then combined. The
-script starts about forty times. Each process ends after some steps, without a final checkpoint.
+script starts up to about forty times. Each process ends after some steps, without its last
+checkpoint.
 """
 
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 import click
 
 from tuilab.cli import options
+from tuilab.cli.verbs.commands.start import check_following, start
 from tuilab.commands import make_order
 from tuilab.commands.tune.forecast import describe_copy, describe_start
 from tuilab.commands.tune.planning.plan import check_names
@@ -64,35 +66,15 @@ _OPTIONS: list[click.Parameter] = [
     options.FPS,
     options.ROOT,
 ]
-_IMPLY_HEADLESS = ("headless", "as_json", "as_jsonl", "quiet", "report")
 
 
 @click.command(params=_OPTIONS, help=__doc__, context_settings={"allow_interspersed_args": False})
 def command(**arguments: Any) -> int:
-    options.refuse_both_json(as_json=arguments["as_json"], as_jsonl=arguments["as_jsonl"])
     order = _make_order(arguments)
     root = options.root_path(arguments["root"])
+    check_following(root, arguments)
     _announce(order, root, arguments)
-    if arguments["detach"]:
-        from tuilab.cli.verbs.run import detach
-
-        options.check_detached(root, arguments)
-        return detach([order], as_json=arguments["as_json"])
-    options.check_report(arguments["report"])
-    is_headless = any(arguments[name] for name in _IMPLY_HEADLESS)
-    if not is_headless and options.can_open_screens():
-        from tuilab import tui
-
-        return tui.start(root, (), [order], fps=arguments["fps"])
-    from tuilab.cli.follow import ResultPrinter, run_all
-
-    printer = ResultPrinter(
-        as_json=arguments["as_json"],
-        as_jsonl=arguments["as_jsonl"],
-        is_quiet=arguments["quiet"],
-        report=arguments["report"] or "",
-    )
-    return run_all([order], printer)
+    return start(order, root, arguments)
 
 
 def _make_order(arguments: Mapping[str, Any]) -> RunOrder:
@@ -150,7 +132,7 @@ def _announce(order: RunOrder, root: Path, arguments: Mapping[str, Any]) -> None
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
-            "a tuning starts the script about forty times in this folder; add --yes to agree, or "
+            "a tuning starts the script again and again in this folder; add --yes to agree, or "
             "--in-copy to run it in a copy"
         )
     if not click.confirm("Start?", default=True, err=True):
