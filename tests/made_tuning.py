@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from tests.made_runs import identity, started
 from tuilab.record import events
 from tuilab.record.journal.writer import Writer
+from tuilab.record.tuning.outcomes import LEARNING_DOUBT
 
 COMMAND = ["python", "train.py", "--data", "my data"]
 DIFF = """\
@@ -109,7 +110,7 @@ JUDGED: dict[str, tuple[str, float | None, float | None, float | None]] = {
     "ddp-static": ("NOT TESTABLE HERE", None, None, None),
 }
 _WHY = {
-    "bf16": "other rounding: the first losses cannot show that it learns as well",
+    "bf16": LEARNING_DOUBT,
     "compile": "6 repeats are too few for this noise",
     "gc-freeze": "it learns something else: the loss differs at step 4",
     "ddp-static": "the process failed",

@@ -23,7 +23,7 @@ from tuilab.record import events
 from tuilab.record.finding_words import repeat_words
 from tuilab.record.live_run import Watch
 from tuilab.record.summary import RunSummary
-from tuilab.record.tuning.outcomes import Outcome, outcome_of
+from tuilab.record.tuning.outcomes import LEARNING_DOUBT, Outcome, outcome_of
 from tuilab.record.tuning.stages import budget_words, count_processes, is_tuning, stage_of
 from tuilab.record.verdicts import Verdict
 
@@ -85,11 +85,19 @@ def test_only_other_rounding_that_is_faster_leaves_learning_open(
     assert judged(tmp_path, arm, *values) == outcome
 
 
+def test_a_treatment_of_a_disturbed_comparison_is_not_called_faster(tmp_path: Path) -> None:
+    reached = verdict("bf16", "INCONCLUSIVE", 1.2, 1.01, 1.4, why="40 % of the blocks disturbed")
+    records = [*plan(), tried("bf16"), declared("bf16"), *raced(["bf16"]), reached, END]
+
+    outcome = outcome_of("bf16", summary_of(make_tuning(tmp_path, *records))).outcome
+    assert outcome == Verdict.INCONCLUSIVE
+
+
 def test_a_combination_with_other_rounding_leaves_learning_open(tmp_path: Path) -> None:
     record = events.TuningCombined(
         arm="both", parts=["workers-2", "bf16"], best="bf16", learns="other rounding"
     )
-    reached = verdict("both", "INCONCLUSIVE", 1.5, 1.3, 1.7)
+    reached = verdict("both", "INCONCLUSIVE", 1.5, 1.3, 1.7, why=LEARNING_DOUBT)
     run_dir = make_tuning(tmp_path, *plan(), record, declared("both"), reached, END)
 
     assert outcome_of("both", summary_of(run_dir)).outcome == Outcome.LEARNING_NOT_SHOWN

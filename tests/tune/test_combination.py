@@ -5,6 +5,7 @@ from typing import Any
 from tuilab.commands.tune.combination import combine
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
+from tuilab.record.tuning.outcomes import LEARNING_DOUBT
 
 
 def summary_of(*names: str) -> RunSummary:
@@ -26,6 +27,7 @@ def verdict(key: str, word: str, estimate: float = 1.3) -> events.VerdictReached
         estimate=estimate,
         low=estimate - 0.1,
         high=estimate + 0.1,
+        why=LEARNING_DOUBT if word == "INCONCLUSIVE" else "",
     )
 
 

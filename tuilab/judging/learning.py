@@ -12,6 +12,7 @@ from statistics import fmean
 
 from tuilab.record import events
 from tuilab.record.summary import RunSummary
+from tuilab.record.tuning.outcomes import LEARNING_DOUBT
 from tuilab.text.display import percent
 
 COMPARED_VALUES = 10  # the first values that an arm called backward() on
@@ -83,10 +84,7 @@ def describe_other_rounding(claim: events.ClaimDeclared, summary: RunSummary) ->
     kinds = _kinds_of_learning(claim, summary)
     if "other rounding" not in kinds:
         return ""
-    return (
-        "whether it learns as well is not shown: it rounds otherwise, and the first steps cannot"
-        " show what that costs later"
-    )
+    return LEARNING_DOUBT
 
 
 def _must_be_equal(claim: events.ClaimDeclared, summary: RunSummary) -> bool:

@@ -35,10 +35,8 @@ class TreatmentOutcome(NamedTuple):
     why: str = ""
 
 
-_OTHER_ROUNDING = (
-    "it computes in another dtype, and the first losses cannot show whether the script still learns"
-    " as well"
-)
+# Why no claim about such a treatment is supported: the reason of its verdict begins with this.
+LEARNING_DOUBT = "it rounds otherwise, and the first steps cannot show what that costs later"
 _BOUND = "it learns from the same data again and again: it shows what other treatments can gain"
 
 
@@ -93,9 +91,12 @@ def learning_of(arm: str, summary: RunSummary) -> Learning:
 
 
 def is_only_learning_open(verdict: VerdictReached, learns: str) -> bool:
-    """Return whether a treatment is surely faster, and INCONCLUSIVE because it rounds otherwise."""
+    """Return whether a treatment is surely faster, and INCONCLUSIVE because it rounds otherwise.
+
+    With another reason, such as a busy machine, it is not sure that the treatment is faster.
+    """
     is_faster = verdict.low is not None and verdict.low > 1
-    is_open = verdict.verdict == Verdict.INCONCLUSIVE
+    is_open = verdict.verdict == Verdict.INCONCLUSIVE and verdict.why.startswith(LEARNING_DOUBT)
     return is_open and is_faster and learns == "other rounding"
 
 
@@ -104,7 +105,7 @@ def _judged_outcome(claim: Claim, learns: Learning) -> TreatmentOutcome:
     verdict = claim.verdict
     assert verdict is not None
     if is_only_learning_open(verdict, learns):
-        return TreatmentOutcome(Outcome.LEARNING_NOT_SHOWN, verdict.why or _OTHER_ROUNDING)
+        return TreatmentOutcome(Outcome.LEARNING_NOT_SHOWN, verdict.why)
     return TreatmentOutcome(verdict.verdict, verdict.why)
 
 
