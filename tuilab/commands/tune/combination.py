@@ -1,8 +1,7 @@
 """Choose which winners of a comparison are combined.
 
-The treatments are applied in the order of `_ORDER`: first what changes the data, then the model,
-the optimizer, and last what surrounds them. Of several treatments that exclude each other, such as
-two numbers of workers, the fastest is combined.
+The parts of a combination come in the order of the catalogue. Of several treatments that exclude
+each other, such as two numbers of workers, the fastest is combined.
 
 There are up to two combinations: one of the treatments whose claim is SUPPORTED, and, if others are
 faster but round otherwise, one with these as well.
@@ -19,30 +18,6 @@ from tuilab.record.verdicts import Verdict
 COMBINED = "combined"
 COMBINED_ROUNDING = "combined-other-rounding"
 
-_ORDER = (
-    "workers",
-    "persistent",
-    "prefetch",
-    "pin",
-    "channels-last",
-    "tf32",
-    "bf16",
-    "cudnn-benchmark",
-    "attention",
-    "set-to-none",
-    "fused",
-    "foreach",
-    "compile",
-    "ddp-view",
-    "ddp-static",
-    "ddp-bucket",
-    "gc-freeze",
-    "threads",
-    "numa",
-    "expandable-segments",
-    "jemalloc",
-    "tcmalloc",
-)
 # From what changes learning least to what changes it most.
 _LEARNING: tuple[Learning, ...] = ("same", "rounding", "other rounding")
 
@@ -94,7 +69,8 @@ def _combine_arms(
     if len(parts) < 2:
         return None
     best = next(iter(parts.values()))
-    in_order = sorted(parts.values(), key=lambda planned: _ORDER.index(planned.name))
+    order = list(CATALOGUE)
+    in_order = sorted(parts.values(), key=lambda planned: order.index(planned.name))
     learns = max((planned.learns for planned in in_order), key=_LEARNING.index)
     return TuningCombined(
         arm=name,

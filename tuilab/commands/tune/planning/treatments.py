@@ -21,6 +21,8 @@ class Treatment(NamedTuple):
     group: str = ""  # only one treatment of a group can win
 
 
+# In the order in which a combination names its parts: first what changes the data, then the model,
+# the optimizer and the process, and last what surrounds the process.
 CATALOGUE: dict[str, Treatment] = {
     IDEAL_LOADER: Treatment(
         "ideal loader, which repeats its first batches",
@@ -53,6 +55,27 @@ CATALOGUE: dict[str, Treatment] = {
         "pin-memory",
         "the batches that wait cannot be swapped out",
     ),
+    "channels-last": Treatment("channels_last format", "rounding", "channels-last", "none"),
+    "tf32": Treatment("TF32 for matrix products", "other rounding", "tf32", "none"),
+    "bf16": Treatment(
+        "bfloat16 autocast",
+        "other rounding",
+        "linear-amp",
+        "usually less: many activations take half",
+    ),
+    "cudnn-benchmark": Treatment(
+        "cudnn.benchmark", "rounding", "conv-algos", "workspaces of the fastest algorithms"
+    ),
+    "attention": Treatment(
+        "other back end of attention",
+        "rounding",
+        "sdpa-backends",
+        "depends on the back end",
+        "attention",
+    ),
+    "set-to-none": Treatment(
+        "zero_grad with set_to_none=True", "same", "zero-grad", "less: gradients are given back"
+    ),
     "fused": Treatment("fused optimizer", "rounding", "fuse-optimizer", "none", "optimizer"),
     "foreach": Treatment(
         "foreach optimizer",
@@ -61,39 +84,12 @@ CATALOGUE: dict[str, Treatment] = {
         "about as much as all parameters, during a step of the optimizer",
         "optimizer",
     ),
-    "set-to-none": Treatment(
-        "zero_grad with set_to_none=True", "same", "zero-grad", "less: gradients are given back"
-    ),
-    "bf16": Treatment(
-        "bfloat16 autocast",
-        "other rounding",
-        "linear-amp",
-        "usually less: many activations take half",
-    ),
-    "tf32": Treatment("TF32 for matrix products", "other rounding", "tf32", "none"),
-    "cudnn-benchmark": Treatment(
-        "cudnn.benchmark", "rounding", "conv-algos", "workspaces of the fastest algorithms"
-    ),
-    "channels-last": Treatment("channels_last format", "rounding", "channels-last", "none"),
-    "attention": Treatment(
-        "other back end of attention",
-        "rounding",
-        "sdpa-backends",
-        "depends on the back end",
-        "attention",
-    ),
     "compile": Treatment(
         "torch.compile",
         "rounding",
         "compile-start",
         "usually less: fused operators keep fewer activations",
         "compile",
-    ),
-    "gc-freeze": Treatment(
-        "frozen garbage collector",
-        "same",
-        "gc-pause",
-        "objects in cycles are never freed, so memory may grow",
     ),
     "ddp-view": Treatment(
         "DDP with gradients as views of its buckets",
@@ -105,8 +101,17 @@ CATALOGUE: dict[str, Treatment] = {
     "ddp-bucket": Treatment(
         "DDP with another bucket size", "rounding", "bucket-order", "larger or smaller buckets"
     ),
+    "gc-freeze": Treatment(
+        "frozen garbage collector",
+        "same",
+        "gc-pause",
+        "objects in cycles are never freed, so memory may grow",
+    ),
     "threads": Treatment(
         "computing with another number of threads", "rounding", "omp-threads", "none", "threads"
+    ),
+    "numa": Treatment(
+        "binding to one memory node", "same", "numa", "only the memory of that node can be used"
     ),
     "expandable-segments": Treatment(
         "allocator with expandable segments", "same", "prealloc", "usually less: less fragmentation"
@@ -115,7 +120,4 @@ CATALOGUE: dict[str, Treatment] = {
         "jemalloc", "same", "malloc", "depends on how it keeps freed memory", "allocator"
     ),
     "tcmalloc": Treatment("tcmalloc", "same", "malloc", "it keeps freed memory", "allocator"),
-    "numa": Treatment(
-        "binding to one memory node", "same", "numa", "only the memory of that node can be used"
-    ),
 }
