@@ -37,7 +37,7 @@ from tuilab.record.journal.writer import Writer
 FULL = {"rounds": 3, "hours": 24.0, "driven_minutes": 5.0, "alone": STEPS_ALONE}
 TINY = {"rounds": 1, "hours": 0.05, "driven_minutes": 0.5, "alone": 500}
 STEP_LENGTHS_MS = (2, 6)
-GOAL_S = "3"  # to open a day of steps of 2 ms
+GOAL_S = "3"  # to open a day of steps
 MS = 1_000_000  # nanoseconds
 SECOND_MS = 1000
 MINUTE_MS = 60 * SECOND_MS

@@ -48,8 +48,9 @@ def rows(place: Path, *, rounds: int, runs: int, steps: int, trainers: int) -> I
         yield from rows_of_step(place, how, goal, rounds)
         yield from rows_of_step(place, how, "", rounds, is_cuda=True)
     for trainer in TRAINERS[:trainers]:
-        if trainer == "train_lightning" and find_spec("lightning") is None:
-            yield Row(trainer, missing="no lightning; pip install -c constraints.txt -e '.[own]'")
+        reason = why_missing(trainer, place)
+        if reason:
+            yield Row(trainer, missing=reason)
             continue
         measurements = make_measurements(place, trainer, steps)
         yield from in_rounds(measurements, runs, beside=f"{trainer}, bare", is_warmed=False)
@@ -95,6 +96,27 @@ def measure_step(place: Path, how: str, flags: list[str]) -> dict[str, dict[str,
 
 
 # ---- a trainer
+
+
+def why_missing(trainer: str, place: Path) -> str:
+    """Return why a trainer cannot run here, and how to install what it needs; else nothing.
+
+    Lightning also loads torchvision if that is installed. This fails if it was built for another
+    build of torch.
+    """
+    if trainer != "train_lightning":
+        return ""
+    if find_spec("lightning") is None:
+        return "no lightning; pip install -c constraints.txt lightning"
+    try:
+        run_command([PYTHON, "-c", "import lightning"], place)
+    except RuntimeError as problem:
+        last_line = str(problem).splitlines()[-1][-200:]
+        return (
+            f"lightning cannot be imported ({last_line}); install a torchvision for this build of "
+            "torch, or none"
+        )
+    return ""
 
 
 def make_measurements(place: Path, trainer: str, steps: int) -> dict[str, Measurement]:
