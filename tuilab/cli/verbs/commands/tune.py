@@ -24,9 +24,11 @@ from tuilab.commands.tune.forecast import describe_copy, describe_start
 from tuilab.commands.tune.planning.plan import check_names
 from tuilab.engine.messages import CommandOrder, RunOrder, TuneOrder
 from tuilab.errors import UsageError
+from tuilab.text.wrapping import terminal_width, wrap
 
 _BUDGET_S = 15 * 60.0
 _LEAST_BUDGET_S = 30.0
+_ANY_WIDTH = 10_000  # cells, where no terminal breaks a line
 
 _OPTIONS: list[click.Parameter] = [
     click.Argument(
@@ -126,8 +128,10 @@ def _announce(order: RunOrder, root: Path, arguments: Mapping[str, Any]) -> None
     if order.command.tune.is_in_copy:
         lines += describe_copy(order.command, root)
     if not arguments["quiet"]:
+        width = terminal_width() if sys.stderr.isatty() else _ANY_WIDTH
         for line in lines:
-            print(f"tuilab: {line}", file=sys.stderr)
+            for part in wrap(f"tuilab: {line}", width, hang="  "):
+                print(part, file=sys.stderr)
     if arguments["yes"] or arguments["in_copy"]:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

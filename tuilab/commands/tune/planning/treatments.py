@@ -24,12 +24,7 @@ class Treatment(NamedTuple):
 # In the order in which a combination names its parts: first what changes the data, then the model,
 # the optimizer and the process, and last what surrounds the process.
 CATALOGUE: dict[str, Treatment] = {
-    IDEAL_LOADER: Treatment(
-        "ideal loader, which repeats its first batches",
-        "bound",
-        "loader-workers",
-        "the batches it keeps",
-    ),
+    IDEAL_LOADER: Treatment("ideal loader", "bound", "loader-workers", "the batches it keeps"),
     "workers": Treatment(
         "DataLoader with more workers",
         "same",
